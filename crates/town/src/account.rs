@@ -1,10 +1,9 @@
 //! Accounts: configuration folders of agent programs, under names.
 //!
-//! An agent program keeps its login, its settings and its conversations in one folder,
-//! and most take another by a variable (`env.config_dir` of the preset). An account is a
-//! name for such folders, one for each program. `accounts.toml` has the names and the
-//! folders and nothing else; what is in the folders is the program's own, and is not read
-//! here.
+//! An agent program keeps its login, settings and conversations in one folder. Most programs accept
+//! another folder through a variable (`env.config_dir` of the preset). An account is a name for
+//! such folders, one per program. `accounts.toml` holds only the names and the folders. This module
+//! does not read the contents of the folders.
 
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions};
@@ -19,42 +18,42 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// How long another may change the accounts before we.
+/// Maximum wait for the lock on the accounts.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Where the folders are that nobody chose.
+/// Parent of the folders that `gt` creates for accounts, relative to the town.
 const OWN_FOLDERS: &str = ".accounts";
 
-/// What `accounts.toml` says.
+/// The contents of `accounts.toml`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Accounts {
-    /// Folders by account and harness; those in the town from its root.
+    /// Folders by account and harness. Folders inside the town are relative to its root.
     accounts: BTreeMap<String, BTreeMap<String, PathBuf>>,
-    /// The account for new starts, by harness.
+    /// The default account for new agents, by harness.
     defaults: BTreeMap<String, String>,
 }
 
-/// An account, as it is shown.
+/// An account as listings show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Account {
     pub account: String,
-    /// Its folder for each harness.
+    /// The folder for each harness.
     pub folders: BTreeMap<String, PathBuf>,
-    /// The harnesses whose new agents use it.
+    /// The harnesses whose new agents use this account by default.
     pub default_for: Vec<String>,
 }
 
-/// What was removed with an account.
+/// The folders of a removed account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Removed {
     pub account: String,
-    /// The folders that were deleted, or would be.
+    /// The folders that were deleted, or would be in a dry run.
     pub purged: Vec<PathBuf>,
-    /// Those that are still there.
+    /// The folders that stay.
     pub kept: Vec<PathBuf>,
 }
 
-/// The folder of an account for a program. It is there afterwards.
+/// Returns the folder of an account for a program, and creates it if it is missing.
 pub fn dir(town: &Town, account: &str, preset: &Preset) -> Result<PathBuf> {
     check_takes_a_folder(town, preset)?;
     let accounts = Accounts::read(town)?;
@@ -76,7 +75,7 @@ pub fn dir(town: &Town, account: &str, preset: &Preset) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The account that new agents of a program use, and its folder.
+/// Returns the folder of the default account for new agents of a program.
 pub fn default_for(town: &Town, preset: &Preset) -> Result<Option<PathBuf>> {
     let accounts = Accounts::read(town)?;
     match accounts.defaults.get(&preset.name) {
@@ -90,14 +89,14 @@ pub fn list(town: &Town) -> Result<Vec<Account>> {
 }
 
 impl Account {
-    /// The one whose folder this is.
+    /// Returns the account that has this folder.
     pub fn with_folder<'a>(accounts: &'a [Account], folder: &Path) -> Option<&'a Account> {
         let has = |account: &&Account| account.folders.values().any(|known| known == folder);
         accounts.iter().find(has)
     }
 }
 
-/// Makes an account, or adds a program to one.
+/// Creates an account, or adds a program to an existing account.
 pub fn add(town: &Town, account: &str, preset: &Preset, folder: Option<&Path>) -> Result<Account> {
     name::check_account(account)?;
     check_takes_a_folder(town, preset)?;
@@ -118,10 +117,10 @@ pub fn add(town: &Town, account: &str, preset: &Preset, folder: Option<&Path>) -
     })
 }
 
-/// Makes an account the one for new starts: of this harness, or of all it is for.
+/// Makes an account the default for new agents of one harness, or of all its harnesses.
 pub fn make_default(town: &Town, account: &str, harness: Option<&str>) -> Result<Account> {
     if let Some(harness) = harness {
-        // Says clearly why not.
+        // Fails with a specific error if the account has no folder for the harness.
         dir(town, account, &harnesses::resolve(town, harness)?.value)?;
     }
     Accounts::change(town, |accounts| {
@@ -136,7 +135,8 @@ pub fn make_default(town: &Town, account: &str, harness: Option<&str>) -> Result
     })
 }
 
-/// Lets new agents use the programs' own folders again: those of this harness, or all.
+/// Clears the default account of one harness, or of all. New agents then use the programs' own
+/// folders.
 pub fn use_none(town: &Town, harness: Option<&str>) -> Result<Vec<Account>> {
     if let Some(harness) = harness {
         harnesses::resolve(town, harness)?;
@@ -148,8 +148,8 @@ pub fn use_none(town: &Town, harness: Option<&str>) -> Result<Vec<Account>> {
     })
 }
 
-/// Forgets an account. Its folders stay unless they are to be purged, and those that
-/// somebody has chosen stay in any case: we did not make them.
+/// Removes an account. With `purge` it also deletes the folders that `gt` created. Folders that a
+/// person chose always stay.
 pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<Removed> {
     let remove = |accounts: &mut Accounts| {
         let (mut purged, mut kept) = (Vec::new(), Vec::new());
@@ -175,11 +175,12 @@ pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<
     if dry_run {
         return remove(&mut Accounts::read(town)?);
     }
-    // Held to the end: a new account of this name would get the folder that is deleted.
+    // Held until the folders are deleted: a new account of this name would get the same folder.
     let _lock = Accounts::lock(town)?;
     let removed = Accounts::change_locked(town, remove)?;
     for folder in &removed.purged {
-        // Nothing names it any more: what a kill leaves of it is only a folder.
+        // No account names the folder any more. If the process is killed here, only the folder
+        // remains.
         match std::fs::remove_dir_all(folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(files::cannot("remove", folder, &error));
@@ -187,7 +188,7 @@ pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<
             _ => {}
         }
     }
-    // What else is below it is not ours to delete: then it is not empty, and stays.
+    // Fails if the folder is not empty: other files in it are not ours to delete.
     let _ = std::fs::remove_dir(town.root().join(OWN_FOLDERS).join(account));
     Ok(removed)
 }
@@ -202,7 +203,7 @@ impl Accounts {
         }
     }
 
-    /// Changes the file, whole or not at all, and one at a time.
+    /// Changes the file atomically, under the lock.
     fn change<T>(town: &Town, change: impl FnOnce(&mut Accounts) -> Result<T>) -> Result<T> {
         let _lock = Accounts::lock(town)?;
         Accounts::change_locked(town, change)
@@ -254,13 +255,13 @@ fn path(town: &Town) -> PathBuf {
     town.root().join("accounts.toml")
 }
 
-/// The folder that we make, from the town's root on. One that somebody gave is written from
-/// the root of all, so that it is told from ours wherever it is.
+/// Returns the folder that `gt` creates, relative to the town's root. Folders that a person chose
+/// are stored as absolute paths, so that the two can be distinguished.
 fn own_folder(account: &str, harness: &str) -> PathBuf {
     Path::new(OWN_FOLDERS).join(account).join(harness)
 }
 
-/// A path without `.` and `..`, by its text alone: two names of one folder would be two.
+/// Removes `.` and `..` from a path lexically, so that one folder has one name.
 fn plain(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -291,7 +292,7 @@ fn check_takes_a_folder(town: &Town, preset: &Preset) -> Result<()> {
     .hint(format!("these do: {}", able.join(", "))))
 }
 
-/// A folder that another account has, or a part of it, is not deleted.
+/// Fails if a folder to purge contains a folder of another account, or a chosen folder.
 fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Result<()> {
     let of_others = others.iter().flat_map(|account| {
         let folders = account.folders.values();
@@ -309,7 +310,7 @@ fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Re
     Ok(())
 }
 
-/// A folder in which an agent works now is not deleted.
+/// Fails if a running agent uses one of the folders.
 fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     let running = Sessions::of(town).find(&Query {
         status: Some(Status::Running.word().to_owned()),
@@ -329,7 +330,7 @@ fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a folder is another or a part of it, by whatever names.
+/// Returns whether `inner` is `outer` or a folder below it, also through symbolic links.
 fn is_below(inner: &Path, outer: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     inner.starts_with(outer) || real(inner).starts_with(real(outer))

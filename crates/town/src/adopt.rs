@@ -1,16 +1,15 @@
-//! Agent programs that a person has started in a tmux pane become agents of the town,
-//! without a restart.
+//! Makes agent programs that a person started in a tmux pane agents of the town, without a restart.
 //!
-//! The person's pane, window and session stay as they are. The container is a session of
-//! our own on the same tmux server that shows the person's window as well (`link-window`),
-//! so that every command finds the agent by its tags as any other. On a server that is not
-//! the town's, a note in `.runtime/adopted/` remembers the socket ([`crate::adopted`]).
+//! The person's pane, window and session stay as they are. The container is a separate session on
+//! the same tmux server that also shows the person's window (`link-window`), so that every command
+//! finds the agent by its tags. For a server that is not the town's, a note in `.runtime/adopted/`
+//! stores the socket ([`crate::adopted`]).
 //!
-//! A session named `agent_{slug}` without tags is an agent by its name alone: it is listed,
-//! read and talked to as it is ([`complete`]); `gt adopt` adds its conversation and hooks.
+//! A session named `agent_{slug}` without tags is an agent by its name alone: it can be listed,
+//! read and messaged without a change ([`complete`]). `gt adopt` adds its conversation and hooks.
 //!
-//! Candidates are found in [`candidates`], conversations in [`conversation`], and hooks come
-//! into a running program in [`live_hooks`].
+//! [`candidates`] finds candidates, [`conversation`] finds conversations, and [`live_hooks`]
+//! installs hooks in a running program.
 
 mod candidates;
 mod conversation;
@@ -43,18 +42,18 @@ use std::time::Duration;
 pub(crate) use follow::follow_moved;
 pub(crate) use orphans::{complete, id_of_untagged};
 
-/// Held while a container is made for an adopted program, or taken away again.
+/// Lock held while a container for an adopted program is created or removed.
 const LOCK_PATH: &str = "locks/adopt.lock";
 
 /// Maximum wait for another adoption or release.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Choices of the caller.
+/// Options of an adoption.
 #[derive(Clone, Debug, Default)]
 pub struct AdoptOptions {
-    /// The agent that it becomes; `agent/<slug of its folder>` by default.
+    /// The agent that the program becomes; `agent/<slug of its folder>` by default.
     pub identity: Option<Identity>,
-    /// The conversation, where it cannot be found.
+    /// The conversation, if it cannot be detected.
     pub conversation: Option<String>,
     /// Leave the program's settings as they are.
     pub no_hooks: bool,
@@ -120,7 +119,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
             .config_dir
             .as_ref()
             .and_then(|variable| details.env.get(variable).cloned()),
-        // A later start asks as this program does.
+        // A later start asks for permissions as this program does.
         skip_permissions: Some(core::never_asks(&preset, &details.words)),
         ..StartOptions::default()
     };
@@ -143,8 +142,8 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         hooks: None,
         hook_command: None,
     };
-    // Before anything is made: a process that is killed from here on leaves a note by which
-    // the next sync takes back what is there.
+    // Written before anything is created: if this process is killed later, the next sync removes
+    // the leftovers by this note.
     note.write(town, &identity)?;
     let record = begin(town, home, &identity, &name, candidate, session);
     let record = Record {
@@ -165,7 +164,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     });
     if let Err(problem) = made {
         if adopted.is_linked {
-            // Rollback: the error that caused it is the one to report.
+            // Rollback: the error that caused it is reported.
             let _ = unlink(home, &name, candidate);
         }
         Note::remove(town, &identity);
@@ -195,7 +194,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
             Err(problem) => warnings.push(problem.to_string()),
         }
     }
-    // On the person's own server nothing is bound or hooked.
+    // Key bindings and hooks are not installed on the person's own server.
     if home.server().socket_path() == town.server().socket_path() {
         let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
         warnings.extend(greeted.err().map(|problem| problem.to_string()));
@@ -219,7 +218,7 @@ fn lock(town: &Town) -> Result<FileLock> {
     FileLock::take(&town.runtime_dir().join(LOCK_PATH), LOCK_TIMEOUT)
 }
 
-/// The session's beginning, as the journal gets it.
+/// Returns the record of the session's start, as written to the journal.
 fn begin(
     town: &Town,
     home: &Town,
@@ -288,13 +287,13 @@ fn tags(
         (tag::STATE_REASON, String::new()),
         (tag::LEFT, String::new()),
         (tag::AGENT, identity.address()),
-        // Last: from here on it is ours.
+        // Last: this tag makes the container ours.
         (tag::TOWN, town.root_text().to_owned()),
     ]
 }
 
-/// The session that becomes the container: a new one that shows the person's window, or
-/// the person's own where it has the container's name already.
+/// Returns the session that becomes the container: a new session that shows the person's window, or
+/// the person's own session if it already has the container's name.
 fn container(
     home: &Town,
     candidate: &Candidate,
@@ -308,10 +307,11 @@ fn container(
     Ok(target)
 }
 
-/// Makes a session that shows the window of a pane beside the session that it is in.
+/// Creates a session that shows the window of a pane, in addition to the session that the pane is
+/// in.
 fn make_container(home: &Town, target: &SessionName, pane: PaneId) -> Result<()> {
     let problem = |error| tmux_problem("cannot make the container", error);
-    // The window that a session cannot be without goes as soon as the other is there.
+    // tmux requires a first window. It is removed as soon as the linked window is there.
     let new =
         Command::new("new-session").args(["-d", "-P", "-F", "#{window_id}", "-s", target.as_str()]);
     let first = home
@@ -335,7 +335,7 @@ fn make_container(home: &Town, target: &SessionName, pane: PaneId) -> Result<()>
         )
         .then(Command::new("kill-window").target(first));
     if let Err(error) = home.server().run(batch) {
-        // Rollback: the error that caused it is the one to report.
+        // Rollback: the error that caused it is reported.
         let _ = home
             .server()
             .run(Command::new("kill-session").target(target.clone()));
@@ -344,7 +344,7 @@ fn make_container(home: &Town, target: &SessionName, pane: PaneId) -> Result<()>
     Ok(())
 }
 
-/// Takes back a container that was made a moment ago.
+/// Removes a container that was just created.
 fn unlink(home: &Town, name: &str, candidate: &Candidate) -> Result<()> {
     let target = format!("={name}:{}", candidate.window);
     let unlink = Command::new("unlink-window").args(["-t", &target]);
@@ -353,12 +353,12 @@ fn unlink(home: &Town, name: &str, candidate: &Candidate) -> Result<()> {
         .map_err(|error| tmux_problem("cannot remove the container", error))
 }
 
-/// Gives a container back to the person: nothing of theirs is closed. The container goes
-/// with the last window that only it shows.
+/// Releases a container to the person without closing any of the person's windows. The container
+/// ends with the last window that only it shows.
 pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
     let mut batch = Batch::new();
-    // The tag of the town stays where the session does: without it the name alone would say
-    // that an agent lives here.
+    // The town's tag stays on the session. Without it, the session's name alone would mark it as an
+    // agent.
     let set = Command::new("set-option").target(container.id());
     batch = batch.then(set.args([tag::TOWN, home.root_text()]));
     for option in [
@@ -376,7 +376,8 @@ pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
         let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
         windows.dedup();
         for window in windows {
-            // Refused for a window that is nowhere else: it stays, with its session.
+            // tmux refuses this for a window that no other session shows: the window stays with its
+            // session.
             let target = format!("{}:{window}", container.id());
             batch = batch
                 .then(Command::new("unlink-window").args(["-t", &target]))
@@ -402,8 +403,8 @@ fn is_gone_or_last(kind: ErrorKind) -> bool {
     )
 }
 
-/// Forgets an agent that was adopted: its note, and our hooks in its program's settings
-/// unless another adopted agent needs them.
+/// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
+/// another adopted agent needs them.
 pub(crate) fn forget(town: &Town, identity: &Identity) {
     let Some(note) = Note::read(town, identity) else {
         return;
@@ -414,14 +415,14 @@ pub(crate) fn forget(town: &Town, identity: &Identity) {
             .iter()
             .any(|other| other.hooks.as_ref() == Some(path));
         if !is_shared {
-            // They report nothing where no container asks for it.
+            // Hooks that remain report nothing, because they find no container.
             let _ = live_hooks::remove(path, command);
         }
     }
 }
 
-/// Releases containers whose programs have ended, and forgets the notes of those that are
-/// gone. Called by a sync, which has written their ends.
+/// Releases containers whose programs have ended, and deletes the notes of containers that are
+/// gone. A sync calls this after it has recorded the ends of the sessions.
 pub(crate) fn tidy(town: &Town) -> Result<()> {
     let notes = Note::all(town);
     if notes.is_empty() {
@@ -438,11 +439,11 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
         };
         let own = match containers::of_agent(&home, &identity) {
             Ok(own) => own,
-            // A server of the person's own that does not answer is asked again later.
+            // A person's server that does not answer is retried by the next sync.
             Err(_) if home.is_elsewhere() => continue,
             Err(problem) => return Err(problem),
         };
-        // A pane that was moved since the sync is followed by the next look.
+        // If the pane was moved since the sync, the next listing follows it.
         let is_moved = note.program_lives() && follow::moved_to(&home, &note)?.is_some();
         match own {
             _ if is_moved => {}
@@ -458,8 +459,8 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
     Ok(())
 }
 
-/// Notes the conversation of a program that had none when it was adopted, and has no hooks
-/// that tell it.
+/// Records the conversation of a program that had none when it was adopted and has no hooks to
+/// report it.
 fn find_conversation(home: &Town, container: &Container) -> Result<()> {
     let row = container.pane();
     if !row.tag_harness_session.is_empty() {
@@ -491,8 +492,8 @@ gt_tmux::query! {
     }
 }
 
-/// The container of the adopted agent whose program runs in this pane: for hooks, which
-/// know only where they run.
+/// Returns the container of the adopted agent whose program runs in this pane. Hooks know only the
+/// pane that they run in.
 pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
     let list = Command::new("list-panes").arg("-a");
     let rows = home
@@ -511,12 +512,12 @@ pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
     let Some(identity) = agent_of_pane(home, &home.server().socket_path(), pane) else {
         return Ok(None);
     };
-    // Its person has moved the pane.
+    // The person has moved the pane.
     let container = containers::of_agent(home, &identity)?;
     Ok(container.map(|container| container.name().to_owned()))
 }
 
-/// The first free `agent/<slug>` after the program's folder.
+/// Returns the first free `agent/<slug>` for the program's folder.
 fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Identity> {
     if let Some(identity) = &candidate.identity {
         return Ok(identity.clone());
@@ -541,7 +542,7 @@ fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Iden
     Err(Problem::conflict("no name is free").hint("name it with `--name`"))
 }
 
-/// Refuses an agent that runs already, and a name that another session has.
+/// Fails if the agent is already running, or another session has the name.
 fn refuse_taken(
     town: &Town,
     home: &Town,

@@ -1,7 +1,7 @@
 //! Notes about adopted agents: `.runtime/adopted/<address>.json`.
 //!
-//! tmux is right about who runs. A note only says on which server to look, and which
-//! settings file has our hooks.
+//! tmux is the source of truth for running agents. A note only stores the server of the agent and
+//! the settings file that has our hooks.
 
 use crate::{Result, Town, files, processes};
 use gt_core::Identity;
@@ -17,7 +17,8 @@ pub(crate) struct Note {
     pub(crate) socket: PathBuf,
     pub(crate) container: String,
     pub(crate) session: String,
-    /// The program's process, and what tells it from a later one with the same id.
+    /// The program's process id and birth; the birth distinguishes it from a later process with the
+    /// same id.
     #[serde(default)]
     pub(crate) pid: u32,
     #[serde(default)]
@@ -27,7 +28,7 @@ pub(crate) struct Note {
     pub(crate) pane: String,
     #[serde(default)]
     pub(crate) window: String,
-    /// The container's tags, by which it can be made again.
+    /// The container's tags, from which it can be recreated.
     #[serde(default)]
     pub(crate) tags: Vec<(String, String)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +39,7 @@ pub(crate) struct Note {
 
 const FOLDER: &str = "adopted";
 
-/// Maximum wait for a server of the person's own: a stopped one must not hold up the town.
+/// Maximum wait for a person's own server: a stopped server must not block the town.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Note {
@@ -51,7 +52,8 @@ impl Note {
         self.pane.parse().ok()
     }
 
-    /// Whether the program runs. A note of an earlier version does not say.
+    /// Returns whether the program runs. Returns true for a note of an earlier version, which has
+    /// no process id.
     pub(crate) fn program_lives(&self) -> bool {
         self.pid == 0 || processes::lives(self.pid, &self.birth)
     }
@@ -61,7 +63,7 @@ impl Note {
     }
 
     pub(crate) fn remove(town: &Town, identity: &Identity) {
-        // One that stays only makes the next look ask a server more.
+        // A note that remains only costs the next listing one more server query.
         let _ = files::remove_if_there(&town.file_about(identity, FOLDER));
     }
 
@@ -76,7 +78,7 @@ fn read(path: &Path) -> Option<Note> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// The town with the tmux server that this agent is on.
+/// Returns the town with the tmux server of this agent.
 pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
     match Note::read(town, identity) {
         Some(note) if note.socket != town.server().socket_path() => {
@@ -86,7 +88,7 @@ pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
     }
 }
 
-/// The adopted agent whose pane this is.
+/// Returns the adopted agent that runs in this pane.
 pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<Identity> {
     let mut notes = Note::all(town).into_iter();
     let note = notes
@@ -94,7 +96,7 @@ pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<
     Identity::from_address(&note.agent, town.registry())
 }
 
-/// The town with each other tmux server that holds agents of it.
+/// Returns the town once for each other tmux server that holds its agents.
 pub fn elsewhere(town: &Town) -> Vec<Town> {
     let own = town.server().socket_path();
     let mut sockets: Vec<PathBuf> = Note::all(town)

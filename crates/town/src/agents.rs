@@ -25,39 +25,40 @@ pub struct AgentView {
     pub attached: bool,
     /// Seconds since the epoch.
     pub created_at: Option<i64>,
-    /// A person has started its program, and gt has not.
+    /// Whether a person started the program and `gt` adopted it.
     pub adopted: bool,
-    /// The socket of its tmux server, where that is not the town's.
+    /// The socket of its tmux server, if that is not the town's.
     pub socket: Option<String>,
-    /// Since it last ran a `gt` command, while it runs: a year if it never did.
+    /// Seconds since its last `gt` command while it runs; one year if it never ran any.
     pub keepalive_age: Option<i64>,
 }
 
 impl AgentView {
-    /// Whether its process runs. A dead agent may still have a container.
+    /// Returns whether the agent's process runs. A dead agent may still have a container.
     pub fn is_alive(&self) -> bool {
         !matches!(self.health, Health::SessionDead | Health::AgentDead)
     }
 }
 
-/// Which agents to show.
+/// Filter of a listing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
-    /// Those that do not run, too.
+    /// Includes agents that do not run.
     pub stopped: bool,
-    /// Only this rig's.
+    /// Only agents of this rig.
     pub rig: Option<&'a str>,
-    /// Only this role's.
+    /// Only agents of this role.
     pub role: Option<Role>,
 }
 
-/// The town's agents, sorted: the mayor, the deacon, then by rig, then by role and name.
+/// Returns the town's agents, sorted: town roles first, then by rig, role and name.
 pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
     let containers = containers::list_everywhere(town)?;
     list_among(town, &containers, wanted)
 }
 
-/// The same, from containers that were already read ([`containers::list_everywhere`]).
+/// Returns the town's agents from containers that were already read
+/// ([`containers::list_everywhere`]), sorted as by [`list`].
 pub fn list_among(
     town: &Town,
     containers: &[Container],
@@ -68,7 +69,7 @@ pub fn list_among(
         let is_wanted = |identity: &Identity| wanted.takes(identity);
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
             if agents.iter().all(|agent| agent.identity != identity) {
-                // One whose settings are broken is the doctor's to tell, not the list's.
+                // The doctor reports agents with broken settings; the list leaves them out.
                 agents.extend(stopped(town, identity).ok());
             }
         }
@@ -77,7 +78,7 @@ pub fn list_among(
     Ok(agents)
 }
 
-/// The agents in these containers.
+/// Returns the agents in these containers.
 fn running_among(
     town: &Town,
     containers: &[Container],
@@ -112,7 +113,7 @@ impl Wanted<'_> {
     }
 }
 
-/// The town's own first, in the order of their roles, then rig by rig.
+/// Returns the sort key: the town's own agents in the order of their roles, then each rig.
 fn order(identity: &Identity) -> (bool, Option<&str>, Role, Option<&str>) {
     (
         identity.rig().is_some() || matches!(identity.role(), Role::Agent | Role::Task),

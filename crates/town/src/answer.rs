@@ -1,8 +1,8 @@
-//! Answering a dialog: read, moved to the wanted row, seen there, confirmed.
+//! Answers a dialog: reads it, moves the mark to the wanted option, checks the mark and confirms.
 //!
-//! Every key follows a look, as everywhere in [`crate::inject`]. If the question
-//! changes on the way, nothing more is pressed. It is an agent's dialog, or that of the
-//! program that was given the conflicts of a merge beside it.
+//! As everywhere in [`crate::inject`], the screen is read before every key. If the question changes
+//! meanwhile, no further key is sent. The dialog belongs to an agent, or to the program that
+//! resolves merge conflicts in a window beside it.
 
 use crate::containers::{Container, PaneRow};
 use crate::events::{self, Events};
@@ -17,24 +17,24 @@ use gt_core::{Identity, Problem};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long others may type to the same agent before we.
+/// Maximum wait for the typing lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a program may take to draw what a key has changed.
+/// Maximum wait for the program to redraw after a key.
 const REDRAW_PATIENCE: Duration = Duration::from_secs(2);
-/// How long a question must have stood to be whole, and to be answered.
+/// Minimum time that a question must be unchanged: to be completely drawn, and to be answered.
 const DRAWN: Duration = Duration::from_millis(200);
 const STANDS: Duration = Duration::from_secs(1);
 const MOST_ENTERS: u32 = 3;
 
-/// What was answered.
+/// The question and the option that was chosen.
 #[derive(Clone, Debug)]
 pub struct Answered {
     pub asking: Asking,
-    /// The place of the option that was chosen.
+    /// Index of the chosen option.
     pub chosen: usize,
 }
 
-/// Who is asked for a question: an agent, or a program in a window beside it.
+/// The program whose dialog is read: an agent, or a program in a window beside it.
 #[derive(Debug)]
 pub struct Asker<'a> {
     identity: &'a Identity,
@@ -57,7 +57,8 @@ impl<'a> Asker<'a> {
         })
     }
 
-    /// The program in that window of ours, if it is one that asks as agents do.
+    /// Returns the program in this window. Fails if it is not the resolver, whose dialogs are those
+    /// of an agent program.
     pub fn beside(
         town: &Town,
         identity: &'a Identity,
@@ -98,7 +99,7 @@ impl<'a> Asker<'a> {
         }
     }
 
-    /// How to see what it shows.
+    /// Returns the hint that says how to see its screen.
     fn to_look(&self) -> String {
         match self.window {
             None => format!("`gt peek {self}` shows its screen"),
@@ -119,13 +120,13 @@ impl fmt::Display for Asker<'_> {
     }
 }
 
-/// The question that is asked.
+/// Returns the open question.
 pub fn question(town: &Town, asker: &Asker<'_>) -> Result<Asking> {
     open_question(&mut asker.typist(town), asker, DRAWN)
 }
 
-/// The question that is open, or is just about to open, once it has stood for so long:
-/// before that it may be half drawn, or nobody can have read it.
+/// Returns the open question once it has been unchanged for `stands`. Before that it may be half
+/// drawn, or too new for a person to have read it.
 fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -> Result<Asking> {
     let deadline = Instant::now() + stands + REDRAW_PATIENCE;
     let mut standing: Option<(Asking, Instant)> = None;
@@ -153,8 +154,8 @@ fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -
     }
 }
 
-/// Chooses an option of the dialog that is open. If one is expected, by its
-/// [`answer::fingerprint`], another gets no key.
+/// Chooses an option of the open dialog. If `expected` is given and is not the dialog's
+/// [`answer::fingerprint`], no key is sent.
 pub fn answer(
     town: &Town,
     asker: &Asker<'_>,
@@ -185,7 +186,7 @@ pub fn answer(
         };
         press(town, pane, &[key.to_owned()])?;
         keys -= 1;
-        // What cannot be read is being drawn.
+        // A dialog that cannot be parsed is still being drawn.
         let place = |seen: &Seen| {
             let same = seen.asking.as_ref().filter(|now| is_same(now, &asking));
             same.and_then(|now| now.marked)
@@ -205,9 +206,9 @@ pub fn answer(
         })?;
     }
     confirm(town, asker, &mut typist, &asking, chosen)?;
-    // No hook tells of an approval, and a title is looked at only now and then.
+    // No hook reports an approval, and titles are polled only occasionally.
     wake::monitors(town);
-    // Which option it was, and not what it says: that is between the two.
+    // The event has the number of the option and not its text, which is private.
     let shown = asking.numbers.get(chosen).copied().flatten();
     let event = events::by_command(town, "answer")
         .with("target", asker.identity.address())
@@ -217,10 +218,9 @@ pub fn answer(
     Ok(Answered { asking, chosen })
 }
 
-/// Presses Enter on the marked option. Claude Code takes none in the first moment of a
-/// dialog, so that nobody answers what he has not read; it has stood for a while when we
-/// come here. Enter is pressed again only where nothing at all has changed: the same
-/// question again would be another one.
+/// Presses Enter on the marked option. Claude Code ignores keys in the first moment of a dialog; by
+/// now the dialog has been open longer. Enter is retried only if the screen is unchanged: a
+/// question that reappears is a new one.
 fn confirm(
     town: &Town,
     asker: &Asker<'_>,
@@ -260,12 +260,12 @@ fn marked(asking: &Asking, asker: &Asker<'_>) -> Result<usize> {
     })
 }
 
-/// The same question, wherever its mark is.
+/// Returns whether two questions are equal, regardless of the mark.
 fn is_same(now: &Asking, before: &Asking) -> bool {
     now.text == before.text && now.options == before.options
 }
 
-/// Looks until it is as hoped for, or it has had its time.
+/// Reads the screen until the condition holds, the program ends or the timeout passes.
 fn await_look(typist: &mut Typist<'_>, is_so: impl Fn(&Seen) -> bool) -> Result<Seen> {
     let deadline = Instant::now() + REDRAW_PATIENCE;
     loop {

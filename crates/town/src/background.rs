@@ -1,9 +1,9 @@
-//! Background tasks of a project (`[[background]]` in its `.gt.toml`): a window beside the
-//! agent each.
+//! Background tasks of a project (`[[background]]` in its `.gt.toml`): one window per task, beside
+//! the agent.
 //!
-//! `task/order.rs` opens the windows. A window closes when its command succeeds, and stays
-//! with the exit code when it fails. Nothing restarts a task; this module only finds those
-//! that failed, for cards and for the event log.
+//! `task/order.rs` opens the windows. A window closes when its command succeeds and shows the exit
+//! code when it fails. Nothing restarts a task; this module only finds failed tasks, for cards and
+//! for the event log.
 
 use crate::containers::{Container, PaneRow};
 use crate::events::Events;
@@ -14,10 +14,10 @@ use gt_core::card::{BackgroundState, BackgroundTask};
 use gt_core::event::Event;
 use gt_core::state::Source;
 
-/// The prefix of their windows' names.
+/// Prefix of the names of their windows.
 pub(crate) const WINDOW: &str = "task-";
 
-/// The background tasks that run beside an agent or have failed there.
+/// Returns the background tasks that run beside an agent or have failed there.
 pub(crate) fn beside(container: &Container) -> Vec<BackgroundTask> {
     let windows = container.own_windows();
     let tasks = windows.filter_map(|row| {
@@ -37,7 +37,7 @@ pub(crate) fn beside(container: &Container) -> Vec<BackgroundTask> {
     tasks.collect()
 }
 
-/// Whether this is the pane of a background task that failed by itself.
+/// Returns whether this is the pane of a background task that failed by itself.
 fn has_failed(row: &PaneRow) -> bool {
     let by_status = row.exit_status.is_some_and(|status| status != 0);
     row.dead
@@ -50,7 +50,8 @@ fn signal(row: &PaneRow) -> Option<i32> {
     row.exit_signal.filter(|signal| *signal != 0)
 }
 
-/// Writes the events of all background tasks that failed since the last call, of any process. Leaves out agents that another process starts or stops at this moment.
+/// Writes the events of all background tasks that failed since the last call by any process. Skips
+/// agents that another process is starting or stopping.
 pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
     for container in containers {
         let Some(agent) = container.identity() else {
@@ -61,7 +62,7 @@ pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
             if !is_task || FileLock::is_held(&town.lock_path(agent)) {
                 continue;
             }
-            // A task that a person ended is marked too, so that it is not looked at again.
+            // A task that a person ended is marked too, so that it is not checked again.
             let before = windows::mark_told(town, row.pane, "failed");
             if before.is_none_or(|before| !before.is_empty()) || !has_failed(row) {
                 continue;

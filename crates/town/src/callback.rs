@@ -1,5 +1,4 @@
-//! Calls of `gt` by which something is done later: a line for tmux's `run-shell`, and a
-//! process of its own.
+//! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes.
 
 use crate::Town;
 use gt_core::caller::{self, Caller};
@@ -10,34 +9,34 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
-/// A shell line for tmux's `run-shell` that prints nothing and always succeeds. Every line
-/// that tmux runs is made by this function: tmux shows an output or a failure in a pane, in
-/// view mode over its program.
+/// Returns a shell line for tmux's `run-shell` that prints nothing and always succeeds. Every line
+/// that tmux runs goes through this function: tmux shows output or a failure in view mode, over the
+/// program of a pane.
 pub fn quiet(line: &str) -> String {
     format!("{line} >/dev/null 2>&1 || true")
 }
 
-/// A quiet line that calls `gt` with these words, for the container that tmux runs it in: the
-/// container's tags say which binary and which town.
+/// Returns a quiet line that calls `gt` with these words for the container in which tmux runs it.
+/// The container's tags name the binary and the town.
 pub(crate) fn by_tags(words: &str) -> String {
     quiet(&format!("#{{q:@gt_bin}} --town #{{q:@gt_town}} {words}"))
 }
 
-/// A line by tags for a call that no person and no agent asked for.
+/// Returns a line by tags for a call that neither a person nor an agent asked for.
 pub(crate) fn automatic_by_tags(words: &str) -> String {
     format!("{AUTOMATIC} {}", by_tags(words))
 }
 
-/// The assignment before every call that no person and no agent asked for.
+/// Assignment before every call that neither a person nor an agent asked for.
 pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 
-/// A line that calls `gt` for this town with these words, which nothing has to be quoted
-/// in. It may be given to tmux as it is.
+/// Returns a line that calls `gt` for this town. The words must need no quoting. The line is
+/// escaped for tmux.
 pub(crate) fn line(town: &Town, words: &str) -> String {
-    // A server on which the town has only adopted agents is not the town's.
+    // A server that holds only adopted agents of the town is not the town's own.
     let socket = town.own().server().socket_path();
     let line = [
-        // tmux calls it with the variables of some session, or of none.
+        // tmux runs the line with the variables of an arbitrary session, or of none.
         AUTOMATIC.to_owned(),
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
@@ -46,17 +45,17 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     format::escape(&quiet(&line.join(" ")))
 }
 
-/// A call of `gt` for this town that runs apart from its caller: neither Ctrl-C there nor
-/// the end of that terminal reaches it, and an agent that is ended takes it for none of its
-/// own by what it carries.
+/// Returns a call of `gt` for this town in a separate process group: Ctrl-C does not reach it, and
+/// it outlives the caller's terminal. It lacks the `TMUX` variables by which a stop recognises the
+/// processes of an agent, so that stopping the calling agent does not kill it.
 pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
     let mut call = bare_call(town, words, |_| true);
     call.process_group(0);
     call
 }
 
-/// A call of `gt` for this town without the variables of an agent, for a process that leaves
-/// the caller's session: it belongs to no agent, and has no group of its own yet.
+/// Returns a call of `gt` for this town without the variables of an agent, for a process that
+/// leaves the caller's session. It belongs to no agent and does not have a process group yet.
 pub(crate) fn unattached(town: &Town, words: &[&str]) -> Process {
     bare_call(town, words, |name| !belongs_to_an_agent(name))
 }
@@ -79,16 +78,16 @@ fn bare_call(town: &Town, words: &[&str], passes: impl Fn(&str) -> bool) -> Proc
     call
 }
 
-/// Begins a call, and waits for nobody.
+/// Starts a process and does not wait for it.
 pub(crate) fn begin(mut call: Process) -> io::Result<()> {
     let mut child = call.spawn()?;
-    // Whoever goes on needs somebody to take leave of it.
+    // Reaps the child if this process outlives it.
     drop(std::thread::spawn(move || child.wait()));
     Ok(())
 }
 
-/// Calls `gt` for this town at once. Where it cannot be started, whoever looks next does
-/// what it was to do.
+/// Starts `gt` for this town in the background. If it cannot be started, the next command that
+/// looks does its work.
 pub(crate) fn apart(town: &Town, words: &[&str]) {
     let _ = begin(call(town, words));
 }

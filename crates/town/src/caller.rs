@@ -1,9 +1,9 @@
-//! Detects who calls a command.
+//! Detects the caller of a command.
 //!
-//! No subprocess and no call of tmux: the environment first, then the agent whose folder
-//! this is, if that agent's own process is an ancestor of ours, and otherwise the person.
-//! [`crate::target::own`] answers the other question, which agent a command without a
-//! target means.
+//! It starts no subprocess and does not call tmux. It reads the environment first, then the current
+//! folder: the agent of that folder is the caller if its process is an ancestor of ours. Otherwise
+//! the caller is the person. [`crate::target::own`] resolves the agent of a command without a
+//! target.
 
 use crate::{Town, claim, directory, pidfile, processes, roles};
 use gt_core::caller::{Caller, VARIABLE};
@@ -11,7 +11,7 @@ use gt_core::event::Event;
 use gt_core::{Identity, Role, mail, shell};
 
 impl Town {
-    /// Who calls this command: a person, an agent, or `gt` itself.
+    /// Returns the caller of this command: a person, an agent, or `gt` itself.
     pub fn caller(&self) -> Caller {
         let around = self.around();
         let told = around.var(VARIABLE);
@@ -24,26 +24,26 @@ impl Town {
         }
     }
 
-    /// An event that the caller of this command caused.
+    /// Returns a new event that the caller of this command caused.
     pub(crate) fn event(&self, kind: &str) -> Event {
         Event::new(kind, self.caller())
     }
 
-    /// An event that the caller caused and that happens to an agent. The agent is named as
-    /// the target unless it is the caller itself.
+    /// Returns a new event that the caller caused and that happens to an agent. The agent is the
+    /// target unless it is the caller itself.
     pub(crate) fn event_at(&self, kind: &str, agent: &str) -> Event {
         let caller = self.caller();
         let target = (!caller.is_agent(agent)).then(|| agent.to_owned());
         Event::new(kind, caller).with("target", target)
     }
 
-    /// The shell assignment that makes a call of `gt` run on behalf of this caller.
+    /// Returns the shell assignment that makes a call of `gt` run on behalf of this caller.
     pub fn on_behalf(&self) -> String {
         format!("{VARIABLE}={}", shell::quote(self.caller().as_str()))
     }
 }
 
-/// The agent that runs this command, if an agent does.
+/// Returns the agent that runs this command, if an agent does.
 pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
     let around = town.around();
     if let Some(address) = around.var("GT_ROLE") {
@@ -52,8 +52,8 @@ pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
             .filter(|agent| !is_person(agent))
             .filter(|_| address != mail::PERSON);
     }
-    // A program may keep our variables from the commands that it runs. Its folder alone does
-    // not prove that it calls: people work in those folders too.
+    // A program may hide our variables from the commands that it runs. The folder alone is no
+    // proof: people work in those folders too.
     let agent = directory::by_folder(town, &around.current_dir)?;
     let container = roles::container_name(town, &agent).ok();
     let started = container.and_then(|container| pidfile::process(town, &container));
@@ -62,7 +62,7 @@ pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
     (is_ours(started) || is_ours(claimed())).then_some(agent)
 }
 
-/// The overseer is the person who runs the town.
+/// Returns whether the agent is the overseer, the person who runs the town.
 pub(crate) fn is_person(agent: &Identity) -> bool {
     agent.role() == Role::Overseer
 }
@@ -105,10 +105,10 @@ mod tests {
         check(".", &automatic, Caller::Gt);
         let behalf = [("GT_ROLE", "deacon"), ("GT_CALLER", "bob")];
         check(".", &behalf, Caller::Person("bob".to_owned()));
-        // A person in an agent's folder stays a person, until the agent's process is ours.
+        // A person in an agent's folder stays a person until the agent's process is an ancestor.
         check("mayor", &[], person());
         if processes::caller().is_none() {
-            // Tests that init itself runs, as in a container, have no process to claim.
+            // If init itself runs the tests, as in a container, there is no process to claim.
             return;
         }
         let mayor = Identity::town(Role::Mayor);

@@ -1,9 +1,9 @@
-//! The cards of the board: every item, with what is known about the work on it.
+//! The cards of the board: every item, with the facts about the work on it.
 //!
-//! Some facts can be had for all items at once: one look into the database, one at tmux.
-//! Others ask git, ports and transcripts, worktree by worktree. A [`Gatherer`] keeps those,
-//! and asks again only where something may have changed since; so whoever draws can show
-//! the first at once and the second as they come.
+//! Some facts are cheap: one database query and one tmux call cover all items. Others need git,
+//! ports and transcripts, one worktree at a time. A [`Gatherer`] caches those and refreshes them
+//! only if something may have changed, so that a caller can show the cheap facts at once and the
+//! others as they arrive.
 
 mod aside;
 mod detail;
@@ -31,10 +31,10 @@ use spent::Spent;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// What was closed is shown for so long.
+/// Time for which closed items stay on the board.
 const CLOSED_IS_SHOWN: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Makes cards, and remembers what is dear to find out.
+/// Builds cards and caches the expensive facts.
 #[derive(Debug, Default)]
 pub struct Gatherer {
     aside: HashMap<WorkId, Aside>,
@@ -44,40 +44,40 @@ pub struct Gatherer {
     spent: Spent,
 }
 
-/// Cards as they are known now.
+/// The cards as currently known.
 #[derive(Debug)]
 pub struct Gathered {
     pub cards: Vec<Card>,
-    /// Those of which more can be found out, by [`Gatherer::look`].
+    /// Cards whose expensive facts are out of date; [`Gatherer::look`] refreshes one.
     pub stale: Vec<WorkId>,
-    /// What could not be found out.
+    /// Facts that could not be read.
     pub warnings: Vec<String>,
     sites: HashMap<WorkId, Site>,
-    /// What git keeps of the bases.
+    /// Git files of the bases, for change detection.
     bases: Files,
 }
 
-/// Where an item is worked on.
+/// The place where an item is worked on.
 #[derive(Clone, Debug)]
 struct Site {
     agent: Identity,
     container: Option<Container>,
-    /// Its worktree.
+    /// The worktree.
     dir: Option<PathBuf>,
     base: Option<BaseAt>,
     stamp: Stamp,
 }
 
 impl Gatherer {
-    /// All cards, from what can be had at once and what is remembered. What agents do is
-    /// told by whoever has looked closest.
+    /// Returns all cards, from the cheap facts and the cache. `seen` overrides the states of agents
+    /// with the caller's more recent ones.
     pub fn gather(&mut self, town: &Town, seen: &[Seen]) -> Result<Gathered> {
         let mut warnings = Vec::new();
         let work = Work::of(town);
         let since = Timestamp::now() - CLOSED_IS_SHOWN;
         let overview = work.overview(&since.to_string())?;
         let merges = work.merges(None, false)?;
-        // A town without tmux still has its work.
+        // The board shows work items even if tmux does not answer.
         let containers = containers::list_everywhere(town).unwrap_or_else(|problem| {
             warnings.push(problem.to_string());
             Vec::new()
@@ -150,7 +150,7 @@ impl Gatherer {
         })
     }
 
-    /// Finds out the rest about one card: its branch, its servers, what it took.
+    /// Refreshes the expensive facts of one card: branch, servers and usage.
     pub fn look(&mut self, town: &Town, gathered: &mut Gathered, id: &WorkId) {
         let Some(site) = gathered.sites.get(id) else {
             return;
@@ -189,7 +189,7 @@ impl Gatherer {
         }
     }
 
-    /// Where an item is worked on, if anywhere.
+    /// Returns the place where an item is worked on, if there is one.
     fn site(
         &mut self,
         town: &Town,
@@ -214,8 +214,8 @@ impl Gatherer {
 }
 
 impl Gathered {
-    /// The pane to look at for a card: that of its agent, or of whoever resolves conflicts
-    /// beside it and needs a person.
+    /// Returns the pane to show for a card: that of its agent, or of the conflict resolver beside
+    /// it if that needs a person.
     pub fn pane_of(&self, card: &Card) -> Option<PanePlace> {
         let container = self.container_of(&card.id)?;
         let beside = match card.speaker() {
@@ -225,7 +225,7 @@ impl Gathered {
         Some(beside.unwrap_or_else(|| container.pane()).place())
     }
 
-    /// The socket of the tmux server of an item's agent, if that is not the town's own.
+    /// Returns the socket of the tmux server of an item's agent, if that is not the town's own.
     pub fn socket_of(&self, id: &WorkId) -> Option<&Path> {
         self.container_of(id)?.socket()
     }
@@ -234,27 +234,27 @@ impl Gathered {
         self.sites.get(id)?.container.as_ref()
     }
 
-    /// Who works on an item, or would.
+    /// Returns the agent that works on an item, or would.
     pub fn agent_of(&self, id: &WorkId) -> Option<&Identity> {
         Some(&self.sites.get(id)?.agent)
     }
 
-    /// What git keeps of the branches, as it was when they were looked at: when one of these
-    /// is written, a card may say something else.
+    /// Returns the git files of the branches with their state when they were read. A change to one
+    /// of them may change a card.
     pub fn files(&self) -> Files {
         let own = self.sites.values().flat_map(|site| site.stamp.git.clone());
         own.chain(self.bases.clone()).collect()
     }
 
-    /// Whether something may change without anybody saying so: an agent that works changes
-    /// its files, and a server comes up.
+    /// Returns whether cards may change without a notification: a working agent changes files, and
+    /// a server starts up.
     pub fn is_in_motion(&self) -> bool {
         self.cards.iter().any(aside::is_in_motion)
     }
 }
 
-/// Who works on an item: whoever has it on its hook, and else its task's agent, where that
-/// has a container or a worktree.
+/// Returns the agent of each item: the agent that has it on its hook, otherwise its task's agent if
+/// that has a container or a worktree.
 fn agents_of<'a>(
     town: &Town,
     overview: &Overview,
@@ -287,7 +287,8 @@ fn agents_of<'a>(
     found
 }
 
-/// Who works on an item, where that is not the agent of its own task.
+/// Returns the address of the agent that works on an item, if it is not the agent of the item's own
+/// task.
 fn holder(town: &Town, id: &WorkId, agent: &Identity) -> Option<String> {
     let own = Identity::task(id.as_str(), town.registry());
     (*agent != own).then(|| agent.address())

@@ -1,7 +1,7 @@
-//! Checkpoints: written by an agent, or for it, and read by the one that comes after.
+//! Checkpoints: an agent or `gt` writes them, and the agent's next session reads them.
 //!
-//! They are in `.runtime/checkpoints/<address>.json`, and not in the agent's folder,
-//! where they would be a change that git shows.
+//! They are in `.runtime/checkpoints/<address>.json` and not in the agent's folder, where git would
+//! show them as changes.
 
 mod lives;
 mod round;
@@ -23,14 +23,14 @@ use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// More files than anybody reads.
+/// Maximum number of modified files in a checkpoint.
 const MOST_FILES: usize = 100;
-/// A repository that does not answer must hold up nobody.
+/// Timeout of git: a repository that does not answer must not block the caller.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Whoever writes one has its lock for as long as a small file takes.
+/// Maximum wait for the lock. It is held only while a small file is written.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the agent itself says.
+/// The agent's own statements.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     pub molecule: Option<String>,
@@ -38,8 +38,8 @@ pub struct Said {
     pub notes: Option<String>,
 }
 
-/// The folder whose git state a checkpoint of an agent describes: the present one if it is in
-/// the agent's own, else that of its running session, else the one of its role.
+/// Returns the folder whose git state an agent's checkpoint describes: the current folder if it is
+/// inside the agent's own, else the folder of its running session, else its role's folder.
 pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
     let here = &town.around().current_dir;
     let session = running_life(town, agent)?.and_then(|session| session.cwd);
@@ -56,7 +56,7 @@ pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
     }
 }
 
-/// Writes down where an agent's work stands now, as the agent says it.
+/// Writes a checkpoint with the agent's own statements.
 pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
     let life = running_life(town, agent)?;
     let (seen, _) = look(town, agent, life, Some(dir))?;
@@ -71,9 +71,9 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
     Ok(checkpoint)
 }
 
-/// Writes it anew for a life that goes on: what that life said itself stays said. Steps go
-/// on, so what was true of them then may be long over. Not if it is about an item that is on
-/// the hook no more when all is seen: that is done, and its checkpoint forgotten.
+/// Refreshes the checkpoint of a running session. Notes that the session wrote itself stay. Its
+/// step is read again, because steps advance. Writes nothing if `about` is no longer on the hook:
+/// that item is done, and its checkpoint was deleted.
 pub(crate) fn refresh(
     town: &Town,
     agent: &Identity,
@@ -89,8 +89,8 @@ pub(crate) fn refresh(
     let is_on_hook =
         |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
     let known = read(town, agent)?;
-    // The agent has said it itself while we looked, or the one after it has. What is dated
-    // later than now was written before the clock was set back.
+    // The agent or its successor wrote a checkpoint during this call. A timestamp in the future
+    // comes from a clock that was set back, and does not count.
     let now = timestamp(None);
     let is_late = known
         .as_ref()
@@ -106,7 +106,7 @@ pub(crate) fn refresh(
             notes: known.notes,
             ..seen
         },
-        // A repository that does not answer now is as it was, for all we know.
+        // If the repository does not answer, its last known state stays.
         Some(known) => Checkpoint {
             modified_files: known.modified_files,
             modified_count: known.modified_count,
@@ -119,9 +119,8 @@ pub(crate) fn refresh(
     put(town, agent, &checkpoint)
 }
 
-/// How an agent's work stands, and whether git has said so: where there is no repository
-/// there is nothing to say of one, and where it is not known which, none is asked. It has the
-/// time at which the look began.
+/// Returns an agent's checkpoint, and whether git has answered. If the folder is unknown, git is
+/// not called. The timestamp is the start of the call.
 fn look(
     town: &Town,
     agent: &Identity,
@@ -168,13 +167,14 @@ fn text(checkpoint: &Checkpoint) -> Result<String> {
     Ok(format!("{text}\n"))
 }
 
-/// An agent may write while somebody does it for it.
+/// Takes the lock: the agent and `gt` may write concurrently.
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
     let path = path(town, agent).with_extension("lock");
     FileLock::take(&path, town.patience().at_most(PATIENCE))
 }
 
-/// The checkpoint of an agent. One that cannot be read is none: it is only a help.
+/// Returns the checkpoint of an agent. An unreadable checkpoint counts as missing, since it is only
+/// an aid.
 pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
     let path = path(town, agent);
     match std::fs::read(&path) {
@@ -184,29 +184,31 @@ pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
     }
 }
 
-/// Whether a checkpoint can say anything about this work: it is young, and was not written
-/// about an item that is on the hook no more.
+/// Returns whether a checkpoint applies to this work: it is recent, and not about an item that is
+/// no longer on the hook.
 pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>) -> bool {
     let bead = left.hooked_bead.as_deref();
     let is_over = bead.is_some() && bead != work.map(WorkId::as_str);
     !is_over && !Checkpoint::is_stale(age(left))
 }
 
-/// Notes that a life was told what another has left: from now on its own may take the place.
+/// Records that a session has read an earlier session's checkpoint. From then on its own may
+/// replace it.
 pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()> {
     let _lock = lock(town, agent)?;
     match read(town, agent)? {
         Some(left) if !left.is_known_to(life) => {
             let told_to = Some(life.to_owned());
             let text = text(&Checkpoint { told_to, ..left })?;
-            // The agent waits for it; and told twice is better than not at all.
+            // Written without fsync: the agent waits for it, and reporting a checkpoint twice is
+            // better than losing it.
             files::write_passing(&path(town, agent), text.as_bytes())
         }
         _ => Ok(()),
     }
 }
 
-/// Forgets it. Says whether there was one.
+/// Deletes the checkpoint. Returns whether there was one.
 pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
     let _lock = lock(town, agent)?;
     let path = path(town, agent);
@@ -215,13 +217,13 @@ pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
     Ok(was_there)
 }
 
-/// How old a checkpoint is, in seconds; one without a time is as old as can be.
+/// Returns the age of a checkpoint in seconds; `i64::MAX` if it has no valid timestamp.
 pub fn age(checkpoint: &Checkpoint) -> i64 {
     let at: Option<Timestamp> = checkpoint.timestamp.parse().ok();
     at.map_or(i64::MAX, |at| Timestamp::now().as_second() - at.as_second())
 }
 
-/// The life of an agent that runs now.
+/// Returns the running session of an agent.
 pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
     let lives = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),

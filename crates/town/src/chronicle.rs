@@ -1,13 +1,11 @@
-//! The chronicle (`gt krc`): events are dropped when their time is over.
+//! The chronicle (`gt krc`): removes expired events from the event log.
 //!
-//! A prune reads the log, writes what stays beside it, and puts that in its place.
-//! Only for the last part, in which it takes over what was written meanwhile, must
-//! writers wait. It is killed at any moment without harm: the old file stands until
-//! the new one is whole.
+//! A prune reads the log, writes the remaining events to a second file, and replaces the log with
+//! it. Writers wait only for the last part, in which the prune copies the events that were written
+//! meanwhile. A prune may be killed at any time: the old file stays until the new one is complete.
 //!
-//! The last line of a pruned log is an event that tells of it. It names the file that
-//! was replaced, so that whoever was reading that one knows where to go on
-//! ([`crate::stream`]).
+//! The last line of a pruned log is an event about the prune. It names the replaced file, so that a
+//! reader of that file knows where to continue ([`crate::stream`]).
 
 mod prune;
 mod stats;
@@ -25,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long another prune may take before ours.
+/// Maximum wait for a concurrent prune.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The chronicle of a town.
@@ -36,7 +34,7 @@ pub struct Chronicle {
     settings: KrcSettings,
 }
 
-/// What is remembered of the last prune.
+/// The record of the last prune.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LastPrune {
     /// RFC 3339, in UTC.
@@ -44,13 +42,13 @@ pub struct LastPrune {
     pub removed: u64,
 }
 
-/// What `gt krc prune --auto` came to.
+/// The result of `gt krc prune --auto`.
 #[derive(Clone, Debug)]
 pub enum Auto {
     Pruned(Pruned),
-    /// Not before then.
+    /// The next prune is due at this time.
     NotYet(Timestamp),
-    /// Another process is at it.
+    /// Another process is pruning.
     Busy,
 }
 
@@ -67,7 +65,7 @@ impl Chronicle {
         }
     }
 
-    /// What the log and the feed hold, type by type.
+    /// Returns statistics of the log and the feed, by event type.
     pub fn stats(&self) -> Result<Vec<FileStats>> {
         let policy = self.settings.policy();
         [self.events.log(), self.events.feed()]
@@ -76,13 +74,13 @@ impl Chronicle {
             .collect()
     }
 
-    /// Drops what is old, or only tells what would be dropped.
+    /// Removes expired events. With `only_tell` it only counts them.
     pub fn prune(&self, only_tell: bool) -> Result<Pruned> {
         let _lock = FileLock::take(&self.lock_path(), PATIENCE)?;
         self.prune_alone(only_tell)
     }
 
-    /// Drops what is old, if that was not done within the town's interval.
+    /// Removes expired events unless a prune ran within the town's interval.
     pub fn auto_prune(&self, only_tell: bool) -> Result<Auto> {
         let Some(_lock) = FileLock::try_take(&self.lock_path())? else {
             return Ok(Auto::Busy);
@@ -94,7 +92,7 @@ impl Chronicle {
             let due = last
                 .saturating_add(SignedDuration::from_secs(interval))
                 .unwrap_or(Timestamp::MAX);
-            // One from the future was written by a clock that was wrong.
+            // A time in the future was written with a wrong clock, and does not count.
             let now = Timestamp::now();
             if last <= now && now < due {
                 return Ok(Auto::NotYet(due));
@@ -103,7 +101,7 @@ impl Chronicle {
         self.prune_alone(only_tell).map(Auto::Pruned)
     }
 
-    /// The last prune; absent if there was none, or its note cannot be read.
+    /// Returns the last prune, or `None` if there was none or its record cannot be read.
     pub fn last_prune(&self) -> Option<LastPrune> {
         let text = files::read_if_there(&self.state_path()).ok()??;
         serde_json::from_str(&text).ok()
@@ -183,9 +181,9 @@ mod tests {
             kinds(&chronicle),
             ["mail", "hook", "patrol_b", "nudge", "krc_prune"]
         );
-        // The feed has no patrols: of its two nudges the last is among the newest two.
+        // The feed has no patrols: the newer of its two nudges is among the newest two events.
         assert_eq!((pruned.files[1].removed, pruned.files[1].kept), (1, 3));
-        // What tells of the prune does not drive others out.
+        // The prune's own event does not displace other events.
         assert_eq!(chronicle.prune(false).unwrap().files[0].removed, 0);
         assert_eq!(kinds(&chronicle).len(), 5);
     }

@@ -1,8 +1,8 @@
-//! Who is an agent: one process at a time.
+//! Claims on identities: one process per agent at a time.
 //!
-//! Two programs that both take themselves for `gastown/crew/max` would both do its work.
-//! So a session that begins claims its identity, by its process and its life; a claim
-//! ends with the process that made it, or with the life.
+//! Two programs that both act as `gastown/crew/max` would both do its work. Each session therefore
+//! claims its identity with its process and its session id. A claim ends with the process that made
+//! it, or with the session.
 
 use crate::lock::FileLock;
 use crate::sessions::Sessions;
@@ -30,7 +30,7 @@ impl Claim {
         if !self.runs() {
             return false;
         }
-        // A process that takes its time to leave after its life has ended owns nothing.
+        // A process that exits slowly after its session has ended owns nothing.
         let Some(life) = &self.life else {
             return true;
         };
@@ -41,15 +41,15 @@ impl Claim {
     }
 }
 
-/// Returns the living process that has claimed an identity.
+/// Returns the running process that has claimed an identity.
 pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
     let text = files::read_if_there(&town.file_about(agent, "claims")).ok()??;
     let claim: Claim = serde_json::from_str(&text).ok()?;
     claim.runs().then_some(claim.pid)
 }
 
-/// Claims an identity for the program that runs us. Another that lives keeps it: then this
-/// gives why it cannot be had.
+/// Claims an identity for the program that runs this command. Returns the reason if another running
+/// process holds the claim.
 pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<Problem>> {
     let path = town.file_about(agent, "claims");
     let Some(pid) = processes::caller() else {
@@ -65,15 +65,15 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
     let text = files::read_if_there(&path)?;
     let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
     let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;
-    // A child of the agent, which has its variables: with it the claim would be over before
-    // the agent is.
+    // The caller may be a child process with the agent's variables. A claim by it would end before
+    // the agent does.
     let is_kept = |claim: &Claim| same_life(claim) && claim.runs();
     if present.as_ref().is_some_and(is_kept) {
         return Ok(None);
     }
     let is_other = |claim: &Claim| {
         let same_process = claim.pid == pid && claim.born == born;
-        // One that nobody has started as this agent makes way for the one that somebody has.
+        // A program that was not started as this agent gives way to a session of the agent.
         let is_stray = claim.life.is_none() && life.is_some();
         !same_life(claim) && !same_process && !is_stray
     };

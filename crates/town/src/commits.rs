@@ -1,5 +1,5 @@
-//! What was committed in a folder within a time: from git's own log of where its HEAD
-//! has been, so that commits which were only fetched or checked out do not count.
+//! Commits made in a folder within a period. They come from the reflog of HEAD, so that commits
+//! which were only fetched or checked out do not count.
 
 use crate::git::Git;
 use crate::{Surroundings, files};
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// More than anybody reads.
+/// Maximum number of reflog entries read.
 const MOST: &str = "--max-count=2000";
-/// A log on a disk that does not answer must hold up nobody.
+/// Timeout of git: a disk that does not answer must not block the caller.
 const LIMIT: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// The commits that were made there, the oldest first; none where git knows nothing.
+/// Returns the commits made in the folder, oldest first; none if git fails.
 pub fn made(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Commit> {
     if !has_moved(dir, since) {
         return Vec::new();
@@ -38,7 +38,7 @@ pub fn made(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Co
     select(&log.unwrap_or_default(), since, until)
 }
 
-/// The entries that made a commit, the oldest first.
+/// Returns the reflog entries that created a commit, oldest first.
 fn select(log: &str, since: i64, until: i64) -> Vec<Commit> {
     let mut commits: Vec<Commit> = Vec::new();
     let entries: Vec<&str> = log.split('\x1e').collect();
@@ -64,7 +64,7 @@ fn select(log: &str, since: i64, until: i64) -> Vec<Commit> {
     commits
 }
 
-/// `HEAD@{1768611600}`.
+/// Parses the time in `HEAD@{1768611600}`.
 fn time_of(place: &str) -> Option<i64> {
     let inner = place.split_once("@{")?.1;
     inner.trim_end_matches('}').parse().ok()
@@ -80,7 +80,7 @@ fn makes_a_commit(action: &str) -> bool {
             })
 }
 
-/// Whether the folder's HEAD has moved since: a look at one file, which spares most
+/// Returns whether the folder's HEAD has moved since. Reading one file's timestamp avoids most
 /// calls of git.
 fn has_moved(dir: &Path, since: i64) -> bool {
     let Some(git_dir) = git_dir(dir) else {
@@ -92,7 +92,7 @@ fn has_moved(dir: &Path, since: i64) -> bool {
         .and_then(|meta| meta.modified());
     let modified = match modified {
         Ok(modified) => modified,
-        // Where there is no such file git may keep its log elsewhere.
+        // With the reftable format, git keeps the reflog elsewhere.
         Err(_) => return git_dir.join("reftable").is_dir(),
     };
     let seconds = modified
@@ -101,7 +101,7 @@ fn has_moved(dir: &Path, since: i64) -> bool {
     i64::try_from(seconds.as_secs()).is_ok_and(|seconds| seconds >= since)
 }
 
-/// The folder of git's files for a working tree.
+/// Returns git's folder of a working tree.
 fn git_dir(dir: &Path) -> Option<PathBuf> {
     let found = dir
         .ancestors()

@@ -1,40 +1,39 @@
-//! What our SQLite databases have in common.
+//! Common settings of our SQLite databases.
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::path::Path;
 use std::time::Duration;
 
-/// A log of this many bytes is brought into the database by whoever closes it last.
+/// Size in bytes at which the last process to close the database checkpoints the log.
 const LONGEST_LOG: u64 = 128 * 1024;
-/// And one of this many already by whoever has time for it.
+/// Size at which [`tidy`] checkpoints the log in the background.
 const LONG_LOG: u64 = LONGEST_LOG / 2;
 
-/// Leaves a short log where it is when the last one closes the database. Every command of
-/// ours opens and closes it: without this each would bring its few pages into the database
-/// by itself, and wait for the disk four times instead of once. It is not left to grow,
-/// since whoever opens the database first has to read all of it.
-/// Says whether it stays.
+/// Disables the checkpoint on close while the log is short. Every command opens and closes the
+/// database: otherwise each would checkpoint its few pages, and sync four times instead of once.
+/// The log must not grow without limit, because the first process to open the database reads all of
+/// it. Returns whether the log stays.
 pub(crate) fn keep_log(db: &Connection, path: &Path) -> rusqlite::Result<bool> {
     if log_length(path) >= LONGEST_LOG {
         return Ok(false);
     }
-    // Only then: nobody remembers between two commands how far it was brought in.
+    // Disabled only for a short log: the checkpoint's progress is not stored between commands.
     db.pragma_update(None, "wal_autocheckpoint", 0)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
 }
 
-/// Brings the log in before it is so long that somebody who is waited for has to.
+/// Checkpoints the log before it is so long that an interactive command has to.
 pub(crate) fn tidy(db: &Connection, path: &Path) -> rusqlite::Result<()> {
     if log_length(path) < LONG_LOG {
         return Ok(());
     }
-    // Where somebody reads or writes right now, it is left to the next.
+    // Does not wait for a concurrent reader or writer: the next call retries.
     db.busy_timeout(Duration::ZERO)?;
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Distinguishes one boot of the machine from another.
+/// Returns the id of the machine's current boot.
 pub(crate) fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())

@@ -1,10 +1,9 @@
-//! Servers for the time of development: a window each beside an agent, on ports of their
-//! own.
+//! Development servers: one window per server beside an agent, on ports of their own.
 //!
-//! Which there are is said by the `.gt.toml` of the worktree. What a server is at is told by
-//! its pane and by whether its port answers, whenever somebody asks. That one which has
-//! answered does so no more is noticed by whoever has a [`monitor`] open
-//! (`devserver/watched.rs`), and kept for all others (`devserver/health.rs`).
+//! The worktree's `.gt.toml` defines the servers. A server's state comes from its pane and from
+//! whether its port answers at the time of the query. An open [`monitor`] notices that a server
+//! stopped answering (`devserver/watched.rs`) and stores it for other processes
+//! (`devserver/health.rs`).
 
 mod health;
 mod listening;
@@ -32,24 +31,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How the names of their windows begin.
+/// Prefix of the names of their windows.
 const WINDOW: &str = "dev-";
-/// How long a port of this machine may take to answer.
+/// Timeout of a connection to a local port.
 const ANSWER: Duration = Duration::from_millis(200);
-/// How long a start looks whether the server comes up or falls over.
+/// Time for which a start watches whether the server comes up or fails.
 const SETTLE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a server is at.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Its port answers.
     Running,
-    /// Its process lives, and its port does not answer yet, or not at this moment.
+    /// Its process runs and its port does not answer yet, or not at this moment.
     Starting,
-    /// It has no process, by somebody's wish.
+    /// It has no process because a person or an agent stopped it.
     Stopped,
-    /// It has failed, or lives and answers no more.
+    /// It failed, or its process runs and its port stopped answering.
     Error,
 }
 
@@ -74,18 +73,18 @@ pub struct Server {
     pub container: Option<String>,
     pub work_dir: PathBuf,
     pub state: State,
-    /// Since when, in seconds since the epoch, where that is known.
+    /// Start of the state in seconds since the epoch, if known.
     pub since: Option<i64>,
-    /// Why it is in [`State::Error`].
+    /// Reason for [`State::Error`].
     pub reason: Option<String>,
     pub pane: Option<PaneId>,
     pub pid: Option<u32>,
     pub exit_code: Option<i32>,
-    /// The port that it is reached at, once it has had one.
+    /// The port to connect to, once one was allocated.
     pub port: Option<u16>,
     /// All its ports, by variable.
     pub ports: BTreeMap<String, u16>,
-    /// This call has started or stopped it.
+    /// Whether this call started or stopped it.
     pub changed: bool,
 }
 
@@ -95,7 +94,7 @@ impl Server {
     }
 }
 
-/// An agent's worktree, and what its project says.
+/// An agent's worktree and its project settings.
 struct Site {
     agent: Identity,
     dir: PathBuf,
@@ -103,14 +102,14 @@ struct Site {
     container: Option<Container>,
 }
 
-/// The servers beside an agent, or only one of them.
+/// Returns the servers beside an agent, or one of them.
 pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
     let site = Site::of(town, agent)?;
     let wanted = site.wanted(name)?;
     wanted.into_iter().map(|it| site.look(town, it)).collect()
 }
 
-/// The same, for whoever knows the worktree and the container already.
+/// Returns the servers beside an agent whose worktree and container the caller already knows.
 pub(crate) fn beside(
     town: &Town,
     agent: &Identity,
@@ -127,26 +126,27 @@ pub(crate) fn beside(
     servers.map(|server| site.look(town, server)).collect()
 }
 
-/// Forgets the ports of a worktree that is gone.
+/// Releases the ports of a removed worktree.
 pub(crate) fn forget(town: &Town, dir: &Path) -> Result<()> {
     ports::forget(town, dir)
 }
 
-/// The servers beside all agents that have a container, where their projects have any.
+/// Returns the servers beside all agents that have a container.
 pub fn list_all(town: &Town) -> Result<Vec<Server>> {
     let mut all = Vec::new();
     for container in containers::list(town)? {
         let Some(agent) = container.identity() else {
             continue;
         };
-        // An agent without a worktree has none; a broken file is told where it is used.
+        // An agent without a worktree has no servers. A broken settings file is reported by the
+        // commands that use it.
         all.extend(list(town, agent, None).unwrap_or_default());
     }
     Ok(all)
 }
 
-/// Starts servers beside an agent. A task that has no container gets one, with a shell in
-/// place of an agent; a shell whose init commands have failed tries them again.
+/// Starts servers beside an agent. A task without a container gets one, with a shell instead of an
+/// agent. A shell whose init commands failed runs them again.
 pub fn start(
     town: &Town,
     agent: &Identity,
@@ -191,7 +191,7 @@ pub fn start(
             Ok(Server { changed, ..now })
         })
         .collect();
-    // tmux tells of its window, and nobody of its port.
+    // tmux reports the window, but nothing reports the port.
     wake::monitors(town);
     settled
 }
@@ -240,7 +240,7 @@ fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
     locks.join(format!("dev-{name}.lock"))
 }
 
-/// Whether this is the pane of a server that has failed by itself, or answers no more.
+/// Returns whether this is the pane of a server that failed by itself or stopped answering.
 pub(crate) fn has_failed(row: &PaneRow) -> bool {
     let is_server = row.tag_window.starts_with(WINDOW) && row.tag_port.is_some();
     let now = jiff::Timestamp::now().as_second();
@@ -251,7 +251,7 @@ pub(crate) fn has_failed(row: &PaneRow) -> bool {
         }
 }
 
-/// Writes the events of all servers that failed since the last call, of any process.
+/// Writes the events of all servers that failed since the last call by any process.
 pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
     for container in containers {
         let Some(agent) = container.identity() else {
@@ -263,9 +263,9 @@ pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
     }
 }
 
-/// Writes down that a server has failed. Several may see it: tmux swaps the tag in one go,
-/// so that one of them is the first. Gives whether that is settled; while somebody starts or
-/// stops servers, or the agent, it is theirs to say.
+/// Writes the event of a failed server. Several processes may see the failure; tmux swaps the tag
+/// atomically, so that only one writes it. Returns whether the failure is handled: false while
+/// another process starts or stops the servers or the agent, because that process reports it.
 pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
     let locks = [lock_path(town, agent), town.lock_path(agent)];
     if locks.iter().any(|path| FileLock::is_held(path)) {
@@ -279,7 +279,8 @@ const SILENT: &str = "silent";
 
 fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     let what = if row.dead { "failed" } else { SILENT };
-    // A window that is gone was closed by somebody. One that was silent may die.
+    // A missing window was closed deliberately. A server that was reported as silent may die later,
+    // which is reported again.
     let told = windows::mark_told(town, row.pane, what);
     if told.is_some_and(|told| told.is_empty() || (row.dead && told == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
@@ -337,14 +338,14 @@ impl Site {
         })
     }
 
-    /// The pane of a server, alive or dead.
+    /// Returns the pane of a server, alive or dead.
     fn pane(&self, server: &DevServer) -> Option<&PaneRow> {
         let window = window(server);
         let mut own = self.container.as_ref()?.own_windows();
         own.find(|row| row.tag_window == window)
     }
 
-    /// The event of what was done to a server.
+    /// Writes the event of an action on a server.
     fn write_down(&self, town: &Town, kind: &str, server: &DevServer) {
         let ports = ports::noted(town, &self.dir, server.name()).unwrap_or_default();
         let event = events::by_command(town, kind)
@@ -354,14 +355,14 @@ impl Site {
         Events::of(town).note(vec![event]);
     }
 
-    /// That one has failed which was just started.
+    /// Reports the failure of a server that was just started.
     fn tell_of_failure(&self, town: &Town, server: &DevServer) {
         if let Some(row) = self.pane(server).filter(|row| has_failed(row)) {
             write_failure_down(town, &self.agent, row);
         }
     }
 
-    /// Starts a server, and says whether it did not run.
+    /// Starts a server. Returns false if it was already running.
     fn start(&self, town: &Town, server: &DevServer) -> Result<bool> {
         let agent = &self.agent;
         let container = self.container.as_ref().ok_or_else(|| {
@@ -408,9 +409,9 @@ impl Site {
                 let known = Answers::read(&row.tag_answers);
                 let after = known.after(port.is_some_and(answers), now);
                 if after != known {
-                    // One that has just gone needs no note.
+                    // Fails if the pane is gone, and then nothing needs to be recorded.
                     let _ = town.server().run(note(row.pane, after));
-                    // Whoever watches servers watches those that have answered.
+                    // Monitors watch the servers that have answered once.
                     wake::monitors(town);
                 }
                 (after.state(now), after.since())
@@ -437,7 +438,7 @@ impl Site {
     }
 }
 
-/// Why a server is in error.
+/// Returns the reason for a server's error.
 fn why(row: &PaneRow) -> String {
     match (row.dead, row.exit_status) {
         (true, Some(code)) => format!("exit code {code}"),
@@ -446,8 +447,8 @@ fn why(row: &PaneRow) -> String {
     }
 }
 
-/// Keeps what was seen of a server's port, for whoever looks next. That one has failed which
-/// answers again may be told once more.
+/// Returns the commands that store the result of a port check on the pane. If the server answers
+/// again, a later failure may be reported again.
 fn note(pane: PaneId, answers: Answers) -> Vec<Command> {
     let set = || Command::new("set-option").arg("-p").target(pane);
     let noted = set().args([tag::ANSWERS, &answers.to_string()]);
@@ -460,7 +461,7 @@ fn window(server: &DevServer) -> String {
     format!("{WINDOW}{}", server.name())
 }
 
-/// Whether somebody listens on a port of this machine.
+/// Returns whether a process listens on a local port.
 fn answers(port: u16) -> bool {
     let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
     let mut addresses = addresses.iter();

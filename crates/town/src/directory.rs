@@ -1,4 +1,4 @@
-//! Which agents there are, on disk and in tmux.
+//! The agents of a town, on disk and in tmux.
 
 use crate::containers::Container;
 use crate::{Result, Town, files, roles};
@@ -8,7 +8,8 @@ use gt_core::{Identity, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The agents whose folders exist, and the town's and rigs' own that always do.
+/// Returns the agents whose folders exist, and the roles of the town and its rigs that always
+/// exist.
 pub fn on_disk(town: &Town) -> Vec<Identity> {
     let mut found: Vec<Identity> = [Role::Mayor, Role::Deacon, Role::Boot]
         .map(Identity::town)
@@ -30,15 +31,15 @@ pub fn on_disk(town: &Town) -> Vec<Identity> {
     found
 }
 
-/// Whether there is such an agent: one that nobody has to make first. A task's is made
-/// with its work.
+/// Returns whether the agent exists without being created first. A task's agent is created with its
+/// work.
 pub fn has(town: &Town, identity: &Identity) -> bool {
     identity.role() == Role::Task
         || identity.role() == Role::Overseer
         || on_disk(town).contains(identity)
 }
 
-/// The crew workers or polecats of a rig, by their folders.
+/// Returns the crew workers or polecats of a rig that have folders.
 pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
     let (folder, make): (_, fn(&str, String) -> Identity) = match role {
         Role::Crew => ("crew", |rig, name| Identity::crew(rig, name)),
@@ -51,7 +52,7 @@ pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
         .collect()
 }
 
-/// The agent whose folder this is, or lies in. Links are followed on both sides.
+/// Returns the agent whose folder contains this path. Symbolic links are resolved on both sides.
 pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let root = town.root().canonicalize().ok()?;
     let dir = dir.canonicalize().ok()?;
@@ -76,7 +77,7 @@ pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     Some(found)
 }
 
-/// Everybody: those on disk and those that run, each once.
+/// Returns all agents, on disk or running, without duplicates.
 pub fn everybody(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
     let mut known: Vec<Known> = containers
         .iter()
@@ -102,11 +103,11 @@ pub fn everybody(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
     Ok(known)
 }
 
-/// What `gt agent new` wrote down about an `agent_{slug}`.
+/// The file that `gt agent new` writes about an `agent_{slug}`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentFile {
-    /// The folder it works in; absent means one inside the town.
+    /// The folder it works in; if absent, a folder inside the town.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub work_dir: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]

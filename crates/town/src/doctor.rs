@@ -1,7 +1,7 @@
-//! What may be wrong with a machine or a town, and how to put it right.
+//! Checks of a machine and a town, with fixes.
 //!
-//! Each check is one function that returns findings, and one row of [`CHECKS`]; a fix
-//! is only ever something that loses nothing. The checks are in one file per topic.
+//! Each check is a function that returns findings, and a row of [`CHECKS`]. A fix never loses data.
+//! The checks are in one file per topic.
 
 mod agents;
 mod configuration;
@@ -82,7 +82,7 @@ impl Finding {
     }
 }
 
-/// Returns what is right and wrong with one part of a town, and repairs it if asked to.
+/// Checks one part of a town and returns findings; repairs it if `fix` is set.
 type Check = fn(&Town, fix: bool) -> Vec<Finding>;
 
 /// The checks of a town, in the order in which they are reported.
@@ -110,7 +110,7 @@ const CHECKS: &[Check] = &[
     unattended::check_saves,
 ];
 
-/// Examines everything. A town that cannot be opened is a finding like any other.
+/// Runs all checks. A town that cannot be opened is a finding as well.
 pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Finding> {
     let mut findings = machine::check_programs(around);
     match town {

@@ -1,10 +1,8 @@
-//! What is written down after a life has ended: what it took, what it committed, and
-//! when what happened.
+//! Writes the details of a session after its end: usage, commits and a timeline.
 //!
-//! Figures and commits go into the journal. `.sessions/<id>.json` holds what is too much
-//! for it: commits with their subjects, steps and a timeline, for lives that have any
-//! of them. Nothing depends on it, and whoever asks for a life whose epilogue was never
-//! written, because a process was killed, has it written then.
+//! Figures and commits go into the journal. `.sessions/<id>.json` holds larger data for sessions
+//! that have any: commits with their subjects, steps and a timeline. Nothing depends on it. If a
+//! process was killed before it wrote an epilogue, the next query for that session writes it.
 
 use crate::commits::{self, Commit};
 use crate::events::{self, Events};
@@ -17,15 +15,15 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Writes the epilogues of these lives, which have ended, all in one line each. What
-/// fails is left for whoever asks for that life.
+/// Writes the epilogues of these ended sessions, one journal line each. A failed epilogue is
+/// retried by the next query for its session.
 pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
     let Ok(known) = sessions.in_journal(ids.iter().map(String::as_str)) else {
         return;
     };
     let lives: Vec<&Record> = known.values().collect();
     let mut lines = usage::figures(town, &lives);
-    // Figures are worth writing where the rest cannot be told; its steps stay then.
+    // Figures are written even if the details cannot be; the files of steps then stay.
     let details = details(town, sessions, &lives);
     let told = if details.is_ok() {
         lives.as_slice()
@@ -43,15 +41,15 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
     }
 }
 
-/// Has the epilogue of a life written while whoever ended it goes on: it asks git, and
-/// nothing depends on it. What it has left running is ended before.
+/// Starts a background process that writes the epilogue of a session: it calls git, and nothing
+/// waits for it. The process first ends the processes that the session left running.
 pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
     let mut words = vec!["sync", "--settle", id];
     words.extend(leaving.iter().flat_map(|word| ["--leaving", *word]));
     callback::apart(town, &words);
 }
 
-/// Writes these lines; what they were made from is not needed any more then.
+/// Writes these lines to the journal and removes the files that they were made from.
 fn settle(sessions: &Sessions, lives: &[&Record], lines: &[Record]) -> Result<()> {
     if !lines.is_empty() {
         sessions.record(lines)?;
@@ -62,8 +60,8 @@ fn settle(sessions: &Sessions, lives: &[&Record], lines: &[Record]) -> Result<()
     Ok(())
 }
 
-/// The same for one whose record is at hand, which gets what is known of it beside the
-/// journal; of a life that goes on its steps so far.
+/// Writes the details of an ended session if they are missing, and merges them into its record. A
+/// running session gets its steps so far.
 pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<()> {
     if life.outcome.is_none() {
         life.steps = Some(sessions.steps(&life.id)?).filter(|steps| !steps.is_empty());
@@ -83,7 +81,7 @@ pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<(
     Ok(())
 }
 
-/// Writes the files of details, and gives the lines that the journal needs for them.
+/// Writes the detail files. Returns the lines that the journal needs for them.
 fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Record>> {
     let began = lives
         .iter()
@@ -99,7 +97,7 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
     for life in lives {
         let commits = committed(town, life);
         let timeline = timeline(life, &commits, &events);
-        // A beginning and an end are in the record already.
+        // The start and the end are already in the record.
         let told = sessions.steps(&life.id)?;
         let steps = if told.is_empty() {
             life.steps.clone().unwrap_or_default()
@@ -148,7 +146,7 @@ fn committed(town: &Town, life: &Record) -> Vec<Commit> {
     }
 }
 
-/// What happened in a life, the oldest first.
+/// Returns the timeline of a session, oldest first.
 fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
     let mut entries: Vec<(String, &str, String)> = Vec::new();
     let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(life.id));
@@ -159,7 +157,7 @@ fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
         let at = timestamp(Some(commit.at));
         entries.push((at, "commit", format!("committed: {}", commit.subject)));
     }
-    // git knows whole seconds only; and nothing happens before the beginning.
+    // Git has a resolution of seconds, so the start is forced to be first.
     entries.sort_by_key(|(at, kind, _)| (*kind != "session_start", at.clone()));
     entries
         .into_iter()

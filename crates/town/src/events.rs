@@ -1,9 +1,9 @@
-//! The log of events and the feed: `.events.jsonl` and `.feed.jsonl` in the town.
+//! The event log and the feed: `.events.jsonl` and `.feed.jsonl` in the town.
 //!
-//! Every event is in the log; those that are for the feed are in both. They are added
-//! under one lock, each file in one write, and without waiting for the disk: they are
-//! operational data, and what must outlast a power failure is in the journal of lives.
-//! [`crate::chronicle`] drops what is old; [`crate::stream`] follows what is new.
+//! The log has every event; the feed has those that interest people. Events are appended under one
+//! lock, with one write per file and without fsync: they are operational data, and the journal of
+//! sessions holds what must survive a power failure. [`crate::chronicle`] prunes old events;
+//! [`crate::stream`] follows new ones.
 
 use crate::lines::{Backwards, Durability, Lines};
 use crate::lock::FileLock;
@@ -16,9 +16,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long others may write before we.
+/// Maximum wait for the lock of the event files.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// By so much the times of neighbouring lines may be out of order: clocks are set.
+/// Maximum disorder of the times of neighbouring lines, since clocks are adjusted.
 const DISORDER: SignedDuration = SignedDuration::from_secs(60);
 
 /// The events of a town.
@@ -30,25 +30,25 @@ pub struct Events {
     patience: Patience,
 }
 
-/// What is asked for; everything that is set must fit.
+/// Filter for events. All fields that are set must match.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Types, or patterns such as `session_*`; any of them.
+    /// Types, or patterns such as `session_*`. One must match.
     pub kinds: Vec<String>,
     /// An actor, or a pattern such as `gastown/*`.
     pub actor: Option<String>,
-    /// What it is about: the agent that did it, or an agent or work item that it names. Any
-    /// of these, and all if there are none.
+    /// Subjects: the agent that did it, or an agent or work item that it names. One must match;
+    /// empty means all.
     pub about: Vec<String>,
     pub since: Option<Timestamp>,
-    /// Only those of the feed.
+    /// Only events of the feed.
     pub feed: bool,
-    /// At most so many, the newest.
+    /// Maximum number of events; the newest are returned.
     pub limit: Option<usize>,
 }
 
 impl Query {
-    /// Whether an event is asked for; of the times only its own is looked at.
+    /// Returns whether an event matches, apart from the limit.
     pub fn wants(&self, event: &Event) -> bool {
         let is_kind = self.kinds.is_empty() || self.kinds.iter().any(|k| fits(k, &event.kind));
         let is_actor = self.actor.as_ref().is_none_or(|a| fits(a, &event.actor));
@@ -72,7 +72,7 @@ impl Events {
         }
     }
 
-    /// The events of the town with this root.
+    /// Returns the events of the town with this root.
     pub(crate) fn in_folder(root: &Path) -> Self {
         Events {
             log: Lines::at(root.join(".events.jsonl")),
@@ -90,13 +90,13 @@ impl Events {
         &self.feed
     }
 
-    /// The lock of both files.
+    /// Takes the lock of both files.
     pub(crate) fn lock(&self) -> Result<FileLock> {
         FileLock::take(&self.lock, self.patience.at_most(PATIENCE))
     }
 
-    /// Writes events. Those without a time get the present one, taken under the lock, so
-    /// that the lines are in the order of their times.
+    /// Appends events. Events without a time get the current time, taken under the lock, so that
+    /// the lines are in chronological order.
     pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
         let _lock = self.lock()?;
         let now = when::timestamp(None);
@@ -118,17 +118,16 @@ impl Events {
         Ok(events)
     }
 
-    /// Writes events about something that has happened and stays so whether or not they
-    /// can be written: the journal is the truth, and nobody could be told but by the
-    /// very file that failed.
+    /// Appends events about a completed action, and ignores failures: the journal is the source of
+    /// truth, and the failure could only be reported in the file that failed.
     pub fn note(&self, events: Vec<Event>) {
         if !events.is_empty() {
             let _ = self.append(events);
         }
     }
 
-    /// The events that fit, the oldest first. Lines that cannot be read are passed over;
-    /// `gt krc stats` counts them.
+    /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt krc stats`
+    /// counts them.
     pub fn find(&self, query: &Query) -> Result<Vec<Event>> {
         let lines = if query.feed { &self.feed } else { &self.log };
         match lines.open()? {
@@ -141,8 +140,8 @@ impl Events {
     }
 }
 
-/// The events of an open file before a place that fit, the oldest first. It is read from
-/// the end, and only as far as it must be.
+/// Returns the matching events of an open file before a position, oldest first. Reads backwards
+/// from there, and only as far as needed.
 pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> Result<Vec<Event>> {
     let cannot = |error| files::cannot("read", path, &error);
     let mut lines = Backwards::before(file, end).map_err(cannot)?;
@@ -165,12 +164,12 @@ pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> 
     Ok(found)
 }
 
-/// Creates an event that the caller caused by this very command.
+/// Returns a new event that the caller caused by this command itself.
 pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
     town.event(kind).by_command()
 }
 
-/// An event as a line of the log.
+/// Serializes an event as a line of the log.
 pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(event)
         .map_err(|error| Problem::failed("cannot write an event").caused_by(error))?;
@@ -178,12 +177,12 @@ pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// The event of a line, if it can be read.
+/// Parses a line of the log.
 pub(crate) fn read(line: &[u8]) -> Option<Event> {
     serde_json::from_slice(line).ok()
 }
 
-/// When an event happened.
+/// Returns the time of an event.
 pub fn time_of(event: &Event) -> Option<Timestamp> {
     event.ts.parse().ok()
 }

@@ -1,12 +1,11 @@
-//! Places at which a test can kill us.
+//! Fault points, at which a test can kill this process.
 //!
-//! What has several steps must survive a SIGKILL between any two of them. Each such
-//! place has a name, `<operation>.<what was just done>`, and a process whose environment
-//! says `GT_FAULT=<name>` dies there as if somebody had killed it. Each operation lists
-//! its places in a table, so that a test goes through all of them. With
-//! `GT_HOLD=<name>=<path>` a process waits there until that file exists, and says with the
-//! file `<path>.reached` that it does: so a test forces the order of two processes. A
-//! released binary has none of this.
+//! An operation with several steps must survive a SIGKILL between any two of them. Each such point
+//! has a name, `<operation>.<completed step>`, and a process with `GT_FAULT=<name>` in its
+//! environment kills itself there. Each operation lists its points in a table, so that a test
+//! covers all of them. With `GT_HOLD=<name>=<path>` a process waits at the point until that file
+//! exists, and creates `<path>.reached` to report it: a test uses this to force the order of two
+//! processes. Release builds contain none of this.
 
 use crate::{Surroundings, Town};
 #[cfg(debug_assertions)]
@@ -14,12 +13,12 @@ use std::path::Path;
 #[cfg(debug_assertions)]
 use std::time::{Duration, Instant};
 
-/// Dies here, if a test wants it.
+/// Kills this process here if a test requests it.
 pub(crate) fn point(town: &Town, name: &str) {
     point_in(town.around(), name);
 }
 
-/// The same where the town is not at hand.
+/// Does the work of [`point`] if only the surroundings are at hand.
 #[cfg(debug_assertions)]
 pub(crate) fn point_in(around: &Surroundings, name: &str) {
     hold(around, name);
@@ -27,7 +26,7 @@ pub(crate) fn point_in(around: &Surroundings, name: &str) {
         return;
     }
     let own = rustix::process::getpid();
-    // Nothing is undone and nothing is flushed, as with a killer from outside.
+    // No destructors run and nothing is flushed, as with a SIGKILL from outside.
     let _ = rustix::process::kill_process(own, rustix::process::Signal::KILL);
     loop {
         std::thread::park();
@@ -42,7 +41,7 @@ fn hold(around: &Surroundings, name: &str) {
     let Some((_, path)) = wanted.filter(|(wanted, _)| *wanted == name) else {
         return;
     };
-    // A test that never sees this file fails by that.
+    // If the file cannot be written, the test fails because it never appears.
     let _ = std::fs::write(format!("{path}.reached"), "");
     let deadline = Instant::now() + TIMEOUT;
     while !Path::new(path).exists() && Instant::now() < deadline {

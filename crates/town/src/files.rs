@@ -1,4 +1,4 @@
-//! Files of a town: private, and written whole or not at all.
+//! Files of a town: private, and written atomically.
 
 use crate::Result;
 use gt_core::{Kind, Problem};
@@ -7,7 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Makes a folder and its parents, open to the owner alone.
+/// Creates a folder and its parents, accessible only to the owner.
 pub fn make_dir(path: &Path) -> Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -16,13 +16,13 @@ pub fn make_dir(path: &Path) -> Result<()> {
         .map_err(|error| cannot("make the folder", path, &error))
 }
 
-/// Writes a file so that a crash at any moment leaves the old or the new one:
-/// a temporary file beside it, synced, renamed, and the folder synced.
+/// Writes a file atomically and durably: after a crash, the old or the new file is there. It writes
+/// a temporary file beside it, syncs it, renames it and syncs the folder.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::ToDisk)
 }
 
-/// The same for more than should be held in memory: whoever gives the text writes it.
+/// Writes a file like [`write_whole`], for contents too large for memory: the callback writes them.
 pub fn write_whole_by(
     path: &Path,
     give: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -30,7 +30,7 @@ pub fn write_whole_by(
     replace_by(path, Sync::ToDisk, give)
 }
 
-/// Writes a file that others only read, if it says something else now.
+/// Writes a file atomically if its contents have changed.
 pub fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     if read_if_there(path)?.as_deref() == Some(text) {
         return Ok(());
@@ -38,15 +38,14 @@ pub fn write_if_changed(path: &Path, text: &str) -> Result<()> {
     write_whole(path, text.as_bytes())
 }
 
-/// Writes a file that says nothing any more once the machine has been off: whole to
-/// every reader, and not worth waiting for the disk.
+/// Writes a file atomically but without fsync, for data that is worthless after a reboot.
 pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::NotNeeded)
 }
 
-/// Writes a line over the one that is in a file, in one go. What was longer is left behind
-/// it: the first line is what counts. Where the machine goes off meanwhile a reader may find
-/// half of it, so this is for lines whose readers can tell.
+/// Overwrites the first line of a file with one write. Remains of a longer line stay behind it;
+/// only the first line counts. After a power failure the line may be incomplete, so readers must be
+/// able to detect that.
 pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
     let open = || {
         OpenOptions::new()
@@ -68,8 +67,7 @@ pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
         .map_err(|error| cannot("write", path, &error))
 }
 
-/// Syncs the folder of a file that is new, and the folder of that folder, which may be new
-/// as well.
+/// Syncs the folder of a new file and that folder's parent, which may be new as well.
 pub(crate) fn sync_folders(path: &Path) -> io::Result<()> {
     for folder in path.ancestors().skip(1).take(2) {
         let folder = match folder.as_os_str().is_empty() {
@@ -78,7 +76,7 @@ pub(crate) fn sync_folders(path: &Path) -> io::Result<()> {
         };
         match File::open(folder) {
             Ok(opened) => opened.sync_all()?,
-            // A folder that only others may read cannot be synced, and is older than the file.
+            // A folder that this user cannot read cannot be synced. It existed before the file.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             Err(error) => return Err(error),
         }
@@ -123,20 +121,20 @@ fn replace_by(
         File::open(dir)?.sync_all()
     };
     write().map_err(|error| {
-        // The original is untouched; what is left is only our own temporary file.
+        // The original is untouched; only the temporary file remains.
         let _ = fs::remove_file(&temporary);
         cannot("write", path, &error)
     })
 }
 
-/// Keeps others from reading a file that something else wrote.
+/// Makes a file that another program wrote readable only by its owner.
 pub fn make_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
         .map_err(|error| cannot("protect", path, &error))
 }
 
-/// Reads a file that may not be there.
+/// Reads a file; returns `None` if it does not exist.
 pub fn read_if_there(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -145,7 +143,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// Removes a file that may not be there.
+/// Removes a file if it exists.
 pub fn remove_if_there(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -155,8 +153,7 @@ pub fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a folder that may not be there, with all that is in it: also where somebody has
-/// made a part of it read-only.
+/// Removes a folder and its contents if it exists, also if parts of it are read-only.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     let removed = match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -173,11 +170,11 @@ pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Lets the owner change what is in a folder and in those inside of it. What cannot be
-/// changed says so to whoever tries.
+/// Makes a folder and the folders in it writable for the owner. Failures show up in the operation
+/// that follows.
 pub(crate) fn make_writable(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    // A link leads out of it.
+    // Symbolic links are not followed: they lead out of the folder.
     let Ok(meta) = path.symlink_metadata() else {
         return;
     };
@@ -193,12 +190,12 @@ pub(crate) fn make_writable(path: &Path) {
     }
 }
 
-/// A file of ours for a moment: it goes with whoever has made it.
+/// A short-lived file that is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Passing(pub(crate) PathBuf);
 
 impl Passing {
-    /// A name for one; nothing is there yet.
+    /// Reserves a name; the file does not exist yet.
     pub(crate) fn new(dir: &Path, kind: &str) -> Result<Self> {
         make_dir(dir)?;
         let name = uuid::Uuid::now_v7().simple();
@@ -208,19 +205,19 @@ impl Passing {
 
 impl Drop for Passing {
     fn drop(&mut self) {
-        // git may have left its lock beside it.
+        // Git may have left its lock file beside it.
         let _ = remove_if_there(&self.0.with_extension("lock"));
         let _ = remove_if_there(&self.0);
     }
 }
 
-/// Whether two paths name one thing, whatever links are on the way.
+/// Returns whether two paths name the same file, after symbolic links are resolved.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     whole(one) == whole(other)
 }
 
-/// The names of the folders in a folder, sorted; none if it is not there.
+/// Returns the names of the folders in a folder, sorted; none if it does not exist.
 pub fn folder_names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .into_iter()
@@ -234,7 +231,7 @@ pub fn folder_names(path: &Path) -> Vec<String> {
     names
 }
 
-/// A failure on a file as a problem, with the hints for the usual causes.
+/// Converts an I/O error on a file to a problem, with hints for common causes.
 pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
     let kind = match error.kind() {
         io::ErrorKind::NotFound => Kind::NotFound,
@@ -250,21 +247,21 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
     }
 }
 
-/// A name for a file that takes the place of this one once it is whole. It ends with the
-/// process that writes it: what is left of one that was killed is known by that.
+/// Returns a temporary name beside a file, for its replacement. It ends with the id of the writing
+/// process, by which leftovers of a killed process are recognised.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(temporary_name(&name))
 }
 
-/// The same for a name alone.
+/// Returns a temporary name for a file name without a path.
 pub(crate) fn temporary_name(name: &str) -> String {
     let (id, process) = (uuid::Uuid::now_v7().simple(), std::process::id());
     format!(".{name}.{id}.{process}.tmp")
 }
 
-/// The process that has made a temporary file of this name, which may also be a log of
-/// SQLite's beside one. `None` for any other name; a process of 0 is not known.
+/// Returns the process that created a temporary file of this name, or SQLite's log beside such a
+/// file. Returns `None` for other names, and 0 if the process is unknown.
 pub(crate) fn temporary_of(name: &str) -> Option<u32> {
     let name = ["-wal", "-shm", "-journal"]
         .iter()
@@ -274,7 +271,7 @@ pub(crate) fn temporary_of(name: &str) -> Option<u32> {
     let last = parts.next()?;
     let is_id = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_id(last) {
-        // Made by an earlier version.
+        // Created by an earlier version.
         true => Some(0),
         false => parts
             .next()

@@ -1,5 +1,5 @@
-//! Formulas of a town: the embedded ones, and those that it or a rig has put in their
-//! place. A file replaces a whole formula, because steps of two would not fit together.
+//! Formulas of a town: the embedded ones, and those that the town or a rig overrides. A file
+//! replaces a whole formula, because steps of two formulas would not fit together.
 
 use crate::{Result, Town, files};
 use gt_core::Problem;
@@ -8,7 +8,7 @@ use gt_core::overlay::Layer;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// A formula, and where it came from.
+/// A formula and its source.
 #[derive(Clone, Debug)]
 pub struct Found {
     pub formula: Formula,
@@ -16,7 +16,7 @@ pub struct Found {
     pub source: String,
 }
 
-/// The formula of that name: the rig's, the town's, the embedded one.
+/// Returns the formula of that name: the rig's, else the town's, else the embedded one.
 pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<Found> {
     if !gt_core::name::is_well_formed(name) {
         return Err(Problem::usage(format!(
@@ -46,7 +46,7 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<Found> {
     })
 }
 
-/// The names of all formulas, as this rig or the town sees them.
+/// Returns the names of all formulas that this rig or the town has.
 pub fn names(town: &Town, rig: Option<&str>) -> Vec<String> {
     let mut names: BTreeSet<String> = formula::builtin_names().map(str::to_owned).collect();
     for folder in folders(town, rig) {
@@ -57,7 +57,7 @@ pub fn names(town: &Town, rig: Option<&str>) -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// Where files are looked for, the most particular first.
+/// Returns the folders that are searched, most specific first.
 fn folders(town: &Town, rig: Option<&str>) -> Vec<PathBuf> {
     let rig = rig.map(|rig| town.root().join(rig).join("formulas"));
     rig.into_iter()

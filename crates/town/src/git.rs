@@ -1,4 +1,4 @@
-//! The real `git`, called with arguments and never through a shell.
+//! Runs the real `git`, with arguments and never through a shell.
 
 mod status;
 
@@ -41,8 +41,8 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// With an address that a repository names, and no person: only the protocols are allowed
-    /// that git allows for submodules.
+    /// Allows only the protocols that git allows for submodules, for an address that comes from a
+    /// repository and not from a person.
     #[must_use]
     pub fn as_for_submodules(self) -> Self {
         Git {
@@ -51,8 +51,8 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same without the hooks of the repository: they are for those who work there, and
-    /// one that fails would leave half of what we do.
+    /// Disables the repository's hooks: they are meant for its developers, and a failing hook would
+    /// interrupt our operation halfway.
     #[must_use]
     pub fn without_hooks(self) -> Self {
         Git {
@@ -61,7 +61,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same for the repository of this very folder: one around it is not asked.
+    /// Restricts git to the repository of this folder, and never uses a repository around it.
     #[must_use]
     pub fn own_alone(self) -> Self {
         Git {
@@ -70,7 +70,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same with another index than the worktree's own, which stays as it is.
+    /// Uses another index than the worktree's own, which stays unchanged.
     #[must_use]
     pub fn with_index(self, index: &'a Path) -> Self {
         Git {
@@ -79,7 +79,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same with a time limit.
+    /// Sets a timeout.
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         Git {
@@ -88,8 +88,8 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same, whatever anybody wants: what takes back half a change must not be cut off
-    /// by the very Ctrl-C that it answers.
+    /// Ignores cancellation: the rollback of a change must not be interrupted by the Ctrl-C that
+    /// caused it.
     #[must_use]
     pub fn to_the_end(self) -> Self {
         Git {
@@ -98,7 +98,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Runs git and gives its standard output, trimmed at the end.
+    /// Runs git and returns its standard output without trailing whitespace.
     pub fn run<I, S>(&self, args: I) -> Result<String>
     where
         I: IntoIterator<Item = S>,
@@ -113,8 +113,7 @@ impl<'a> Git<'a> {
         Err(failure(&shown, &output))
     }
 
-    /// The same for a command that says no by exit code 1: whether it said yes, and its
-    /// output.
+    /// Runs a git command that answers "no" with exit code 1. Returns the answer and the output.
     pub fn ask<I, S>(&self, args: I) -> Result<(bool, String)>
     where
         I: IntoIterator<Item = S>,
@@ -138,7 +137,7 @@ impl<'a> Git<'a> {
     {
         let mut command = Command::new("git");
         command.arg("-C").arg(self.dir);
-        // Nothing of ours may go on in the background after we have answered.
+        // No background process may continue after the command has returned.
         command.args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"]);
         if self.without_hooks {
             command.args(["-c", "core.hooksPath=/dev/null"]);
@@ -147,15 +146,15 @@ impl<'a> Git<'a> {
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
-            // What it says and writes is read by us.
+            // Our code parses its output.
             .env("LC_ALL", "C")
             .env_remove("LANGUAGE")
-            // Nobody is there to type a password: fail instead of hanging.
+            // No person is there to type a password: fail instead of hanging.
             .env("GIT_TERMINAL_PROMPT", "0")
-            // Who only looks must not keep an agent from its commit.
+            // A read-only command must not block an agent's commit.
             .env("GIT_OPTIONAL_LOCKS", "0")
             .stdin(Stdio::null())
-            // Ctrl-C at the terminal must not cut git off in the middle of a change.
+            // Ctrl-C in the terminal must not interrupt git in the middle of a change.
             .process_group(0);
         if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {
             command.env("GIT_CEILING_DIRECTORIES", around);
@@ -174,7 +173,7 @@ impl<'a> Git<'a> {
         let limits = Limits {
             time: self.limit,
             cancel: (!self.to_the_end).then_some(&self.around.cancel),
-            // It takes back what it has begun, however long that takes.
+            // No limit: git rolls back what it has begun, however long that takes.
             grace: None,
         };
         match program::output(command, &limits) {
@@ -195,7 +194,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Whether a git command that answers by its exit code says yes.
+    /// Returns whether a git command that answers with its exit code succeeds.
     pub fn says<I, S>(&self, args: I) -> bool
     where
         I: IntoIterator<Item = S>,
@@ -205,19 +204,19 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The folder in which git keeps what is a worktree's own. Two small files are read in no
-/// time where a process is not.
+/// Returns git's private folder of a worktree. Reading one small file is much faster than starting
+/// a process.
 pub(crate) fn own_dir(dir: &Path) -> Option<PathBuf> {
     let link = dir.join(".git");
     match fs::read_to_string(&link) {
         Ok(text) => Some(dir.join(text.strip_prefix("gitdir: ")?.trim_end())),
-        // In a repository of its own it is a folder.
+        // In a main worktree `.git` is a folder.
         Err(_) => link.is_dir().then_some(link),
     }
 }
 
-/// The files of git's that say what is checked out in a worktree, and what was done with it:
-/// a commit, a merge, a checkout writes at least one of them. Not all have to be there.
+/// Returns the git files that describe the checkout of a worktree. A commit, a merge or a checkout
+/// writes at least one of them. Not all of them need to exist.
 pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
     let Some(own) = own_dir(dir) else {
         return Vec::new();
@@ -233,12 +232,12 @@ pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The folder in which git keeps what all worktrees of a repository have in common.
+/// Returns the git folder that all worktrees of a repository share.
 fn common_dir(own: &Path) -> PathBuf {
     let Ok(text) = fs::read_to_string(own.join("commondir")) else {
         return own.to_owned();
     };
-    // It is told from here, and watched by a name that does not go up and down.
+    // The path is relative to `own`; a watcher needs it without `..`.
     let dir = own.join(text.trim_end());
     dir.canonicalize().unwrap_or(dir)
 }
@@ -246,15 +245,15 @@ fn common_dir(own: &Path) -> PathBuf {
 fn failure(shown: &str, output: &Output) -> Problem {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let problem = Problem::failed(format!("`{shown}` failed ({})", output.status));
-    // It may have nothing to say.
+    // Git may print nothing.
     match stderr.trim() {
         "" => problem,
         said => problem.cause(said.to_owned()),
     }
 }
 
-/// Whether a variable may stay: not those that would make git look at another repository
-/// than the one named.
+/// Returns whether a variable is passed to git. Variables that select another repository are
+/// removed.
 pub(crate) fn passes(name: &str) -> bool {
     !matches!(
         name,
@@ -276,7 +275,7 @@ fn describe(command: &Command) -> String {
     without_password(&words.join(" "))
 }
 
-/// Hides `user:password@` of a URL: errors end up in logs.
+/// Hides `user:password@` in URLs: errors end up in logs.
 pub fn without_password(text: &str) -> String {
     text.split(' ')
         .map(|word| match (word.find("://"), word.find('@')) {
@@ -289,12 +288,12 @@ pub fn without_password(text: &str) -> String {
         .join(" ")
 }
 
-/// Whether a merge was begun in a worktree and is not over.
+/// Returns whether a merge is in progress in a worktree.
 pub fn is_merging(dir: &Path) -> bool {
     own_dir(dir).is_some_and(|own| own.join("MERGE_HEAD").exists())
 }
 
-/// Who commits: the person whose machine it is, or gt where git knows nobody.
+/// Returns the options that set the committer to gt, if git has no user configured.
 pub(crate) fn committer(git: Git<'_>) -> Vec<&'static str> {
     match git.says(["config", "--get", "user.email"]) {
         true => Vec::new(),

@@ -1,14 +1,14 @@
-//! Handing over from one life of an agent to the next, in the same container.
+//! Hands over from one session of an agent to the next, in the same container.
 //!
-//! The order is what makes it safe to be killed anywhere: the state is collected; a
-//! letter with it is written and hooked, in one transaction; the marker is written; then
-//! the life is ended in the journal with its child linked to it, and only then is the
-//! process replaced ([`take_over`], by way of the one start path). Up to there the old
-//! life goes on as if nothing had happened, and the command can be run again. From there
-//! on the work is on the hook, whoever comes up.
+//! The order makes it safe to be killed at any point. It collects the state; writes and hooks a
+//! handoff message, in one transaction; writes the marker; then records the end of the session in
+//! the journal, linked to its successor; and only then replaces the process ([`take_over`], through
+//! the usual start path). Until the journal is written, the old session continues unchanged and the
+//! command can be retried. Afterwards the work is on the hook for the next session, however it is
+//! started.
 //!
-//! An agent that hands over runs us in the very pane that will be replaced, so the last
-//! part is left to tmux: it calls `gt handoff --take-over`.
+//! An agent that hands over runs this command in the pane that is about to be replaced. tmux
+//! therefore does the last part: it calls `gt handoff --take-over`.
 
 mod collect;
 mod marker;
@@ -31,7 +31,7 @@ use gt_core::{Identity, Problem, mail, save as saved};
 use gt_tmux::{Command, SessionName};
 use jiff::Timestamp;
 
-/// Where a test can kill a handoff.
+/// Fault points of a handoff.
 pub const FAULT_POINTS: &[&str] = &[
     "handoff.collected",
     "handoff.written",
@@ -40,28 +40,28 @@ pub const FAULT_POINTS: &[&str] = &[
     "handoff.respawned",
 ];
 
-/// How somebody wants it.
+/// Options of a handoff.
 #[derive(Clone, Debug, Default)]
 pub struct HandoffOptions {
     pub mode: Mode,
     pub subject: Option<String>,
     pub message: Option<String>,
     pub reason: Option<String>,
-    /// Put the state of things into the letter, beside a message.
+    /// Add the collected state to the message, besides the caller's text.
     pub collect: bool,
-    /// Look for work that is only in the agent's worktree.
+    /// Check for work that exists only in the agent's worktree.
     pub git_check: bool,
     /// Hook this item first.
     pub item: Option<WorkId>,
-    /// Whatever the cooldown says.
+    /// Ignore the cooldown.
     pub force: bool,
-    /// Who asks for it, where it is not the agent itself.
+    /// The requester, if it is not the agent itself.
     pub asked_by: Option<String>,
-    /// The harness of the next session, if it is not the one before.
+    /// The harness of the next session, if it changes.
     pub harness: Option<String>,
 }
 
-/// A handoff that is about to happen: nothing has been touched yet.
+/// A prepared handoff: nothing has been changed yet.
 #[derive(Debug)]
 pub struct Intent {
     pub agent: Identity,
@@ -72,19 +72,19 @@ pub struct Intent {
     pub body: String,
 }
 
-/// Keeps others from starting and stopping an agent, for [`go_on`]: to be held since
-/// before the look at what it is about to do.
+/// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
+/// before the agent's state is read.
 pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
     start::hold(town, agent)
 }
 
-/// Looks at everything that a handoff needs, and touches nothing.
+/// Reads everything that a handoff needs, and changes nothing.
 pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
-    // What is asked next is opened while tmux answers.
+    // The database is opened while tmux answers.
     let open_ahead = || Work::of(town).open_ahead();
     let home = adopted::home_of(town, agent);
     let container = containers::of_agent_while(&home, agent, open_ahead)?;
-    // One that has died in its pane is dealt with as a crash, and told as that.
+    // An agent that died in its pane is handled and reported as a crash.
     let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
     let container = container.filter(runs);
     let container = container.ok_or_else(|| {
@@ -107,7 +107,7 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     let message = options.message.as_deref().map(str::trim_end);
     let message = message.filter(|message| !message.is_empty());
     let wants_state = options.collect || options.mode != Mode::Normal || message.is_none();
-    // Where nothing is said of it, nobody has to wait for git and for the mailbox.
+    // Without the collected state there is no need to wait for git and the mailbox.
     let collected = match wants_state || options.git_check {
         true => collect::state(town, agent, &life)?,
         false => collect::branch_alone(town, &life),
@@ -140,7 +140,7 @@ pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result
     })
 }
 
-/// How things stand for an agent that runs.
+/// Returns the collected state of an agent.
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
     let home = adopted::home_of(town, agent);
     let life = match containers::of_agent(&home, agent)? {
@@ -150,8 +150,8 @@ pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
     collect::state(town, agent, &life)
 }
 
-/// Writes down what the next life needs: the letter, hooked, and the marker. For
-/// [`Mode::Auto`] this is all.
+/// Writes the data for the next session: the hooked message and the marker. [`Mode::Auto`] needs
+/// nothing more.
 pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<HandedOver> {
     let agent = &intent.agent;
     let address = agent.address();
@@ -188,14 +188,14 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
         .with("letter", letter.id.to_string());
     if options.mode == Mode::Auto {
         event = event.with("mode", "auto");
-        // The other modes end the life, and what follows is told by its successor.
+        // The other modes end the session, and its successor writes the next checkpoint.
         checkpoint::refresh(town, agent, &intent.life.id, None)?;
     }
     Events::of(town).note(vec![event]);
     Ok(handed)
 }
 
-/// Lets the next life take the place of the one that has left its marker.
+/// Replaces the session that has left a marker with the next one.
 pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     let _held = start::hold(town, agent)?;
     let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
@@ -222,7 +222,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     Ok(started)
 }
 
-/// Leaves what the next life needs, as [`leave`] does, and lets it take over at once.
+/// Writes the data for the next session, as [`leave`] does, and starts it at once.
 pub fn go_on(
     town: &Town,
     _held: FileLock,
@@ -237,7 +237,7 @@ pub fn go_on(
     };
     let harness = options.harness.as_deref();
     let wishes = wishes(town, container, life, options.mode, harness, before)?;
-    // What the start needs is read while the letter goes to the disk.
+    // The start is prepared while the message is written to disk.
     let (handed, prepared) = std::thread::scope(|scope| {
         let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
         (leave(town, intent, options), prepared.join())
@@ -250,14 +250,14 @@ pub fn go_on(
     Ok((handed.letter.id, started))
 }
 
-/// Takes the marker away of a handoff that cannot happen: the life goes on. The letter stays
-/// on its hook; it is for whoever comes next, whenever that is.
+/// Removes the marker of a handoff that cannot happen: the session continues. The message stays on
+/// the hook for the next session.
 fn call_off(town: &Town, agent: &Identity) {
-    // One that stays is seen through: the journal knows that the life has not handed over.
+    // A marker that remains does no harm: the journal shows that the session has not handed over.
     let _ = remove_marker(town, agent);
 }
 
-/// What a cycle has to say that could not be one.
+/// Returns the warning for a cycle that could not continue its conversation.
 fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
     let is_cut_off = mode == Mode::Cycle && matches!(wishes.conversation, Conversation::New);
     let harness = wishes.harness.as_deref().unwrap_or("this program");
@@ -268,7 +268,7 @@ fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
     })
 }
 
-/// How the next life is started.
+/// Returns the start options of the next session.
 fn wishes(
     town: &Town,
     container: &Container,
@@ -280,7 +280,7 @@ fn wishes(
     let harness = &container.pane().tag_harness;
     let other_harness = other_harness.filter(|other| other != harness);
     let conversation = match (mode, other_harness) {
-        // No program can continue a conversation of another one.
+        // No program can continue the conversation of another program.
         (Mode::Cycle, None) => {
             let preset = harnesses::resolve(town, harness)?.value;
             saved::conversation(&preset, life.harness_session_id.as_deref(), true)
@@ -290,7 +290,7 @@ fn wishes(
     let mut wishes = options_before(town, container, life)?;
     let harness = match other_harness {
         Some(other) => {
-            // Its configuration folder and its command line belong to the other program.
+            // The configuration folder and the command line belong to the previous program.
             wishes.config_dir = None;
             wishes.keeps_folder = false;
             wishes.command = None;
@@ -304,14 +304,14 @@ fn wishes(
         topic: Some("handoff".to_owned()),
         conversation,
         takes_over: Some(before),
-        // One that does not come up has died, and is dealt with as such.
+        // A session that does not come up counts as dead and is handled as such.
         keep_on_timeout: true,
         keep_container: true,
         ..wishes
     })
 }
 
-/// The start options of the session before; the journal has them, and tmux.
+/// Returns the start options of the previous session, from the journal or else from tmux.
 fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
     match &life.start {
         Some(start) => Ok(StartOptions::from_tag(start)),
@@ -319,8 +319,8 @@ fn options_before(town: &Town, container: &Container, life: &Record) -> Result<S
     }
 }
 
-/// Refuses a handoff of a program that a person has started where the next session could not
-/// take over: the program itself goes on.
+/// Fails if the agent is a program that a person started and the next session could not take over,
+/// because the program would continue to run.
 fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<()> {
     if let Owner::Orphan(_) = container.owner() {
         return Err(
@@ -364,8 +364,8 @@ fn check_program(
         .map_err(|problem| problem.hint("`--harness NAME` hands over to another program"))
 }
 
-/// Asks tmux to let the next life take over, and waits. Where all goes well the caller,
-/// who lives in the pane, rarely lives to see the answer: whether there is a next life now.
+/// Asks tmux to start the take-over, and waits. On success the caller, which runs in the replaced
+/// pane, is usually killed before it sees the answer. Returns whether there is a next session.
 pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
     let container = &intent.container;
     let take_over = callback::by_tags("handoff --take-over #{q:@gt_agent}");
@@ -378,9 +378,9 @@ pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
     Ok(now.is_some_and(|now| now.pane().tag_session != intent.life.id))
 }
 
-/// The life that a container holds. What a handoff needs of it tmux has nearly always said
-/// already. The journal is asked for more: for the conversation, for wishes that are too
-/// long, and how far an earlier handoff of the same life came that was cut short.
+/// Returns the session in a container. tmux nearly always has what a handoff needs. The journal is
+/// read for the conversation, for start options that do not fit into a tag, and for an earlier
+/// handoff of the session that was interrupted.
 fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
     let pane = container.pane();
     let id = pane.tag_session.clone();
@@ -405,7 +405,7 @@ fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> 
     Ok(known.unwrap_or(shown))
 }
 
-/// What need not be asked again of a life.
+/// Returns the record if it is complete, so that the start does not read it again.
 fn known(life: &Record) -> Option<Record> {
     Some(life.clone()).filter(|life| life.agent.is_some())
 }

@@ -1,4 +1,4 @@
-//! Harness presets as a town has changed them, and which are installed here.
+//! Harness presets with the town's changes, and the programs installed on this machine.
 
 use crate::{Result, Town, files};
 use gt_core::Problem;
@@ -8,10 +8,10 @@ use gt_core::role::RoleConfig;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The harness when nobody names one.
+/// The default harness.
 pub const FALLBACK: &str = "claude";
 
-/// The preset of that name.
+/// Returns the preset of that name.
 pub fn resolve(town: &Town, name: &str) -> Result<Overlaid<Preset>> {
     if !gt_core::name::is_well_formed(name) {
         return Err(Problem::usage(format!(
@@ -28,7 +28,8 @@ pub fn resolve(town: &Town, name: &str) -> Result<Overlaid<Preset>> {
     harness::resolve(name, layer)
 }
 
-/// The harness for a role: as given, the role's, `GT_HARNESS`, the town's, the fallback.
+/// Returns the harness for a role: the given one, else the role's, `GT_HARNESS`, the town's, or the
+/// fallback.
 pub fn choose(town: &Town, given: Option<&str>, role: &RoleConfig) -> String {
     given
         .or(role.session.harness.as_deref())
@@ -39,7 +40,7 @@ pub fn choose(town: &Town, given: Option<&str>, role: &RoleConfig) -> String {
         .to_owned()
 }
 
-/// Every harness, built-in first, then the town's own.
+/// Returns the names of all harnesses, built-in first, then the town's own.
 pub fn names(town: &Town) -> Vec<String> {
     let mut names: Vec<String> = harness::builtin_names().map(str::to_owned).collect();
     let mut own: Vec<String> = std::fs::read_dir(town.root().join("harnesses"))
@@ -55,7 +56,7 @@ pub fn names(town: &Town) -> Vec<String> {
     names
 }
 
-/// Where the program is, or the problem that says how to install it.
+/// Returns the path of the program. The error says how to install it.
 pub fn locate(town: &Town, preset: &Preset) -> Result<PathBuf> {
     town.around()
         .find_program(&preset.command.program)
@@ -77,7 +78,7 @@ pub fn locate(town: &Town, preset: &Preset) -> Result<PathBuf> {
         })
 }
 
-/// Presets read so far, for commands that look at many agents.
+/// Cache of presets, for commands that read many agents.
 #[derive(Debug, Default)]
 pub struct Presets(BTreeMap<String, Option<Preset>>);
 

@@ -1,4 +1,4 @@
-//! Giving an agent its work: the hook, with what goes along with it.
+//! Puts work items on the hooks of agents, and records it with events and in the journal.
 
 use crate::events::Events;
 use crate::sessions::{Query, Sessions};
@@ -8,7 +8,7 @@ use gt_core::Identity;
 use gt_core::record::{Record, Status};
 use gt_core::work::WorkId;
 
-/// Puts an item on an agent's hook. A life of it that runs now works on this.
+/// Puts an item on an agent's hook. The journal records it for the agent's running session.
 pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     let address = agent.address();
     let work = Work::of(town);
@@ -19,16 +19,16 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     if !was_there {
         tell(town, "hook", &address, id);
     }
-    // It hangs there, whatever becomes of the note: nobody may take it for a failure.
+    // The item is on the hook even if the record fails, so this must not be reported as a failure.
     if let Err(problem) = note_unit(town, &address, &hooked) {
         hook_log::note(town, "hook", &problem);
     }
     Ok(hooked)
 }
 
-/// Notes with the life that runs now what it works on.
+/// Records the work item with the running session.
 fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
-    // A letter on the hook says how to go on, and is no unit of work.
+    // A message on the hook gives instructions and is not a unit of work.
     let Some(unit) = hooked.unit() else {
         return Ok(());
     };
@@ -44,7 +44,7 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
         .filter(|life| is_alive(life))
         .filter(|life| life.work_unit.as_deref() != Some(unit.as_str()))
         .map(|life| {
-            // Only what was taken until now is the earlier item's. Without one it is not read.
+            // The usage so far belongs to the earlier item. Without an earlier item it is not read.
             let so_far = life
                 .work_unit
                 .as_ref()
@@ -58,19 +58,19 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
     }
 }
 
-/// Returns whether the process of a session lives. The journal learns of a death a moment
-/// later, and a session that is dead never held what is hooked now.
+/// Returns whether the process of a session is alive. The journal learns of a death a moment later,
+/// and a dead session never held the current item.
 fn is_alive(life: &Record) -> bool {
     let is_it = |pid| {
         processes::trees(&[pid])
             .get(pid)
             .is_some_and(|it| !it.zombie)
     };
-    // One that is being started has no process yet.
+    // A session that is being started has no process yet.
     life.pid.is_none_or(is_it)
 }
 
-/// Takes off what an agent has on its hook.
+/// Removes the item on an agent's hook.
 pub fn take_off(town: &Town, agent: &Identity) -> Result<Option<Hooked>> {
     let taken = Work::of(town).unhook(&agent.address())?;
     if let Some(taken) = &taken {
@@ -79,7 +79,7 @@ pub fn take_off(town: &Town, agent: &Identity) -> Result<Option<Hooked>> {
     Ok(taken)
 }
 
-/// Takes an item off whoever's hook it is on.
+/// Removes an item from the hook that holds it.
 pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
     let taken = Work::of(town).unhook_item(id)?;
     if let Some(taken) = &taken {
@@ -88,7 +88,7 @@ pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
     Ok(taken)
 }
 
-/// Takes back that an item was put on a hook.
+/// Reverts the hooking of an item.
 pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
     if let Some(taken) = Work::of(town).take_back(id)? {
         tell(town, "unhook", &taken.agent, id);

@@ -1,8 +1,8 @@
-//! `.runtime/hooks.log`: what went wrong in calls that nobody watches.
+//! `.runtime/hooks.log`: failures of calls that run unattended.
 //!
-//! Hooks of agent programs and of tmux call `gt`, and nobody reads what it prints. Their
-//! failures are kept here, a line each, for a person and for `gt doctor`. It begins anew
-//! when it is long.
+//! Hooks of agent programs and of tmux call `gt`, and its output is discarded. Failures are logged
+//! here, one line each, for people and for `gt doctor`. The log restarts when it exceeds its
+//! maximum size.
 
 use crate::Town;
 use gt_core::Problem;
@@ -12,20 +12,19 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-/// So many bytes, and then it begins anew.
+/// Maximum size in bytes, after which the log restarts.
 const LONGEST: u64 = 256 * 1024;
 
 pub(crate) fn path(town: &Town) -> PathBuf {
     town.runtime_dir().join("hooks.log")
 }
 
-/// Keeps a failure of a call of this name. Where even that fails nobody is there to hear
-/// of it.
+/// Logs a failure of the call with this name. A failure to log is ignored.
 pub fn note(town: &Town, call: &str, problem: &Problem) {
     write(town, call, &problem.line());
 }
 
-/// Keeps what did not go as wished.
+/// Logs a warning.
 pub fn warn(town: &Town, call: &str, warning: &str) {
     write(town, call, warning);
 }
@@ -35,7 +34,7 @@ fn write(town: &Town, call: &str, text: &str) {
     if path.metadata().is_ok_and(|meta| meta.len() > LONGEST) {
         let _ = fs::remove_file(&path);
     }
-    // One line in one write: calls may fail at the same time.
+    // One line in one write: concurrent calls may log at the same time.
     let text = text.replace(char::is_control, " ");
     let line = format!("{} {call}: {text}\n", Timestamp::now());
     let mut options = OpenOptions::new();
@@ -43,7 +42,7 @@ fn write(town: &Town, call: &str, text: &str) {
     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));
 }
 
-/// The lines since then, the oldest first.
+/// Returns the lines since then, oldest first.
 pub(crate) fn since(town: &Town, then: Timestamp) -> Vec<String> {
     let bytes = fs::read(path(town)).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);

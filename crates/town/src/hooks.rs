@@ -1,9 +1,9 @@
 //! Our hooks in the agent programs.
 //!
-//! Each program gets them by its command line or its environment, for this one
-//! process: the user's own settings and the repository stay as they are, and the
-//! user's own hooks run as well. Each hook calls `gt signal`, which never fails and
-//! never prints, so that no agent is held up by it.
+//! Each program gets them through its command line or its environment, for one process only: the
+//! user's settings and the repository stay unchanged, and the user's own hooks run as well. Each
+//! hook calls `gt signal`, which never fails and never prints, so that it does not disturb the
+//! agent.
 
 mod claude;
 mod codex;
@@ -18,18 +18,18 @@ use gt_core::role::OnCompact;
 use gt_core::shell;
 use std::path::PathBuf;
 
-/// What a program is started with, so that it calls us.
+/// Arguments and variables that make a program call our hooks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wiring {
     pub args: Vec<String>,
     pub env: Vec<(String, String)>,
 }
 
-/// How a kind of programs gets our hooks.
+/// Installation of our hooks for one kind of program.
 struct Installer {
-    /// As presets name it.
+    /// The name in presets.
     name: &'static str,
-    /// Whether the program would take them here and now.
+    /// Returns whether the program accepts the hooks in this town.
     fits: fn(&Town) -> bool,
     wire: fn(&Town, &Preset, OnCompact) -> Result<Wiring>,
 }
@@ -57,7 +57,7 @@ const INSTALLERS: &[Installer] = &[
     },
 ];
 
-/// Wires a program that has hooks and whose preset says how.
+/// Returns the wiring of a program whose preset names an installer.
 pub fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wiring> {
     match installer(preset)? {
         Some(installer) if (installer.fits)(town) => (installer.wire)(town, preset, on_compact),
@@ -65,14 +65,14 @@ pub fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wirin
     }
 }
 
-/// Whether the model is told what our hook says when a session of this program begins.
+/// Returns whether the output of our hook at the start of a session reaches the model.
 pub fn primes(town: &Town, preset: &Preset) -> Result<bool> {
     let installer = installer(preset)?;
     Ok(preset.hooks.primes && installer.is_some_and(|installer| (installer.fits)(town)))
 }
 
 fn installer(preset: &Preset) -> Result<Option<&'static Installer>> {
-    // An empty name is how a town turns them off.
+    // A town disables hooks with an empty name.
     let Some(name) = preset
         .hooks
         .installer
@@ -95,8 +95,8 @@ fn installer(preset: &Preset) -> Result<Option<&'static Installer>> {
     })
 }
 
-/// The file in which our hooks stand: one for each way, so that agents of different
-/// roles do not write over each other's.
+/// Returns the file of our hooks. There is one per compaction mode, so that agents of different
+/// roles do not overwrite each other's file.
 fn file(town: &Town, name: &str, ending: &str, on_compact: OnCompact) -> PathBuf {
     let way = match on_compact {
         OnCompact::Auto => "",
@@ -107,24 +107,24 @@ fn file(town: &Town, name: &str, ending: &str, on_compact: OnCompact) -> PathBuf
     town.runtime_dir().join("hooks").join(file)
 }
 
-/// A shell line that calls us and does nothing else: what a hook prints, and how it
-/// ends, some programs take for a message to the model.
+/// Returns a shell line that calls `gt signal` without output: some programs pass the output and
+/// the exit status of a hook to the model.
 fn shell_line(town: &Town) -> String {
     calling(town, "signal >/dev/null 2>&1")
 }
 
-/// The same for a session that begins: what is printed here, the model is told.
+/// Returns the shell line for the start of a session. Its output goes to the model.
 fn prime_line(town: &Town) -> String {
     calling(town, "prime --hook 2>/dev/null")
 }
 
-/// The same before a context is compacted.
+/// Returns the shell line to run before a context is compacted.
 fn compact_line(town: &Town, on_compact: OnCompact) -> Option<String> {
     let words = compact_words(on_compact)?.join(" ");
     Some(calling(town, &format!("{words} >/dev/null 2>&1")))
 }
 
-/// What we are called with before a context is compacted.
+/// Returns the arguments of `gt` before a context is compacted.
 fn compact_words(on_compact: OnCompact) -> Option<[&'static str; 4]> {
     let mode = match on_compact {
         OnCompact::Auto => "--auto",

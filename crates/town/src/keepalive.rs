@@ -1,7 +1,7 @@
-//! Signs of life: every `gt` command that an agent runs leaves one.
+//! Keepalives: every `gt` command of an agent leaves a timestamp.
 //!
-//! `<town>/.runtime/keepalive/<address>.json`, one small file for each agent. It is
-//! written in passing: nothing waits for it, nothing fails by it.
+//! `<town>/.runtime/keepalive/<address>.json` is one small file per agent. It is written on a
+//! best-effort basis: no command waits for it or fails because of it.
 
 use crate::{Town, files, when};
 use gt_core::Identity;
@@ -9,10 +9,10 @@ use gt_core::keepalive::{Keepalive, age_seconds};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A sign that is so young need not be given again: hooks may run many a second.
+/// Minimum interval between two writes: hooks may run many times a second.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Notes that the agent with this address has just run that command.
+/// Records that the agent with this address has just run that command.
 pub fn touch(root: &Path, address: &str, command: &str) {
     let runtime = root.join(".runtime");
     let path = path(&runtime, address);
@@ -20,7 +20,7 @@ pub fn touch(root: &Path, address: &str, command: &str) {
         .metadata()
         .and_then(|meta| meta.modified())
         .is_ok_and(|at| at.elapsed().is_ok_and(|age| age < FRESH));
-    // A variable that names no town must not make one.
+    // A variable that names no town must not create one.
     if is_fresh || !runtime.is_dir() {
         return;
     }
@@ -33,13 +33,13 @@ pub fn touch(root: &Path, address: &str, command: &str) {
     }
 }
 
-/// The last sign of an agent; absent if there is none, or it cannot be read.
+/// Returns the last keepalive of an agent, or `None` if it is missing or unreadable.
 pub fn read(town: &Town, identity: &Identity) -> Option<Keepalive> {
     let path = path(&town.runtime_dir(), &identity.address());
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Seconds since the last sign, with none as the stalest.
+/// Returns the seconds since the keepalive; a missing one counts as the oldest.
 pub fn age(sign: Option<&Keepalive>, now: i64) -> i64 {
     let at = sign.and_then(|sign| sign.timestamp.parse::<jiff::Timestamp>().ok());
     age_seconds(at.map(jiff::Timestamp::as_second), now)

@@ -1,11 +1,10 @@
-//! The engine of `gt`: a town on disk and the agents that live in it.
+//! The engine of `gt`: a town on disk and its agents.
 //!
-//! Every surface calls this crate, and it works with no daemon running. It
-//! prints nothing, exits nowhere and reads no environment: what it needs of the
-//! caller's surroundings comes in as [`Surroundings`].
+//! Every user interface calls this crate, and it needs no daemon. It does not print, exit or read
+//! the environment: the caller passes its surroundings as [`Surroundings`].
 //!
-//! [`Town`] is the way in. [`start`] and [`stop`] are the one way an agent
-//! begins and ends; [`containers`] reads all of tmux in one call.
+//! [`Town`] is the entry point. [`start`] and [`stop`] are the only way to start and end an agent;
+//! [`containers`] reads all of tmux in one call.
 
 pub mod account;
 pub mod adopt;
@@ -95,5 +94,5 @@ pub mod workspace;
 pub use surroundings::{Cancel, Patience, Surroundings};
 pub use town::Town;
 
-/// What every fallible function here gives back.
+/// Result of every fallible function in this crate.
 pub type Result<T, E = gt_core::Problem> = std::result::Result<T, E>;

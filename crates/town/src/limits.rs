@@ -1,4 +1,4 @@
-//! When a usage limit ends: the words of a program as a timestamp.
+//! Converts a program's text about the end of a usage limit to a timestamp.
 
 use gt_core::limit::{Date, Reset};
 use gt_core::state::Report;
@@ -6,7 +6,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-/// When the limit ends that an agent has reached, in seconds since the epoch.
+/// Returns the end of the limit that an agent has reached, in seconds since the epoch.
 pub fn resets_at(report: &Report) -> Option<i64> {
     let reset = report.limit.as_ref()?.reset.as_ref()?;
     let now = Timestamp::now();
@@ -16,8 +16,7 @@ pub fn resets_at(report: &Report) -> Option<i64> {
     resolve(reset, since.unwrap_or(now), now, &TimeZone::system()).map(Timestamp::as_second)
 }
 
-/// The time that is meant by words that were said at `said_at`. `here` is the time zone of the
-/// program where it names none.
+/// Returns the time that a text of `said_at` means. `here` is the time zone if the text names none.
 fn resolve(
     reset: &Reset,
     said_at: Timestamp,
@@ -35,7 +34,7 @@ fn resolve(
         } => (date, *hour, *minute, zone),
     };
     let zone = match zone.as_deref() {
-        // A machine without a time zone database knows it as well.
+        // Works without a time zone database.
         Some("UTC" | "GMT") => TimeZone::UTC,
         Some(name) => TimeZone::get(name).ok()?,
         None => here.clone(),
@@ -49,7 +48,7 @@ fn resolve(
         .datetime()
         .date()
         .to_datetime(jiff::civil::Time::midnight());
-    // Programs leave out the seconds: a limit may end in the minute in which it is told.
+    // Programs omit the seconds: a limit may end in the minute in which it is reported.
     let is_past = |time: &Zoned| time.timestamp() < said_at - Span::new().minutes(1);
     let found = match date {
         None => {

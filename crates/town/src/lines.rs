@@ -1,8 +1,8 @@
-//! Files of lines that many processes add to: the journal of lives and the events.
+//! Files of lines that several processes append to: the journal of sessions and the events.
 //!
-//! Whoever adds holds the file's lock and adds in one write. A last line that was
-//! torn by a crash is set aside by the next writer, and no reader takes it for a line.
-//! What a line says is its reader's business.
+//! A writer holds the file's lock and appends with one write. The next writer moves a last line
+//! that a crash left incomplete to another file; readers ignore it. This module does not interpret
+//! lines.
 
 use crate::{Result, files};
 use gt_core::Problem;
@@ -11,11 +11,11 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Whether what was added must outlast a power failure.
+/// Whether appended lines must survive a power failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
     OnDisk,
-    /// It outlasts every process, but not the machine.
+    /// The lines survive the process, but not a crash of the machine.
     InSystem,
 }
 
@@ -33,7 +33,7 @@ impl Lines {
         &self.path
     }
 
-    /// Adds whole lines, all or none of them. The caller holds the lock.
+    /// Appends complete lines, all or none. The caller holds the lock.
     pub(crate) fn append(&self, text: &[u8], durability: Durability) -> Result<()> {
         let mut file = self.open_to_append()?;
         let before = self.mend(&mut file)?;
@@ -42,14 +42,14 @@ impl Lines {
             Durability::InSystem => Ok(()),
         });
         written.map_err(|error| {
-            // Half a line on a full disk would be the next writer's to mend.
+            // Otherwise a partial line on a full disk would be left for the next writer to repair.
             let _ = file.set_len(before);
             files::cannot("write", &self.path, &error)
         })
     }
 
-    /// Opens the file, which the first writer makes. Its name must outlast a power failure
-    /// like its lines do, so the folders that hold it are synced then.
+    /// Opens the file, and creates it if needed. Its directory entry must survive a power failure
+    /// like its lines, so the folders are synced on creation.
     fn open_to_append(&self) -> Result<File> {
         let cannot = |error| files::cannot("write", &self.path, &error);
         let mut options = File::options();
@@ -64,8 +64,8 @@ impl Lines {
         }
     }
 
-    /// Sets a torn last line aside, and gives the length of what is whole. The file of torn
-    /// lines keeps all of them.
+    /// Moves an incomplete last line to the file of torn lines, and returns the length of the
+    /// complete lines.
     fn mend(&self, file: &mut File) -> Result<u64> {
         let cannot = |error| files::cannot("read", &self.path, &error);
         let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
@@ -90,12 +90,12 @@ impl Lines {
         Ok(whole)
     }
 
-    /// The length of the file now.
+    /// Returns the current length of the file.
     pub(crate) fn length(&self) -> u64 {
         self.path.metadata().map_or(0, |meta| meta.len())
     }
 
-    /// The file, if there is one.
+    /// Opens the file; returns `None` if it does not exist.
     pub(crate) fn open(&self) -> Result<Option<File>> {
         match File::open(&self.path) {
             Ok(file) => Ok(Some(file)),
@@ -104,8 +104,8 @@ impl Lines {
         }
     }
 
-    /// Reads the whole lines from that place on, each with its line end. Gives where it
-    /// ended; a line that is being written, or was torn, is left for later.
+    /// Reads the complete lines from `start` on, each with its newline. Returns the end position;
+    /// an incomplete line is left for later.
     pub(crate) fn read_from(
         &self,
         start: u64,
@@ -117,7 +117,8 @@ impl Lines {
         }
     }
 
-    /// The same of a file that is open already, and may have another by its name now.
+    /// Reads lines like [`Self::read_from`], from an open file that may have been replaced
+    /// meanwhile.
     pub(crate) fn read_file<E: From<Problem>>(
         &self,
         file: &mut File,
@@ -141,14 +142,14 @@ impl Lines {
     }
 }
 
-/// The length up to and with the last line end.
+/// Returns the length up to and including the last newline.
 pub(crate) fn whole_length(file: &File, length: u64) -> std::io::Result<u64> {
     let mut end = length;
     let mut piece = [0; 4096];
     while end > 0 {
         let start = end.saturating_sub(piece.len() as u64);
         let piece = &mut piece[..usize::try_from(end - start).unwrap_or_default()];
-        // A torn end may be cut off by its mender in this very moment.
+        // A writer may truncate an incomplete line at this moment.
         let there = read_at_most(file, piece, start)?;
         if let Some(at) = piece[..there].iter().rposition(|byte| *byte == b'\n') {
             return Ok(start + at as u64 + 1);
@@ -158,7 +159,7 @@ pub(crate) fn whole_length(file: &File, length: u64) -> std::io::Result<u64> {
     Ok(0)
 }
 
-/// Reads as much as is there, up to the whole buffer.
+/// Reads up to the size of the buffer, or to the end of the file.
 fn read_at_most(file: &File, buffer: &mut [u8], start: u64) -> std::io::Result<usize> {
     let mut there = 0;
     while there < buffer.len() {
@@ -172,19 +173,19 @@ fn read_at_most(file: &File, buffer: &mut [u8], start: u64) -> std::io::Result<u
     Ok(there)
 }
 
-/// The whole lines of a file before a place, the last one first, each with where it
-/// begins and without its line end.
+/// Reads the complete lines of a file before a position, last line first. Returns each with its
+/// start and without its newline.
 #[derive(Debug)]
 pub(crate) struct Backwards<'a> {
     file: &'a File,
-    /// Where the part begins that is in memory.
+    /// Start of the part in memory.
     start: u64,
-    /// What is in memory and was not given yet: all before the next line to give.
+    /// The bytes in memory before the line returned last.
     held: Vec<u8>,
 }
 
 impl<'a> Backwards<'a> {
-    /// Lines that end at this place or before it.
+    /// Reads the lines that end at or before this position.
     pub(crate) fn before(file: &'a File, end: u64) -> std::io::Result<Self> {
         Ok(Backwards {
             file,
@@ -193,11 +194,11 @@ impl<'a> Backwards<'a> {
         })
     }
 
-    /// The line before the one that was given last.
+    /// Returns the line before the one returned last.
     pub(crate) fn next_line(&mut self) -> std::io::Result<Option<(u64, Vec<u8>)>> {
         const PIECE: u64 = 1 << 16;
         loop {
-            // What is held ends with a line end, which is not the one to look for.
+            // The bytes in memory end with the newline of the line to return.
             let text = self.held.strip_suffix(b"\n").unwrap_or(&self.held);
             let at = text.iter().rposition(|byte| *byte == b'\n');
             if let Some(at) = at {
@@ -250,7 +251,7 @@ mod tests {
             backwards("a\n\nbc\ntor"),
             own(&[(3, "bc"), (2, ""), (0, "a")])
         );
-        // Longer than a piece, and ending exactly where one ends.
+        // Lines longer than a piece, and lines that end exactly at the end of a piece.
         for length in [65_534, 65_535, 65_536, 65_537, 200_000] {
             let (long, text) = (
                 "x".repeat(length),

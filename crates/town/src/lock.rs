@@ -1,8 +1,7 @@
 //! Locks between processes.
 //!
-//! Several `gt` processes work on one town at once, so only a lock of the
-//! operating system's serves. The kernel lets go of it when its holder dies,
-//! however it dies.
+//! Several `gt` processes work on one town concurrently, so only operating-system locks are safe.
+//! The kernel releases a lock when its holder dies.
 
 use crate::{Result, files};
 use gt_core::Problem;
@@ -13,14 +12,14 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Held until dropped.
+/// A lock that is held until it is dropped.
 #[derive(Debug)]
 pub struct FileLock {
     file: File,
 }
 
 impl FileLock {
-    /// Takes the lock, or says at once who holds it.
+    /// Takes the lock without waiting; returns `None` if another process holds it.
     pub fn try_take(path: &Path) -> Result<Option<Self>> {
         let lock = Self::try_lock(path, FlockOperation::NonBlockingLockExclusive)?;
         Ok(lock.map(|mut lock| {
@@ -29,12 +28,12 @@ impl FileLock {
         }))
     }
 
-    /// Takes the lock, waiting for its holder as long as given.
+    /// Takes the lock, and waits at most `patience` for its holder.
     pub fn take(path: &Path, patience: Duration) -> Result<Self> {
         Self::wait(path, patience, || Self::try_take(path))
     }
 
-    /// Takes the lock, waiting for its holder without a limit. For background processes.
+    /// Takes the lock, and waits without a timeout. For background processes.
     pub fn take_waiting(path: &Path) -> Result<Self> {
         let file = open(path)?;
         flock(&file, FlockOperation::LockExclusive)
@@ -44,16 +43,15 @@ impl FileLock {
         Ok(lock)
     }
 
-    /// Takes the lock together with others that share it; whoever takes it alone waits
-    /// for all of them.
+    /// Takes a shared lock. An exclusive lock waits for all shared ones.
     pub fn share(path: &Path, patience: Duration) -> Result<Self> {
         Self::wait(path, patience, || {
             Self::try_lock(path, FlockOperation::NonBlockingLockShared)
         })
     }
 
-    /// Whether somebody holds the lock alone. It is touched for a moment, so whoever
-    /// tries to take it should try twice.
+    /// Returns whether another process holds the lock exclusively. The check takes a shared lock
+    /// for a moment, so a concurrent [`Self::try_take`] may fail once.
     pub fn is_held(path: &Path) -> bool {
         path.exists()
             && matches!(
@@ -91,14 +89,14 @@ impl FileLock {
                 ))
                 .hint("try again when it is done"));
             }
-            // `flock` has no time-out, and a signal to end it would hit the whole process.
+            // `flock` has no timeout, and a signal to interrupt it would affect the whole process.
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
 }
 
-/// The process that took the lock last.
+/// Returns the process that took the lock last.
 pub fn holder(path: &Path) -> Option<u32> {
     let mut text = String::new();
     File::open(path).ok()?.read_to_string(&mut text).ok()?;
@@ -124,11 +122,11 @@ fn open(path: &Path) -> Result<File> {
     open().map_err(|error| files::cannot("open", path, &error))
 }
 
-/// Only for messages to people, so a failure changes nothing. Always as long, and over
-/// the one before: of a file that was emptied ext4 waits for the disk when it is closed,
-/// which costs milliseconds under a lock that is taken often.
+/// Writes the holder's process id, for messages only, so failures are ignored. The text has a fixed
+/// length and overwrites the previous one: closing a truncated file makes ext4 wait for the disk,
+/// which costs milliseconds under a frequently taken lock.
 fn note_holder(file: &mut File) {
-    // In one write: formatted into a file, each blank would be one of its own.
+    // One write: formatting directly into the file would write the padding separately.
     let text = format!("{:<10}", std::process::id());
     let _ = file.write_all_at(text.as_bytes(), 0);
 }

@@ -1,10 +1,9 @@
-//! How a container looks and which keys work in it.
+//! Appearance and key bindings of a container.
 //!
-//! The status line and the mouse are options of the one session. Key bindings
-//! belong to the whole server, so each of ours asks first whether it is in a
-//! container of ours and otherwise does what the user had bound there. Texts
-//! from outside reach tmux only as values of tags, which formats insert quoted;
-//! they are never part of a format themselves.
+//! The status line and the mouse are options of one session. Key bindings belong to the whole
+//! server, so each of ours first checks whether it is in a container of ours, and otherwise runs
+//! the user's own binding. External text reaches tmux only as values of tags, which formats insert
+//! quoted; it is never part of a format.
 
 use crate::{Result, Town, callback, containers::tmux_problem};
 use gt_core::Identity;
@@ -13,16 +12,16 @@ use gt_core::role::RoleConfig;
 use gt_core::theme;
 use gt_tmux::{Batch, Command, SessionName, format};
 
-/// The tag that carries the path of our own binary.
+/// Tag with the path of our binary.
 pub const TAG_BINARY: &str = "@gt_bin";
-/// The server's option that says which bindings are in place.
+/// Server option with the version of the installed bindings.
 const TAG_KEYS: &str = "@gt_keys";
-/// Raised whenever [`KEYS`] changes.
+/// Increase it whenever [`KEYS`] changes.
 const KEYS_VERSION: &str = "2";
 
 const STATUS_RIGHT: &str = "#(#{q:@gt_bin} --town #{q:@gt_town} status-line --session=#{q:session_name} 2>/dev/null) %H:%M ";
 
-/// Options of a container: colours, status line, mouse, sizes.
+/// Returns the options of a container: colours, status line, mouse, sizes.
 pub fn options(
     town: &Town,
     target: &SessionName,
@@ -61,7 +60,8 @@ pub fn options(
     commands
 }
 
-/// The icon, then the role for the town's own agents and the container's name for others.
+/// Returns the icon, followed by the role for the town's own agents and the container's name for
+/// others.
 fn status_left(identity: &Identity, role: &RoleConfig, container: &SessionName) -> String {
     let label = match identity.role() {
         Role::Mayor => "Mayor".to_owned(),
@@ -73,8 +73,7 @@ fn status_left(identity: &Identity, role: &RoleConfig, container: &SessionName) 
     format::escape_time(&format!("{} {label} ", role.look.icon))
 }
 
-/// A key of ours: where it is bound, and the words of the `gt` command that it runs in our
-/// containers.
+/// A key binding: its table, its key, and the `gt` command that it runs in our containers.
 struct Key {
     table: &'static str,
     key: &'static str,
@@ -115,7 +114,7 @@ const KEYS: &[Key] = &[
     },
 ];
 
-/// Whether the bindings and hooks of this version are in place already.
+/// Returns whether the bindings and hooks of this version are installed.
 pub fn keys_are_current(keys_tag: &str) -> bool {
     keys_tag == KEYS_VERSION
 }
@@ -152,11 +151,11 @@ pub fn install_keys(town: &Town) -> Result<()> {
                     .arg(key.action())
                     .arg(theirs),
             )
-            // One that cannot be bound must not cost the others.
+            // A key that cannot be bound must not prevent the others.
             .then_line();
     }
     if clipboard.trim() == "external" {
-        // The default: programs inside may not set the clipboard. Ours may.
+        // With tmux's default, programs in panes may not set the clipboard. Agents may.
         batch = batch
             .then(Command::new("set-option").args(["-s", "set-clipboard", "on"]))
             .then_line();
@@ -167,9 +166,9 @@ pub fn install_keys(town: &Town) -> Result<()> {
     server.run_private(batch).map(drop).map_err(problem)
 }
 
-/// Wakes `gt respawn` when a pane of a container that wants it dies. At an index
-/// of its own, so that it lives beside the user's hooks and is never there twice.
-/// tmux itself waits the first seconds: no process has to sleep.
+/// Returns the hook that calls `gt respawn` when a pane with auto-respawn dies. It has a fixed
+/// index, so that it coexists with the user's hooks and is installed only once. tmux itself waits
+/// the first seconds, so that no process has to sleep.
 pub fn respawn_hook() -> Command {
     let call = callback::automatic_by_tags("respawn #{q:session_name} --pane #{q:hook_pane}");
     let action =
@@ -177,7 +176,7 @@ pub fn respawn_hook() -> Command {
     Command::new("set-hook").args(["-g", "pane-died[970]", &action])
 }
 
-/// What the user has bound to a key, as one command line; `None` where it is ours or free.
+/// Returns the user's binding of a key as one command line; `None` if it is ours or free.
 fn users_binding(list_keys: &str, key: &Key) -> Option<String> {
     list_keys.lines().find_map(|line| {
         let mut rest = line.strip_prefix("bind-key")?.trim_start();
@@ -188,7 +187,7 @@ fn users_binding(list_keys: &str, key: &Key) -> Option<String> {
         let (table, rest) = rest.split_once(' ')?;
         let (name, command) = rest.trim_start().split_once(' ')?;
         let is_it = table == key.table && name == key.key && !command.contains("@gt_town");
-        // Several commands are listed with an escaped separator, as a shell would need it.
+        // tmux lists several commands with an escaped separator, as a shell needs it.
         is_it.then(|| command.trim().replace(" \\; ", " ; "))
     })
 }

@@ -1,8 +1,8 @@
-//! Sending letters, and what their readers are told.
+//! Sends mail and notifies the recipients.
 //!
-//! A letter is on the disk before anybody is told of it. Its reader is told by the queue
-//! of messages, never by keys that nobody looked after; whether that works changes nothing
-//! about the letter. Reading and keeping letters is `work`'s.
+//! A message is on disk before its recipient is notified. The notification goes through the nudge
+//! queue, never through keys that are typed without reading the screen; its failure does not affect
+//! the message. [`crate::work`] stores and reads messages.
 
 use crate::containers::{self, Container};
 use crate::events::Events;
@@ -19,25 +19,26 @@ use gt_core::{Caller, Identity, Problem, stale};
 use serde_json::json;
 use std::time::Duration;
 
-/// Where a test can kill a sender.
+/// Fault points of sending.
 pub const FAULT_POINTS: &[&str] = &["mail.written", "mail.told"];
 
-/// A letter that was sent.
+/// A message that was sent.
 #[derive(Debug)]
 pub struct Sent {
     pub letter: Letter,
-    /// Whether its reader runs and will be told.
+    /// Whether the recipient runs and will be notified.
     pub nudged: bool,
-    /// Why a reader that runs, or may run, could not be told.
+    /// Why a recipient that runs, or may run, could not be notified.
     pub problem: Option<Problem>,
 }
 
-/// Sends a letter to agents, to people and to groups, each of whom gets one of its own.
+/// Sends a message to agents, people and groups. Each recipient gets a copy.
 pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
     let running = containers::list_everywhere(town);
     let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
     let recipients = match (recipients, &running) {
-        // One that only runs could not be seen, and of a group nobody knows whether it is whole.
+        // Without the list of containers, running agents without a folder are unknown, and the
+        // members of a group may be incomplete.
         (Err(_), Err(problem)) => return Err(problem.clone()),
         (Ok(_), Err(problem)) if names_a_group(town, to)? => return Err(problem.clone()),
         (recipients, _) => recipients?,
@@ -50,7 +51,7 @@ pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Res
     match running {
         _ if !nudge => {}
         Ok(running) => nudge_readers(town, &mut sent, running),
-        // Whether they run is not known; their letters are sent.
+        // It is unknown whether the recipients run; their messages are stored.
         Err(problem) => {
             let is_told = |sent: &&mut Sent| sent.letter.is_told();
             for sent in sent.iter_mut().filter(is_told) {
@@ -61,11 +62,12 @@ pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Res
     Ok(sent)
 }
 
-/// Tells of letters that were written by the caller, and nudges their readers if wanted.
+/// Writes the events of messages that the caller has stored, and nudges their recipients if `nudge`
+/// is set.
 pub(crate) fn announce(town: &Town, letters: Vec<Letter>, nudge: bool) {
     tell(town, &letters);
     let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
-    // A reader that cannot be nudged has its letter all the same.
+    // A recipient that cannot be nudged still has its message.
     if nudge && let Ok(running) = containers::list_everywhere(town) {
         nudge_readers(town, &mut sent, running);
     }
@@ -80,8 +82,8 @@ fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
     Ok(false)
 }
 
-/// Answers a letter: to whoever wrote it, or, for its own writer, to whoever got it. To
-/// answer a letter is to have read it.
+/// Replies to a message: to its sender, or to its recipient if the caller sent it. A reply marks
+/// the message as read.
 pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Result<Sent> {
     let work = Work::of(town);
     let answered = work.letter(id)?;
@@ -105,8 +107,8 @@ pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Resul
     sent.ok_or_else(|| Problem::failed("the answer was not written"))
 }
 
-/// How many letters wait to be read, and the most urgent of them, without their bodies and
-/// without what is on the hook.
+/// Returns the number of unread messages and the most urgent ones, without bodies and without the
+/// message on the hook.
 pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, Vec<Letter>)> {
     Work::of(town).count_and_letters(&LetterQuery {
         recipient: Some(agent.to_owned()),
@@ -117,23 +119,23 @@ pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, V
     })
 }
 
-/// The life of a reader that runs now.
+/// Returns the running session of a recipient.
 pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
     let own = |name| town.around().var(name);
-    // An agent knows its own without asking tmux.
+    // An agent knows its own session without a call of tmux.
     if own("GT_ROLE") == Some(reader)
         && let Some(life) = own("GT_SESSION_UUID").and_then(|life| life.parse().ok())
     {
         return Some(life);
     }
     let identity = Identity::from_address(reader, town.registry())?;
-    // Whether a letter is stale is only a hint, and none where nobody can tell.
+    // Staleness is only a hint, so failures are ignored.
     let home = adopted::home_of(town, &identity);
     containers::of_agent(&home, &identity).ok()??.life()
 }
 
-/// Why a letter was not meant for this life, if it was sent before that began. What is on
-/// the hook was meant for whoever comes.
+/// Returns why a message was not meant for this session, if it was sent before the session began. A
+/// hooked message is meant for any next session.
 pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
     if letter.status == Status::Hooked {
         return None;
@@ -146,7 +148,7 @@ pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
     stale::reason(sent.as_millisecond(), life.began_at_millis()?, written)
 }
 
-/// An address for mail: a person's, or that of an agent by any target.
+/// Resolves a mail address: a person's, or that of an agent by any target.
 pub fn address(town: &Town, text: &str) -> Result<String> {
     match text {
         PERSON => Ok(PERSON.to_owned()),
@@ -154,7 +156,7 @@ pub fn address(town: &Town, text: &str) -> Result<String> {
     }
 }
 
-/// The address of an agent's mailbox. The overseer is the person who runs the town.
+/// Returns the address of an agent's mailbox. The overseer is the person who runs the town.
 pub(crate) fn mailbox(agent: &Identity) -> String {
     match caller::is_person(agent) {
         true => PERSON.to_owned(),
@@ -162,7 +164,7 @@ pub(crate) fn mailbox(agent: &Identity) -> String {
     }
 }
 
-/// Those who are meant, each once. Who writes to a group does not write to itself.
+/// Returns the recipients without duplicates. A sender to a group does not get a copy.
 fn recipients(
     town: &Town,
     to: &[String],
@@ -190,7 +192,7 @@ fn recipients(
             None => {
                 let agent = target::resolve_among(town, text, running)?;
                 let exists = known.iter().any(|known| known.identity == agent);
-                // The town's own have no folder of theirs to be known by.
+                // The town's own agents are valid without a folder.
                 if !exists && (agent.role().scope() != Scope::Town || agent.name().is_some()) {
                     return Err(Problem::not_found(format!("there is no agent {agent}"))
                         .hint("`gt agents --all --stopped` shows who there is"));
@@ -239,7 +241,7 @@ fn tell(town: &Town, letters: &[Letter]) {
     Events::of(town).note(vec![event]);
 }
 
-/// Leaves those who run a message; each gets it as soon as it is idle.
+/// Queues a nudge to each running recipient, delivered as soon as it is idle.
 fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
     running.retain(|container| !container.pane().dead && !container.lost_agent_pane());
     for sent in sent {

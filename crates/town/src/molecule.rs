@@ -1,8 +1,8 @@
-//! Molecules: a formula poured for one agent, and the way through its steps.
+//! Molecules: a formula poured for one agent, and the progress through its steps.
 //!
-//! The work items say where an agent is ([`crate::work`], which changes them in one
-//! transaction each); what an agent tells of its steps goes along with it on the record of
-//! its life ([`crate::steps`]), where it has one. All of it can be said twice.
+//! The work items hold the progress ([`crate::work`] changes them in one transaction each). The
+//! agent's step reports are also recorded with its session ([`crate::steps`]), if it has one. All
+//! operations are idempotent.
 
 mod status;
 
@@ -19,10 +19,10 @@ use gt_core::work::{Item, LONGEST_TITLE, WorkId};
 use gt_core::{Identity, Problem};
 use std::collections::BTreeMap;
 
-/// Where a test can kill us: what was written stays, and the same command goes on.
+/// Fault points: data that was written stays, and the command can be repeated.
 pub const FAULT_POINTS: &[&str] = &["mol.poured", "mol.begun", "mol.finished", "mol.detached"];
 
-/// What is poured for an agent.
+/// A formula to pour for an agent.
 #[derive(Clone, Debug)]
 pub struct Wish<'a> {
     pub formula: &'a str,
@@ -32,13 +32,13 @@ pub struct Wish<'a> {
     pub on: Option<WorkId>,
 }
 
-/// Pours a formula for an agent, which must have no molecule yet.
+/// Pours a formula for an agent, which must not have a molecule yet.
 pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeStatus> {
     let formula = formulas::resolve(town, wish.formula, agent.rig())?.formula;
     let work = Work::of(town);
     let mut vars = wish.vars;
     let mut title = formula.name.clone();
-    // Where it is not said, it is about what the agent has in hand.
+    // The default subject is the item on the agent's hook.
     let hooked = || -> Result<Option<WorkId>> {
         let hooked = work.hooked(&agent.address())?;
         let item = hooked.map(|hooked| hooked.item);
@@ -48,7 +48,7 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     if let Some(on) = &on {
         let item = work.get(on)?;
         title = format!("{title}: {}", item.title);
-        // A formula that wants to know what it is about is told.
+        // Fills the variables for the subject if the formula has them.
         for (name, value) in [("bead", on.to_string()), ("title", item.title)] {
             if formula.vars.contains_key(name) {
                 vars.entry(name.to_owned()).or_insert(value);
@@ -59,7 +59,7 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     let molecule = work.pour(&Pour {
         agent: agent.address(),
         prefix: prefix(town, agent)?,
-        // The title of an item and the name before it may be longer than a title.
+        // The formula's name and the item's title together may exceed the maximum length.
         title: title.chars().take(LONGEST_TITLE).collect(),
         description: filled.description,
         steps: filled.steps,
@@ -77,24 +77,24 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
     Ok(MoleculeStatus::of(&molecule))
 }
 
-/// The molecule of an agent, if it has one.
+/// Returns the molecule of an agent, if it has one.
 pub fn status(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
     let molecule = Work::of(town).molecule(&agent.address())?;
     Ok(molecule.as_ref().map(MoleculeStatus::of))
 }
 
-/// The id of an agent's molecule, for the record of its lives.
+/// Returns the id of an agent's molecule, for the record of its sessions.
 pub(crate) fn id(town: &Town, agent: &Identity) -> Result<Option<WorkId>> {
     let molecule = Work::of(town).molecule(&agent.address())?;
     Ok(molecule.map(|molecule| molecule.item.id))
 }
 
-/// The pinned record of an agent, made when it is first needed.
+/// Returns the pinned handoff bead of an agent, and creates it if needed.
 pub fn handoff_bead(town: &Town, agent: &Identity) -> Result<Item> {
     Work::of(town).handoff_bead(&agent.address(), &prefix(town, agent)?)
 }
 
-/// An agent begins a step.
+/// Starts a step of an agent's molecule.
 pub fn start_step(town: &Town, agent: &Identity, step: &str) -> Result<(MoleculeStatus, Item)> {
     let moved = Work::of(town).start_step(&agent.address(), step)?;
     fault::point(town, "mol.begun");
@@ -102,7 +102,7 @@ pub fn start_step(town: &Town, agent: &Identity, step: &str) -> Result<(Molecule
     Ok((MoleculeStatus::of(&moved.molecule), moved.step))
 }
 
-/// An agent is done with a step.
+/// Completes a step of an agent's molecule.
 pub fn finish_step(
     town: &Town,
     agent: &Identity,
@@ -118,7 +118,7 @@ pub fn finish_step(
     Ok((MoleculeStatus::of(&moved.molecule), moved.step))
 }
 
-/// Gives up an agent's molecule. Gives it as it was.
+/// Detaches an agent's molecule. Returns its status before.
 pub fn detach(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
     let before = Work::of(town).detach(&agent.address())?;
     fault::point(town, "mol.detached");
@@ -138,7 +138,7 @@ enum What {
     Ends,
 }
 
-/// Tells a step on the life that runs; without one, in the log of events.
+/// Records a step with the running session; without one, in the event log.
 fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result<()> {
     let (name, item) = (step_id(&moved.step), moved.step.id.as_str());
     let Some(life) = running_life(town, agent)? else {
@@ -170,7 +170,7 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
         .iter()
         .any(|step| step.name == name && step.completed_at.is_none() && !same(&step));
     if of_another {
-        // Of a molecule that was given up: it ends where the next of its name begins.
+        // A step of an abandoned molecule ends when the next step of its name begins.
         steps::done(town, &life.id, name)?;
     }
     if what == What::Begins && !is_begun {
@@ -185,7 +185,7 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
     Ok(())
 }
 
-/// The life that runs works on this molecule.
+/// Records the molecule with the running session.
 fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> {
     match running_life(town, agent)? {
         Some(life) if life.molecule_id.as_deref() != Some(molecule.as_str()) => Sessions::of(town)
@@ -197,7 +197,7 @@ fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> 
     }
 }
 
-/// Tells what became of a molecule whose work was left.
+/// Writes the events of a molecule whose work was left.
 pub(crate) fn tell_left(town: &Town, agent: &Identity, left: Left) -> Result<()> {
     let Some(step) = left.last else {
         tell_end(town, "molecule_detached", &left.molecule);
@@ -223,7 +223,7 @@ fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
     Events::of(town).note(vec![event]);
 }
 
-/// Pairs such as `name=value`, each name once.
+/// Parses pairs such as `name=value`; each name may occur once.
 pub fn variables(texts: &[String]) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     for text in texts {

@@ -1,15 +1,15 @@
 //! The tmux servers of this user's towns.
 //!
-//! A town may keep its server anywhere, and tmux itself only knows of one folder of
-//! sockets. So each town leaves a small file where the user's other state is, and
-//! the menu of one town finds the agents of another.
+//! A town's server may be anywhere, and tmux knows only one folder of sockets. Each town therefore
+//! leaves a small file in the user's state folder, so that the menu of one town finds the agents of
+//! another.
 
 use crate::{Result, Surroundings, Town, files};
 use gt_core::theme::fnv32a;
 use gt_tmux::Socket;
 use std::path::{Path, PathBuf};
 
-/// Remembers this town's server, where tmux would not find it by itself.
+/// Records this town's server if it is not in tmux's own folder.
 pub fn remember(town: &Town) -> Result<()> {
     let socket = town.server().socket_path();
     if !matches!(town.server().socket(), Socket::Path(_)) {
@@ -21,21 +21,21 @@ pub fn remember(town: &Town) -> Result<()> {
     }
 }
 
-/// Forgets a server that will not come back, and the folders that only served it.
+/// Removes the record of a server, and folders that are empty then.
 pub fn forget(around: &Surroundings, socket: &Path) -> Result<()> {
     let Some(note) = note(around, socket) else {
         return Ok(());
     };
     files::remove_if_there(&note)?;
-    // Folders may be there only for our sake; one with anything in it stays.
+    // A folder that is not empty cannot be removed and stays.
     let empty =
         |folder: &&Path| around.home() != Some(folder) && std::fs::remove_dir(folder).is_ok();
     note.ancestors().skip(1).take_while(empty).for_each(drop);
     Ok(())
 }
 
-/// The sockets of all servers that may have agents or sessions of this user, sorted:
-/// those in tmux's own folder and those that towns have left word of.
+/// Returns the sockets of all servers that may have agents or sessions of this user, sorted: those
+/// in tmux's own folder and those that towns have recorded.
 pub fn sockets(around: &Surroundings) -> Vec<PathBuf> {
     let own = Socket::Default.path();
     let beside = own.parent().map(files_in).unwrap_or_default();
@@ -68,7 +68,7 @@ fn folder(around: &Surroundings) -> Option<PathBuf> {
     Some(state.join("gt/servers"))
 }
 
-/// The file that speaks of one socket.
+/// Returns the file that records a socket.
 fn note(around: &Surroundings, socket: &Path) -> Option<PathBuf> {
     let name = format!("{:08x}", fnv32a(socket.as_os_str().as_encoded_bytes()));
     Some(folder(around)?.join(name))

@@ -1,15 +1,15 @@
-//! Telling people that an agent waits, is done or has died, without anybody of ours awake.
+//! Notifies people that an agent waits, is done or has died, without a resident process.
 //!
-//! An event is found by whoever makes it happen: a hook that changes the state tag
-//! ([`crate::signal`]), the sync that writes a death into the journal ([`crate::sync`]),
-//! and for programs without hooks, and those beside agents, an open monitor. Each of them can tell that it is the
-//! first: tmux swaps the tag in one go, and the journal takes an end once. So nothing is
-//! told twice, and nobody keeps a list. By the same right each of them writes the event into
-//! the log ([`crate::events`]), whether or not people want to hear of it.
+//! The process that causes an event detects it: a hook that changes the state tag
+//! ([`crate::signal`]), the sync that records a death in the journal ([`crate::sync`]), or an open
+//! monitor, for programs without hooks and programs beside agents. Each can tell whether it is the
+//! first: tmux swaps the tag atomically, and the journal records an end once. So each notification
+//! is sent once, without a list. The same process writes the event to the log ([`crate::events`]),
+//! whether or not notifications are enabled.
 //!
-//! Nobody waits for it either: `raise` starts a process of its own, which does what the
-//! town's `[notify]` says ([`deliver`]). Texts from outside reach programs as arguments and
-//! variables, and never as code.
+//! No caller waits for a notification: `raise` starts a process that applies the town's `[notify]`
+//! settings ([`deliver`]). External text reaches programs as arguments and variables, and never as
+//! code.
 
 mod bell;
 mod ways;
@@ -25,7 +25,7 @@ use gt_core::startup::tag;
 use gt_core::{Identity, Problem, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
 
-/// The variables in which a notice travels.
+/// The variables that carry a notice.
 pub mod variable {
     pub const AGENT: &str = "GT_NOTIFY_AGENT";
     pub const EVENT: &str = "GT_NOTIFY_EVENT";
@@ -34,8 +34,7 @@ pub mod variable {
     pub const TITLE: &str = "GT_NOTIFY_TITLE";
 }
 
-/// Tells people of an event that nobody has told yet, if they want to hear of it now. It
-/// does not wait.
+/// Notifies people of a new event if the settings ask for it. Does not wait.
 pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     let settings = &town.settings().notify;
     if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
@@ -57,10 +56,9 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     }
 }
 
-/// Tells people what a screen has shown, where nobody else does, and writes it down. Several
-/// monitors may see it: tmux swaps the tag in one go, so that each of them finds what another
-/// has told. `at` is when this one looked, and `before` when it had looked before, in
-/// milliseconds.
+/// Notifies people of a state that only the screen shows, and writes the event. Several monitors
+/// may see it: tmux swaps the tag atomically, so that each finds the state reported by another.
+/// `at` is the time of this reading and `before` that of the previous one, in milliseconds.
 pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
     let Some(Telling { who, what, target }) = telling(moved) else {
         return;
@@ -77,7 +75,7 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
         set.target(target)
             .args([tag, &format!("{who} {what} {at}")]),
     ];
-    // A container that is gone has nothing more to say.
+    // A container that is gone needs no notification.
     let Ok(told) = town.server().run(swap) else {
         return;
     };
@@ -86,7 +84,7 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
         .strip_prefix(&format!("{who} "))
         .and_then(|told| told.split_once(' '))
         .and_then(|(told, when)| Some((told, when.parse::<i64>().ok()?)))
-        // Another has looked later than we, or has seen the same change.
+        // Another monitor read the screen later, or has seen the same change.
         .is_some_and(|(told, when)| when >= at || (beside::is_same(told, &what) && when >= before));
     if let (Some(event), false) = (event_of(moved), is_told) {
         write_down(town, event, moved);
@@ -104,16 +102,17 @@ fn write_down(town: &Town, told: Event, moved: &Moved) {
     Events::of(town).note(event.into_iter().collect());
 }
 
-/// What is written down of something that was told.
+/// The record of a reported state.
 struct Telling {
     who: String,
     what: String,
-    /// Where it is written.
+    /// The tmux object that carries the tag.
     target: Target,
 }
 
-/// An agent's on its container, by its life; that of a program beside it on its pane, with
-/// its question, of which it may ask several in a row.
+/// Returns the record for a state. An agent's is on its container, under its session; that of a
+/// program beside it is on the program's pane, with its question, because it may ask several in a
+/// row.
 fn telling(moved: &Moved) -> Option<Telling> {
     let state = moved.now.state.word();
     match &moved.window {
@@ -140,20 +139,19 @@ fn is_quiet(settings: &NotifySettings) -> bool {
     hours.is_some_and(|hours| hours.contain(minute.unwrap_or_default()))
 }
 
-/// The event that an agent's way from one state to another is, if it is one.
+/// Returns the event that a state change of an agent causes, if any.
 pub fn event_of(moved: &Moved) -> Option<Event> {
     if moved.window.is_some() {
         return beside::event(moved.before, moved.now.state);
     }
-    // One that has just come into view has done nothing yet.
+    // A first observation is not a change.
     moved
         .before
         .and_then(|before| notify::begins(Some(before), &moved.now))
 }
 
-/// Whether a board should ring its own terminal for this. Where `bell` is set, the
-/// terminals of all tmux clients are rung by whoever tells the event, so that a board
-/// inside tmux has nothing to add.
+/// Returns whether a board should ring its own terminal for this change. With `bell = true`, the
+/// notification rings the terminals of all tmux clients, so a board inside tmux does not ring.
 pub fn board_rings(town: &Town, moved: &Moved) -> bool {
     let settings = &town.settings().notify;
     let is_mine = match settings.bell {
@@ -166,14 +164,14 @@ pub fn board_rings(town: &Town, moved: &Moved) -> bool {
         && !is_quiet(settings)
 }
 
-/// What one way of telling came to.
+/// The result of one notification channel.
 #[derive(Debug)]
 pub struct Told {
     pub way: &'static str,
     pub result: Result<()>,
 }
 
-/// Tells it, in every way that is configured, and says how that went.
+/// Sends a notice through all configured channels. Returns their results.
 pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
     let settings = &town.settings().notify;
     let mut told = Vec::new();
@@ -198,7 +196,7 @@ pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
     told
 }
 
-/// The same by a process that nobody watches: what goes wrong is written down.
+/// Sends a notice from an unattended process, and logs failures.
 pub fn deliver_unwatched(town: &Town, notice: &Notice) {
     for told in deliver(town, notice) {
         if let Err(problem) = told.result {
@@ -207,7 +205,7 @@ pub fn deliver_unwatched(town: &Town, notice: &Notice) {
     }
 }
 
-/// A notice with what is known about the work that it is about.
+/// Returns a notice with the agent's work item.
 pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice {
     let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
         let work = Work::of(town);
@@ -260,7 +258,7 @@ mod tests {
         assert_eq!(one, asks("%1", "merge asks:   x?"));
         assert_ne!(one, asks("%1", "merge asks: y?"));
         assert_ne!(one, asks("%2", "merge asks: x?"));
-        // What is told stands between blanks.
+        // The tag separates its fields with blanks.
         assert_eq!(one.split(' ').count(), 2);
     }
 }

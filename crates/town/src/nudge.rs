@@ -1,11 +1,10 @@
-//! Giving agents messages: exactly once, whole, and never into the wrong place.
+//! Delivers messages to agents: exactly once, complete, and never into the wrong place.
 //!
-//! Every message goes into the agent's queue first, where it survives everything.
-//! Whoever holds the agent's typing lock then delivers from the queue, in order,
-//! until its own is through; those who wait for the lock meanwhile find their
-//! answers in the queue. A message that cannot be typed now stays there, and a background
-//! process (`nudge/deliverer.rs`) types it as soon as that is possible. `nudge/delivery.rs`
-//! is the work under the typing lock.
+//! Every message goes into the agent's queue first, which survives crashes. The holder of the
+//! agent's typing lock delivers from the queue, in order, until its own message is delivered;
+//! processes that wait for the lock find their receipts in the queue. A message that cannot be
+//! typed now stays there, and a background process (`nudge/deliverer.rs`) types it as soon as
+//! possible. `nudge/delivery.rs` does the work under the typing lock.
 
 mod deliverer;
 mod delivery;
@@ -27,7 +26,7 @@ use gt_core::state::State;
 use gt_core::{Caller, Identity, Problem, stale};
 use std::time::{Duration, Instant};
 
-/// Where a test can kill a delivery.
+/// Fault points of a delivery.
 pub const FAULT_POINTS: &[&str] = &[
     "nudge.pasting",
     "nudge.pasted",
@@ -35,17 +34,17 @@ pub const FAULT_POINTS: &[&str] = &[
     "nudge.entered",
 ];
 
-/// How long others may type to the same agent before we.
+/// Maximum wait for the typing lock.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// When a message is to be delivered.
+/// Time of delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Now or, where Enter could answer a question, not by us.
+    /// Now. If Enter could answer a dialog, the message is queued.
     Immediate,
-    /// As soon as the agent is ready, by a background process.
+    /// Delivered by a background process as soon as the agent is ready.
     Queue,
-    /// When the agent is idle, if that is soon enough; else by the queue.
+    /// When the agent is idle, if that is within the timeout; otherwise through the queue.
     #[default]
     WaitIdle,
 }
@@ -67,25 +66,25 @@ pub struct Order<'a> {
     pub sender: Option<&'a str>,
     pub mode: Mode,
     pub priority: Priority,
-    /// How long to wait for an idle agent.
+    /// Maximum wait for an idle agent.
     pub patience: Duration,
 }
 
-/// What became of it.
+/// The result of sending a message.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub id: String,
     pub outcome: Outcome,
-    /// Who delivers it later, where it waits.
+    /// The later delivery of a message that waits.
     pub later: Option<Later>,
     pub elapsed: Duration,
 }
 
-/// Who delivers a message that waits, and until when.
+/// The process that delivers a waiting message, and the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Later {
     pub by: Deliverer,
-    /// Seconds since the epoch; `None` where there is no limit.
+    /// Seconds since the epoch; `None` without a limit.
     pub until: Option<i64>,
 }
 
@@ -97,7 +96,7 @@ pub enum Deliverer {
     Resume,
     /// The next start of the agent.
     Start,
-    /// The end of the agent's turn, or the next `gt agents`, `gt status` or `gt nudge`: no
+    /// The end of the agent's turn, or the next `gt agents`, `gt status` or `gt nudge`, because no
     /// background process could be started.
     NextCommand,
 }
@@ -116,7 +115,7 @@ impl Deliverer {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     Delivered(Receipt),
-    /// It waits in the queue, for this reason.
+    /// It waits in the queue for this reason.
     Queued(Option<NotNow>),
 }
 
@@ -141,7 +140,7 @@ pub fn send_telling(
         return Err(Problem::usage("the message is empty"));
     }
     if !is_showable(&message.shown()) {
-        // Enter is only pressed on a text that was seen.
+        // Enter is pressed only after the text is visible on the screen.
         return Err(
             Problem::usage("the message has no character that a terminal can show")
                 .hint("add a word, or name a sender: `--sender ADDRESS`"),
@@ -183,13 +182,13 @@ pub fn send_telling(
         on_wait,
     )?
     else {
-        // Somebody else delivered it, or is still at it.
+        // Another process delivered it, or is still delivering.
         return Ok(sent(match queue.receipt(&message.id) {
             Some(receipt) => Outcome::Delivered(receipt),
             None => Outcome::Queued(Some(NotNow::Locked)),
         }));
     };
-    // Looked at under the lock: it may have been started anew meanwhile.
+    // Read under the lock: the agent may have been restarted meanwhile.
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
     let while_busy = order.mode == Mode::Immediate;
@@ -214,7 +213,7 @@ pub fn send_telling(
     })
 }
 
-/// Wakes the background delivery of a message that waits, and says who will deliver it.
+/// Starts the background delivery of a waiting message. Returns how it will be delivered.
 fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
     let is_paused = container.pane().tag_state == State::Paused.word();
     let by = match reason {
@@ -233,7 +232,7 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
     Later { by, until }
 }
 
-/// Puts a message that was set aside back into the queue, and says who delivers it.
+/// Puts a message that was set aside back into the queue. Returns how it will be delivered.
 pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
     let town = &*adopted::home_of(town, identity);
     let queue = Queue::of(town, identity);
@@ -263,9 +262,8 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
     })
 }
 
-/// Takes back a message that was not submitted. One that was left behind half way is
-/// taken back too, as long as nothing of it is in the input line, or what is there is
-/// recognised and can be removed.
+/// Cancels a message that was not submitted. An interrupted delivery is cancelled too if its text
+/// is not in the input line, or can be recognised and removed there.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
     let town = &*adopted::home_of(town, identity);
     let queue = Queue::of(town, identity);
@@ -279,8 +277,8 @@ pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
     queue.cancel(id)
 }
 
-/// Whether nothing of the message stands in the agent's input line, after removing it from
-/// there. An agent that has ended has no line.
+/// Removes the message from the agent's input line. Returns whether the line is free of it. An
+/// agent that has ended has no input line.
 fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result<bool> {
     let Ok(container) = running(town, identity) else {
         return Ok(true);
@@ -294,11 +292,11 @@ fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result
     Ok(is_empty || typist.remove_from_line(&message.shown())?)
 }
 
-/// The agent's container, with a living agent in it.
+/// Returns the agent's container. Fails unless the agent runs in it.
 pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
     let container = living(town, identity)?;
     if container.life().is_none() {
-        // A message would be a command there.
+        // A shell would run the message as a command.
         return Err(
             Problem::not_found(format!("{identity} has a shell, and no agent yet"))
                 .hint("`gt task start` goes on from there"),
@@ -307,7 +305,8 @@ pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
     Ok(container)
 }
 
-/// The same, with whatever lives in it: it may be the shell before the agent.
+/// Returns the agent's container. Fails unless a process runs in it: the agent, or the shell before
+/// it.
 pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
     let container = container_of(town, identity)?;
     if container.pane().dead || container.lost_agent_pane() {
@@ -317,7 +316,7 @@ pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
     Ok(container)
 }
 
-/// The same, whatever has become of its agent: a program beside it may go on.
+/// Returns the agent's container, even if the agent has ended: a program beside it may still run.
 pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
     containers::of_agent(town, identity)?.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
@@ -325,7 +324,8 @@ pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
     })
 }
 
-/// That there is a message: who sent it, and to whom. What it says is between the two.
+/// Returns the event of a message, with its sender and target and without its text, which is
+/// private.
 fn event(message: &Message, target: &Identity) -> Event {
     let sender = message.caller.as_ref().or(message.sender.as_ref());
     Event::emitted("nudge", sender.map_or(Caller::Gt.as_str(), String::as_str))
@@ -333,7 +333,7 @@ fn event(message: &Message, target: &Identity) -> Event {
         .with("id", message.id.clone())
 }
 
-/// Why a message was not meant for this life, if it was sent before it began.
+/// Returns why a message was not meant for this session, if it was sent before the session began.
 pub fn stale_reason(message: &Message, life: &SessionId) -> Option<String> {
     let written = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
@@ -364,7 +364,7 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
     }
 }
 
-/// Takes the typing lock, unless somebody else delivers our message meanwhile.
+/// Takes the typing lock; returns `None` if another process delivers the message meanwhile.
 fn await_lock(
     town: &Town,
     queue: &Queue,
@@ -372,7 +372,7 @@ fn await_lock(
     deadline: Instant,
     on_wait: &(dyn Fn(NotNow) + Sync),
 ) -> Result<Option<FileLock>> {
-    /// Most holders of the lock are done by then.
+    /// Most holders release the lock within this time.
     const SOON: Duration = Duration::from_millis(300);
     let began = Instant::now();
     let mut is_told = false;
@@ -396,7 +396,7 @@ fn await_lock(
     }
 }
 
-/// Presets are read once per call; this is for callers that have none at hand.
+/// Returns the preset of a container's harness, for callers that have not read it.
 pub fn preset_of(town: &Town, container: &Container) -> Result<Preset> {
     Ok(harnesses::resolve(town, &container.pane().tag_harness)?.value)
 }

@@ -1,9 +1,8 @@
-//! An open database, lent out.
+//! Pool of open database connections.
 //!
-//! A command asks several questions one after the other, and to open the database takes
-//! longer than most of them. So one that was used is kept for the next question, whichever
-//! thread asks it, for as long as the file is the one that was opened. Nobody closes those
-//! that are kept: the kernel does it, and quicker.
+//! A command runs several queries, and opening the database takes longer than most of them. A used
+//! connection is therefore kept for the next query of any thread, as long as the path still names
+//! the same file. Kept connections are never closed explicitly: the kernel does that faster.
 
 use rusqlite::Connection;
 use std::ops::{Deref, DerefMut};
@@ -19,7 +18,7 @@ struct Kept {
     db: Connection,
 }
 
-/// Device and inode: they distinguish a file from one that took its place.
+/// Device and inode, which distinguish a file from its replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
@@ -27,7 +26,7 @@ pub(crate) struct FileId {
 }
 
 impl FileId {
-    /// The file at this path; `None` if there is none.
+    /// Returns the id of the file at this path; `None` if there is none.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let meta = path.metadata().ok()?;
         Some(FileId {
@@ -37,8 +36,8 @@ impl FileId {
     }
 }
 
-/// A database in use. It is kept when it is given back, unless its log is to be brought in,
-/// which happens when it is closed.
+/// A connection in use. On drop it returns to the pool, unless its log is due for a checkpoint,
+/// which happens on close.
 #[derive(Debug)]
 pub(crate) struct Opened {
     db: Option<Connection>,
@@ -59,7 +58,7 @@ impl Opened {
         &self.path
     }
 
-    /// One that was kept of that file.
+    /// Takes a pooled connection for that file.
     pub(crate) fn kept(path: &Path) -> Option<Self> {
         let kept = {
             let mut all = kept();
@@ -72,7 +71,7 @@ impl Opened {
 }
 
 fn kept() -> MutexGuard<'static, Vec<Kept>> {
-    // Nothing is done under this lock that could leave them half changed.
+    // A panic under this lock cannot leave the pool inconsistent, so poisoning is ignored.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -90,7 +89,7 @@ impl Deref for Opened {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
-        // It is taken out only when this is dropped.
+        // Taken out only on drop.
         self.db.as_ref().unwrap_or_else(|| unreachable!())
     }
 }

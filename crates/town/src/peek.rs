@@ -1,4 +1,4 @@
-//! An agent's screen.
+//! Reads an agent's screen.
 
 use crate::containers::{self, tmux_problem};
 use crate::{Result, Town, adopted, roles};
@@ -15,8 +15,8 @@ pub struct Screen {
 
 /// Reads the last lines of an agent's pane, in one call to tmux.
 ///
-/// The call captures the active pane and asks at the same time which pane is the
-/// agent's. Only if the user has another one active is a second call needed.
+/// The call captures the active pane and asks at the same time which pane is the agent's. A second
+/// call is needed only if the user has made another pane active.
 pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
     let town = &*adopted::home_of(town, identity);
     let not_running = || {
@@ -38,7 +38,7 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
         Some((container, Ok(seen))) => (container, seen),
         Some((_, Err(error))) if !gone(error.kind()) => return Err(cannot(error)),
         _ => {
-            // Under another name, perhaps: the role's settings may have changed.
+            // The container may have another name, because the role's settings have changed.
             let found = containers::of_agent(town, identity)?.ok_or_else(not_running)?;
             let seen = read(town, found.pane().pane.into(), lines, ansi).map_err(cannot)?;
             (found.name().to_owned(), seen)
@@ -46,8 +46,8 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
     };
     let active = Facts::parse(&facts);
     if active.town.is_none_or(str::is_empty) || active.agent.is_none_or(str::is_empty) {
-        // An agent by its session's name alone; or a session of the user's own that is only
-        // named so, or what is left of ours.
+        // The session is an agent by its name alone, the user's own session of that name, or a
+        // leftover of ours.
         let found = containers::of_agent(town, identity)?;
         let orphan = found.filter(|found| found.adopted().is_some());
         let pane = orphan.ok_or_else(not_running)?.pane().pane;
@@ -140,7 +140,7 @@ fn read(
     ))
 }
 
-/// The last written lines; without a number the whole visible screen.
+/// Returns the last non-empty lines; without a number the whole visible screen.
 fn last(text: &str, wanted: Option<u32>) -> Vec<String> {
     let mut lines: Vec<String> = text
         .lines()

@@ -1,9 +1,9 @@
-//! PID files: the second net under a container.
+//! PID files: a way to find an agent's processes without its container.
 //!
-//! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>|<socket>`
-//! of the agent's first process and the tmux server it was started on. Should the container go without its processes,
-//! `gt down` and `gt doctor --fix` find them here; a pid that was given out
-//! again has another certificate and is left alone.
+//! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>|<socket>`: the agent's
+//! first process and the tmux server that it was started on. If the container goes and its
+//! processes stay, `gt down` and `gt doctor --fix` find them here. A reused pid has another
+//! certificate and is left alone.
 
 use crate::containers::Container;
 use crate::processes::{self, Handle};
@@ -19,13 +19,13 @@ fn path(town: &Town, container: &str) -> PathBuf {
     dir(town).join(format!("{container}.pid"))
 }
 
-/// Remembers the first process of a container.
+/// Records the first process of a container.
 pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
     let Some(certificate) = processes::birth_certificate(pid) else {
-        return Ok(()); // It has ended already: there is nothing to remember.
+        return Ok(()); // The process has already ended.
     };
     let socket = town.server().socket_path();
-    // Half a line has no certificate that fits, and names no process.
+    // An incomplete line has no matching certificate, and names no process.
     let line = format!("{pid}|{certificate}|{}", socket.display());
     files::overwrite_line(&path(town, container), &line)
 }
@@ -39,7 +39,7 @@ pub fn remove(town: &Town, container: &str) -> Result<()> {
     }
 }
 
-/// Removes the PID file of a container if it names this very process.
+/// Removes the PID file of a container if it names this process.
 pub(crate) fn remove_of(town: &Town, container: &str, pid: u32) -> Result<()> {
     let path = path(town, container);
     match read(&path) {
@@ -54,7 +54,7 @@ pub fn process(town: &Town, container: &str) -> Option<u32> {
     entry.alive().map(|_| entry.pid)
 }
 
-/// Fails if a process of this agent lives that was started on another tmux server.
+/// Fails if a process of this agent runs on another tmux server.
 pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str) -> Result<()> {
     match elsewhere(town, container) {
         None => Ok(()),
@@ -71,8 +71,8 @@ pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str
     }
 }
 
-/// Returns the living process of a container that was started on another tmux server, and
-/// that server's socket.
+/// Returns the running process of a container that was started on another tmux server, and that
+/// server's socket.
 pub(crate) fn elsewhere(town: &Town, container: &str) -> Option<(u32, PathBuf)> {
     let entry = read(&path(town, container))?;
     let is_alive = !entry.is_of(town) && entry.alive().is_some();
@@ -95,7 +95,7 @@ impl Entry {
     fn is_of(&self, town: &Town) -> bool {
         let own = town.server().socket_path();
         self.socket.as_ref().is_none_or(|socket| {
-            // One server may be reached by several spellings of its path.
+            // One server may have several paths.
             let real = |path: &Path| path.canonicalize().ok();
             *socket == own || (real(socket).is_some() && real(socket) == real(&own))
         })
@@ -112,7 +112,7 @@ fn read(path: &Path) -> Option<Entry> {
     })
 }
 
-/// A PID file, and the process if it is still the same one.
+/// A PID file, with a handle if its process still runs.
 #[derive(Debug)]
 pub struct Tracked {
     pub container: String,
@@ -120,8 +120,8 @@ pub struct Tracked {
     pub alive: Option<Handle>,
 }
 
-/// Every PID file of the town that was written for its tmux server: of others
-/// nobody can say from here what became. One that cannot be read names no process.
+/// Returns all PID files that were written for the town's tmux server. The state of other servers
+/// is unknown here. An unreadable file names no process.
 pub fn all(town: &Town) -> Vec<Tracked> {
     let mut tracked: Vec<Tracked> = std::fs::read_dir(dir(town))
         .into_iter()
@@ -142,13 +142,14 @@ pub fn all(town: &Town) -> Vec<Tracked> {
     tracked
 }
 
-/// Those whose containers are gone, and whose processes are in no other pane:
-/// a container may have been renamed.
+/// Returns the PID files whose containers are gone and whose processes are in no other pane,
+/// because a container may have been renamed.
 pub fn lost(
     town: &Town,
     containers: impl FnOnce() -> Result<Vec<Container>>,
 ) -> Result<Vec<Tracked>> {
-    // The files first: one that is written while we look is not in the list.
+    // The files are read first, so that a file written meanwhile is not compared with older
+    // containers.
     let all = all(town);
     let containers = containers()?;
     let rows = || containers.iter().flat_map(Container::panes);

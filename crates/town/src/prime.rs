@@ -1,8 +1,8 @@
-//! Telling an agent how things stand when a life of it begins.
+//! Builds the text that an agent gets at the start of a session.
 //!
-//! [`gather`] reads what there is: what was left to the agent, what is on its hook, what
-//! its role is told. It changes nothing. When the agent has been told, [`settle`] puts
-//! away what was meant for it alone.
+//! [`gather`] reads the state: data left to the agent, the item on its hook, and its role's text.
+//! It changes nothing. After the agent has received the text, [`settle`] removes the data that was
+//! meant for it alone.
 
 mod sections;
 
@@ -23,42 +23,42 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
 use std::time::{Duration, Instant};
 
-/// So long after its process a life may be written down.
+/// Maximum wait for the journal's record of a session after its process has started.
 const BEGINNING: Duration = Duration::from_millis(500);
 
-/// How things stand for an agent.
+/// The state of an agent.
 #[derive(Debug)]
 pub struct Primed {
     pub agent: Identity,
-    /// The life that is told.
+    /// The session that gets the text.
     pub life: Option<Record>,
-    /// The one before it.
+    /// The previous session.
     pub before: Option<Record>,
     pub state: State,
     pub hooked: Option<Hooked>,
-    /// The life's own checkpoint, or one that was left to it; and its age in seconds.
+    /// The session's own checkpoint, or one that was left to it, with its age in seconds.
     pub checkpoint: Option<(Checkpoint, i64)>,
-    /// The marker of a handoff that has happened.
+    /// The marker of a completed handoff.
     pub marker: Option<Marker>,
-    /// It knows who it is, and is only reminded.
+    /// Set if the agent knows its role and needs only a reminder.
     pub reminder: Option<Reminder>,
     pub sections: Vec<Section>,
     pub composed: Composed,
 }
 
-/// The agent that asks ([`target::own`]). One that a variable names without a session must be
-/// known.
+/// Returns the calling agent ([`target::own`]). Fails if a variable names an unknown agent without
+/// a session.
 pub fn who(town: &Town) -> Result<Identity> {
     let agent = target::own(town)?;
     let around = town.around();
-    // One that was started is sure to be there, and waits for the answer.
+    // A started agent certainly exists, and waits for the answer, so the check is skipped.
     if around.var("GT_ROLE").is_some() && around.var("GT_SESSION_UUID").is_none() {
         target::check_known(town, &agent)?;
     }
     Ok(agent)
 }
 
-/// Reads how things stand.
+/// Reads the state of an agent.
 pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let hooked = Work::of(town).hooked(&agent.address())?;
     let work = hooked.as_ref().and_then(Hooked::unit);
@@ -69,7 +69,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let named = marker.as_ref().map(|marker| marker.session.as_str());
     let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
     let mut lives = look()?;
-    // A quick program asks before its start has written down that it lives, and after whom.
+    // A fast program calls before its start has recorded the session and its predecessor.
     let until = Instant::now() + town.patience().at_most(BEGINNING);
     let is_unknown = |lives: &Lives| own.as_deref().is_some_and(|own| lives.get(own).is_none());
     while is_unknown(&lives) && Instant::now() < until {
@@ -108,7 +108,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         let age = checkpoint::age(&left);
         (left, age)
     });
-    // Left by this very life: one that began since knows nothing of it.
+    // The marker is from this session: a later session has not seen the compaction.
     let compacted = marker.as_ref().is_some_and(|marker| {
         marker.is_compaction() && own.as_deref() == Some(marker.session.as_str())
     });
@@ -129,9 +129,9 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     Ok(primed)
 }
 
-/// Whether a prompt is the first of its conversation in this life, or the first since its
-/// context was compacted, and why it is then to be told how things stand. For programs
-/// that take no words from a hook when a session begins, or too late.
+/// Returns why a prompt needs the state: it is the first of its conversation in this session, or
+/// the first since its context was compacted. For programs that take no text from a hook at the
+/// start of a session, or take it too late.
 pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>> {
     let around = town.around();
     let container = around.var("GT_SESSION").unwrap_or_default();
@@ -158,7 +158,7 @@ pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>
     Ok(compacted.then_some(Source::Compact))
 }
 
-/// Puts away what has been told, and notes that it was.
+/// Removes the data that was delivered, and records the delivery.
 pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     if primed.marker.is_some() {
         handoff::remove_marker(town, &primed.agent)?;
@@ -174,7 +174,7 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     if let Some(life) = life.filter(|life| left.is_some_and(|left| !left.is_known_to(life))) {
         checkpoint::note_told(town, &primed.agent, life)?;
     }
-    // Without the life's id: it is a part of every beginning, and worth no line in one.
+    // Without the session id: every start has this event, so it does not belong in the timeline.
     let event = Event::new("prime", &primed.agent)
         .with("state", primed.state.word())
         .with("characters", primed.composed.text.chars().count())
@@ -183,7 +183,7 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     Ok(())
 }
 
-/// The life that is meant: the one that asks, or the one that runs when somebody else does.
+/// Returns the session: the calling one, or the running one if another process calls.
 fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
     let around = town.around();
     let is_own = around.var("GT_ROLE") == Some(agent.address().as_str());

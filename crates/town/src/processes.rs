@@ -1,8 +1,8 @@
-//! The machine's processes: one snapshot, and signals that cannot miss.
+//! The machine's processes: snapshots, and signals that cannot reach the wrong process.
 //!
-//! A pid alone does not name a process: the kernel gives it out again. With the
-//! start time it does, and every signal here checks both. What belongs to whom
-//! is decided by [`gt_core::process`].
+//! A pid alone does not identify a process, because the kernel reuses it. Together with the start
+//! time it does, and every signal here checks both. [`gt_core::process`] decides which processes
+//! belong to a pane.
 
 #[cfg(target_os = "linux")]
 #[path = "processes/linux.rs"]
@@ -20,18 +20,18 @@ use std::time::{Duration, Instant};
 
 pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
 
-/// Between TERM and KILL: time to flush and to clean up.
+/// Grace period between TERM and KILL.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How long the kernel may take to end what was killed.
+/// Maximum wait for the kernel to end a killed process.
 pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(2);
 
-/// All processes, in one pass.
+/// Returns all processes, in one pass.
 pub fn snapshot() -> Table {
     system::snapshot().into_iter().collect()
 }
 
-/// These processes and their descendants, without a look at any other where the system
-/// can say who has started whom.
+/// Returns these processes and their descendants. Reads no others if the system has lists of
+/// children.
 pub fn trees(roots: &[u32]) -> Table {
     match system::trees(roots) {
         Some(found) => found.into_iter().collect(),
@@ -39,14 +39,14 @@ pub fn trees(roots: &[u32]) -> Table {
     }
 }
 
-/// Looks up the other names of these processes: their executables and scripts.
+/// Adds the other names of these processes: their executables and scripts.
 pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
     for pid in pids {
         table.add_aliases(*pid, system::aliases(*pid));
     }
 }
 
-/// What a process was started with, and what it has open.
+/// Arguments, environment, folder and open files of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Details {
     pub words: Vec<String>,
@@ -55,24 +55,23 @@ pub struct Details {
     pub files: Vec<PathBuf>,
 }
 
-/// Reads the details of one process of this user's, as far as the system tells them.
+/// Reads the details of a process of this user, as far as the system provides them.
 pub fn details(pid: u32) -> Details {
     system::details(pid)
 }
 
-/// The words that a process was started with.
+/// Returns the arguments of a process.
 pub fn words(pid: u32) -> Vec<String> {
     system::words(pid)
 }
 
-/// Whether a process is the one of that certificate, and lives.
+/// Returns whether the process with this certificate is alive.
 pub fn lives(pid: u32, certificate: &str) -> bool {
     birth_certificate(pid).as_deref() == Some(certificate)
 }
 
-/// Those of the processes, re-parented or not, that were started with all variables
-/// of one of these sets in their environment. `NAME=value` is meant whole, and
-/// `NAME=begin,` as the beginning of a value.
+/// Returns the processes, re-parented or not, that were started with all variables of one of these
+/// sets. `NAME=value` must match exactly; `NAME=begin,` matches the beginning of a value.
 pub fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
     if sets.is_empty() {
         return BTreeSet::new();
@@ -80,8 +79,8 @@ pub fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
     system::carrying(candidates, sets)
 }
 
-/// Whether a program of these names runs in the tree below `root`. The names the
-/// kernel shows are looked at first; executables and scripts only if none fits.
+/// Returns whether a program with one of these names runs in the tree below `root`. Checks the
+/// kernel's names first; executables and scripts only if none matches.
 pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
     let tree = table.descendants(root);
     if table.any_named(&tree, names) {
@@ -91,13 +90,13 @@ pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
     table.any_named(&tree, names)
 }
 
-/// Takes hold of one process, whatever it is now.
+/// Opens a handle on the process that currently has this pid.
 pub fn hold_one(pid: u32) -> Option<Handle> {
     let process = system::read(pid).filter(|process| !process.zombie)?;
     Handle::open(process.pid, process.started)
 }
 
-/// The program that runs us: the first of our ancestors that is no shell.
+/// Returns the program that runs this command: the first ancestor that is not a shell.
 pub fn caller() -> Option<u32> {
     const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
     let mut pid = system::read(std::process::id())?.parent;
@@ -120,14 +119,14 @@ pub fn is_ancestor(ancestor: u32) -> bool {
         .any(|pid| pid == ancestor)
 }
 
-/// Whether the process itself bears one of the names; a look at one file.
+/// Returns whether the process itself has one of the names. Reads one file.
 pub fn is_named(pid: u32, names: &[String]) -> bool {
     system::read(pid).is_some_and(|process| {
         !process.zombie && names.iter().any(|name| same_name(&process.name, name))
     })
 }
 
-/// Takes hold of processes, as many as still are what the table says.
+/// Opens handles on the processes that still match the table.
 pub fn hold(table: &Table, pids: &BTreeSet<u32>) -> Vec<Handle> {
     pids.iter()
         .filter_map(|pid| table.get(*pid))
@@ -136,14 +135,14 @@ pub fn hold(table: &Table, pids: &BTreeSet<u32>) -> Vec<Handle> {
         .collect()
 }
 
-/// Sends a signal to each that still lives.
+/// Sends a signal to each process that is still alive.
 pub fn signal_all(handles: &[Handle], signal: Signal) {
     for handle in handles {
         handle.signal(signal);
     }
 }
 
-/// Waits until all have ended, and gives those that have not.
+/// Waits until all processes have ended or the timeout passes. Returns those that still run.
 pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
     let deadline = Instant::now() + patience;
     loop {
@@ -156,7 +155,7 @@ pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
     }
 }
 
-/// Ends what was held: TERM, a grace period, KILL.
+/// Ends processes: TERM, a grace period, KILL.
 pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
     signal_all(&handles, Signal::TERM);
     let left = wait_all(handles, grace);
@@ -164,12 +163,12 @@ pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
     wait_all(left, KILL_PATIENCE);
 }
 
-/// When the machine was switched on, in seconds since the epoch, where it can be told.
+/// Returns the machine's boot time in seconds since the epoch, if known.
 pub fn booted_at() -> Option<i64> {
     system::uptime_seconds().map(|up| jiff::Timestamp::now().as_second() - up)
 }
 
-/// How long the machine has been on, and since which boot, where it can be told.
+/// Returns the machine's uptime and the id of its boot, if known.
 pub fn uptime() -> Option<Uptime> {
     Some(Uptime {
         boot: system::boot_id()?,

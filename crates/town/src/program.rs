@@ -1,5 +1,5 @@
-//! Running a program to its end, to its time limit, or until somebody wants it to stop. It
-//! is then ended by us: one that never answers must hold up nobody.
+//! Runs a program to its end, to its timeout, or until it is cancelled. A program that does not
+//! respond is killed, so that it does not block the caller.
 
 use crate::{Cancel, processes};
 use rustix::process::Signal;
@@ -8,17 +8,17 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// When a program is ended that has not ended by itself.
+/// Conditions under which a program is ended.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Limits<'a> {
     pub(crate) time: Option<Duration>,
-    /// Somebody's wish that it stops.
+    /// Cancellation by the caller.
     pub(crate) cancel: Option<&'a Cancel>,
-    /// How long it may tidy up then, before it is killed; for ever where there is none.
+    /// Time between TERM and KILL; without it the program is never killed.
     pub(crate) grace: Option<Duration>,
 }
 
-/// Runs it, and gives what it has printed, or why it was ended.
+/// Runs the program. Returns its output, or why it was ended.
 pub(crate) fn output(
     mut command: Command,
     limits: &Limits<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn output(
             continue;
         };
         if process.has_ended() {
-            // What it has started may still hold its output, and is not waited for.
+            // Its children may still hold its output, and are not waited for.
             return Ok(Err(reason));
         }
         let is_over = limits.grace.is_some_and(|grace| since.elapsed() > grace);
@@ -59,13 +59,13 @@ pub(crate) fn output(
     }
 }
 
-/// Bytes of standard output that a program may print before it is ended: part of an answer
-/// must not be taken for all of it.
+/// Maximum bytes of standard output. A program that prints more is killed: a truncated answer must
+/// not be taken for a complete one.
 const MOST_OUTPUT: u64 = 256 * 1024 * 1024;
-/// Bytes that are kept of the beginning and of the end of what it says of errors.
+/// Bytes of standard error that are kept of the beginning and of the end.
 const MOST_ERRORS: usize = 32 * 1024;
 
-/// Waits for a program that prints into pipes, and reads both of them.
+/// Waits for a program with piped output, and reads both pipes.
 fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>> {
     let errors = child.stderr.take();
     let errors = std::thread::spawn(move || errors.map_or_else(Vec::new, ends_of));
@@ -75,7 +75,7 @@ fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>>
     }
     let is_too_much = stdout.len() as u64 > MOST_OUTPUT;
     if is_too_much {
-        // It may have ended by itself: the pipe is closed.
+        // The program may have ended by itself, because the pipe is closed.
         let _ = child.kill();
     }
     let status = child.wait()?;
@@ -90,7 +90,7 @@ fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>>
     }))
 }
 
-/// Reads to the end, and returns the beginning and the end.
+/// Reads to the end of the pipe. Returns the beginning and the end of the text.
 fn ends_of(mut pipe: impl Read) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut buffer = vec![0; 16 * 1024];

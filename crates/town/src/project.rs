@@ -1,8 +1,7 @@
-//! Projects: the folder of a rig's own checkout, and what its `.gt.toml` says.
+//! Projects: the folder of a rig's checkout, and the settings in its `.gt.toml`.
 //!
-//! The file comes out of a repository. What is needed before there is a worktree is read
-//! from the commit that new branches begin at, everything else from the worktree that it is
-//! for. Nothing of it is run here.
+//! The file comes from a repository. Settings that are needed before there is a worktree are read
+//! from the base commit, all others from the worktree that they apply to. This module runs nothing.
 
 use crate::git::Git;
 use crate::{Result, Town, files, rig, workspace};
@@ -11,8 +10,8 @@ use gt_core::project::{FILE, Project};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder of a rig's project: the checkout that the rig was made from, or else a place
-/// inside the town, in which whoever wants something copied can put it.
+/// Returns the folder of a rig's project: the checkout that the rig was made from, or else a folder
+/// inside the town, where a person can put files to be copied.
 pub fn folder(town: &Town, rig: &str) -> PathBuf {
     let entry = town.registry().rigs.get(rig);
     let source = entry.map(|entry| PathBuf::from(&entry.git_url));
@@ -22,7 +21,7 @@ pub fn folder(town: &Town, rig: &str) -> PathBuf {
         .unwrap_or_else(|| town.root().join("tasks").join(rig))
 }
 
-/// What the project says where its branches begin.
+/// Returns the project settings of the base commit.
 pub fn of_rig(town: &Town, rig: &str) -> Result<Project> {
     rig::entry(town, rig)?;
     let repository = rig::repository(town, rig);
@@ -37,7 +36,7 @@ pub fn of_rig(town: &Town, rig: &str) -> Result<Project> {
     Project::read(&name, &text)
 }
 
-/// What it says in a worktree.
+/// Returns the project settings of a worktree.
 pub fn of_worktree(dir: &Path) -> Result<Project> {
     let path = dir.join(FILE);
     match fs::symlink_metadata(&path) {
@@ -53,7 +52,7 @@ pub fn of_worktree(dir: &Path) -> Result<Project> {
     }
 }
 
-/// Where the worktree of an item is.
+/// Returns the path of an item's worktree.
 pub fn worktree(town: &Town, rig: &str, id: &str, project: &Project) -> Result<PathBuf> {
     let folder = folder(town, rig);
     let filled = project.worktree.path_template.fill(rig, id);
@@ -62,7 +61,7 @@ pub fn worktree(town: &Town, rig: &str, id: &str, project: &Project) -> Result<P
         _ => (folder.as_path(), filled.as_str()),
     };
     let path = from.join(rest);
-    // The template itself does not lead away; a link on the way could.
+    // The template cannot lead out of the folder, but a symbolic link on the path could.
     let there = path.ancestors().skip(1).find(|dir| dir.exists());
     if let (Some(there), Ok(from)) = (there, from.canonicalize()) {
         let real = there

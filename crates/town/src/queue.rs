@@ -1,13 +1,11 @@
 //! The messages that wait for an agent, one durable file each.
 //!
-//! `<town>/.runtime/nudges/<agent>/`: `new/` holds what waits, `taken/` the one
-//! that is being typed, `done/` what was delivered, with its proof, `aside/` what the
-//! agent's program did not show, with the reason. A message
-//! moves by renaming, so it is always in exactly one place. While it is taken its
-//! file's name says to which life of the agent it is typed and how far that has
-//! come, written *before* each step: whoever comes after a crash knows what may
-//! have happened, and looks. Only the holder of the agent's typing lock moves
-//! anything out of `new/`.
+//! In `<town>/.runtime/nudges/<agent>/`, `new/` holds waiting messages, `taken/` the message that
+//! is being typed, `done/` delivered messages with their proof, and `aside/` undeliverable messages
+//! with the reason. A message moves by renaming, so it is always in exactly one place. The file
+//! name of a taken message contains the agent's session and the phase of the delivery, written
+//! *before* each step: after a crash, the next process knows what may have happened, and checks the
+//! screen. Only the holder of the agent's typing lock moves messages out of `new/`.
 
 use crate::lock::FileLock;
 use crate::{Result, Town, files, processes};
@@ -18,22 +16,22 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// How long answers are kept for those who wait for them.
+/// Seconds for which receipts are kept for waiting senders.
 const ANSWERS_KEPT_SECONDS: u64 = 600;
 
-/// How far the typing of a message has come.
+/// Progress of the typing of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Nothing was typed yet.
     Taken,
-    /// It may have been pasted.
+    /// The text may have been pasted.
     Pasting,
-    /// It was seen in the input line, and Enter may have been pressed.
+    /// The text was seen in the input line, and Enter may have been pressed.
     Entering,
 }
 
 impl Phase {
-    /// As it stands in the names of files and in documents.
+    /// Returns the word in file names and JSON documents.
     pub fn word(self) -> &'static str {
         match self {
             Phase::Taken => "taken",
@@ -54,13 +52,13 @@ impl Phase {
 pub struct Taken {
     pub message: Message,
     pub phase: Phase,
-    /// The agent's life that it is typed to.
+    /// The session that it is typed to.
     pub life: String,
-    /// When it came to this phase, in seconds since the epoch.
+    /// Start of this phase in seconds since the epoch.
     pub since: i64,
-    /// How many prompts the agent's hook had reported then.
+    /// Number of prompts that the agent's hook had reported then.
     pub prompts: u64,
-    /// How often it was pasted.
+    /// Number of times it was pasted.
     pub pastes: u32,
 }
 
@@ -82,20 +80,20 @@ impl Taken {
     }
 }
 
-/// A message that was not delivered and is not tried again.
+/// An undelivered message that is not retried.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetAside {
     #[serde(flatten)]
     pub message: Message,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }
 
-/// How a message was delivered.
+/// The receipt of a delivered message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub id: String,
-    /// `hook`, `screen`, `line` or `transcript`; absent where nothing proves it.
+    /// `hook`, `screen`, `line` or `transcript`; absent without proof.
     pub proof: Option<String>,
     pub attempts: u32,
 }
@@ -106,11 +104,11 @@ pub struct Queue {
     dir: PathBuf,
 }
 
-/// Gives what waits for one agent to another that has nothing waiting.
+/// Moves the queue of one agent to another agent whose queue is empty.
 pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
     let (from, to) = (Queue::of(town, from), Queue::of(town, to));
     if to.is_empty() && !from.is_empty() {
-        // An empty queue that was used before leaves folders behind.
+        // A used queue leaves its folders behind when it is empty.
         let _ = fs::remove_dir_all(&to.dir);
         let _ = fs::rename(&from.dir, &to.dir);
     }
@@ -124,22 +122,22 @@ impl Queue {
         }
     }
 
-    /// The lock under which is typed.
+    /// Returns the path of the typing lock.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join("typing.lock")
     }
 
-    /// The lock of the one background process that waits for a chance to deliver.
+    /// Returns the path of the lock of the background process that delivers messages.
     pub fn deliverer_lock_path(&self) -> PathBuf {
         self.dir.join("deliverer.lock")
     }
 
-    /// The folders in which something appears or disappears when the queue changes.
+    /// Returns the folders whose entries change with the queue.
     pub fn folders(&self) -> [PathBuf; 2] {
         ["new", "taken"].map(|name| self.dir.join(name))
     }
 
-    /// Adds a message; from here on it survives everything.
+    /// Adds a message. From here on it survives crashes.
     pub fn add(&self, message: &Message, depth: usize) -> Result<()> {
         let waiting = names(&self.dir.join("new")).len();
         if waiting >= depth {
@@ -153,7 +151,7 @@ impl Queue {
         files::write_whole(&self.new_path(&message.key()), &text)
     }
 
-    /// What waits, in the order of delivery.
+    /// Returns the waiting messages in the order of delivery.
     pub fn waiting(&self) -> Vec<Message> {
         let dir = self.dir.join("new");
         names(&dir)
@@ -166,7 +164,7 @@ impl Queue {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
     }
 
-    /// Moves a message aside that cannot be delivered, so that the next one can.
+    /// Sets aside a message that cannot be delivered, so that the next one can be.
     pub fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
         let aside = SetAside {
             message: taken.message.clone(),
@@ -178,14 +176,14 @@ impl Queue {
         files::remove_if_there(&self.taken_path(taken))
     }
 
-    /// The messages that were set aside, oldest first.
+    /// Returns the messages that were set aside, oldest first.
     pub fn set_aside_messages(&self) -> Vec<SetAside> {
         let dir = self.dir.join("aside");
         let read = |name: &String| serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok();
         names(&dir).iter().filter_map(read).collect()
     }
 
-    /// Takes a message up again that was set aside and has appeared in the input line since.
+    /// Resumes a message that was set aside and has appeared in the input line since.
     pub fn resume(&self, message: &Message, life: &str, prompts: u64) -> Result<()> {
         let taken = Taken {
             message: message.clone(),
@@ -209,12 +207,12 @@ impl Queue {
             .map_err(|error| files::cannot("put back", &from, &error))
     }
 
-    /// Whether something waits, and no background process delivers it.
+    /// Returns whether a message waits and no background process delivers it.
     pub fn wants_deliverer(&self) -> bool {
         !self.is_empty() && !FileLock::is_held(&self.deliverer_lock_path())
     }
 
-    /// Takes back a message that waits still, or that was set aside.
+    /// Cancels a message that still waits or was set aside.
     pub fn cancel(&self, id: &str) -> Result<bool> {
         let aside = self.set_aside_messages().into_iter();
         if let Some(aside) = aside.map(|it| it.message).find(|it| it.id == id) {
@@ -226,13 +224,13 @@ impl Queue {
         };
         match fs::remove_file(self.new_path(&message.key())) {
             Ok(()) => Ok(true),
-            // Somebody took it in this moment.
+            // Another process has just taken it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(files::cannot("take back", &self.new_path(id), &error)),
         }
     }
 
-    /// The message that a crashed process had taken, and how far it came.
+    /// Returns the message that a crashed process had taken, with its phase.
     pub fn interrupted(&self) -> Option<Taken> {
         let dir = self.dir.join("taken");
         names(&dir).iter().find_map(|name| {
@@ -269,13 +267,13 @@ impl Queue {
         };
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
-            // Cancelled in this moment: the next one.
+            // It was cancelled at this moment: take the next one.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(life),
             Err(error) => Err(files::cannot("take", &from, &error)),
         }
     }
 
-    /// Notes the step that comes next, and its time.
+    /// Records the next phase and its time.
     pub fn advance(&self, taken: &mut Taken, phase: Phase, prompts: u64) -> Result<()> {
         let from = self.taken_path(taken);
         let next = Taken {
@@ -296,21 +294,21 @@ impl Queue {
         Ok(())
     }
 
-    /// Puts a message of which nothing was submitted back to its place.
+    /// Puts a message that was not submitted back to its place.
     pub fn put_back(&self, taken: &Taken) -> Result<()> {
         let from = self.taken_path(taken);
         fs::rename(&from, self.new_path(&taken.message.key()))
             .map_err(|error| files::cannot("put back", &from, &error))
     }
 
-    /// Ends a message: the answer first, for those who wait for it.
+    /// Completes a message. The receipt is written first, for waiting senders.
     pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
         self.write_receipt(receipt)?;
         files::remove_if_there(&self.taken_path(taken))
     }
 
-    /// Writes the receipt of the message on which Enter was pressed, if the agent's hook has
-    /// reported this prompt. It outlives tmux and whoever types.
+    /// Writes the receipt of the submitted message, if the agent's hook has reported this prompt.
+    /// The receipt survives tmux and the typing process.
     pub fn confirm(&self, prompt: &str) -> Result<()> {
         let Some(taken) = self.interrupted() else {
             return Ok(());
@@ -334,18 +332,18 @@ impl Queue {
         files::write_whole(&done.join(&receipt.id), &text)
     }
 
-    /// Removes a message whose answer is there already: its process died in between.
+    /// Removes a taken message that already has a receipt: its process died in between.
     pub fn forget(&self, taken: &Taken) -> Result<()> {
         files::remove_if_there(&self.taken_path(taken))
     }
 
-    /// The answer to a message, once it is delivered.
+    /// Returns the receipt of a message once it is delivered.
     pub fn receipt(&self, id: &str) -> Option<Receipt> {
         let text = fs::read(self.dir.join("done").join(id)).ok()?;
         serde_json::from_slice(&text).ok()
     }
 
-    /// Moves messages whose time is over aside, and gives them.
+    /// Sets expired messages aside. Returns them.
     pub fn expire(&self, now: i64) -> Result<Vec<Message>> {
         let uptime = processes::uptime();
         let old: Vec<Message> = self
@@ -378,7 +376,7 @@ fn root(town: &Town) -> PathBuf {
     town.runtime_dir().join("nudges")
 }
 
-/// Whether anybody has ever been sent anything: a quick look before longer ones.
+/// Returns whether any message was ever sent: a cheap check before expensive ones.
 pub fn any(town: &Town) -> bool {
     root(town).is_dir()
 }

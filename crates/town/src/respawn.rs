@@ -1,10 +1,10 @@
-//! Bringing back an agent whose program ended, after growing delays.
+//! Restarts an agent whose program ended, with back-off.
 //!
-//! A tmux hook calls `gt respawn` when the program ends. The ends are kept as a tag on
-//! the container, so that no process has to remember them; tmux's own timer does
-//! the waiting. A container that was disarmed, stopped or started again
-//! meanwhile is left alone, and so is an agent whose role does not want it back after a
-//! clean exit. The conversation is resumed by the code that `gt restore` uses.
+//! A tmux hook calls `gt respawn` when the program ends. The deaths are stored as a tag on the
+//! container, so that no process has to remember them, and tmux's timer does the waiting. A
+//! container that was disarmed, stopped or restarted meanwhile is left alone, and so is an agent
+//! whose role does not respawn it after a clean exit. The conversation is resumed by the code that
+//! `gt restore` uses.
 
 use crate::containers::{self, Container, tmux_problem};
 use crate::events::Events;
@@ -22,17 +22,17 @@ use gt_core::startup::{Conversation, tag};
 use gt_tmux::{Command, PaneId};
 use std::time::Duration;
 
-/// How long another may be at work on the agent.
+/// Maximum wait for another process that starts or stops the agent.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What came of it.
+/// The result of a respawn.
 #[derive(Debug)]
 pub enum Outcome {
-    /// Nothing to do: it lives, or nobody wants it back.
+    /// Nothing to do: the agent runs, or respawning is disabled.
     LeftAlone,
-    /// Its program left by itself, and its role leaves it at that.
+    /// Its program exited by itself, and its role does not respawn it then.
     Exited,
-    /// The next try is in so many seconds.
+    /// The next attempt is in this many seconds.
     Later(u64),
     GaveUp {
         deaths: usize,
@@ -40,7 +40,7 @@ pub enum Outcome {
     Respawned(Box<Started>),
 }
 
-/// Deals with the death of a container's agent. `due` says that the wait is over.
+/// Handles the death of a container's agent. `due` means that the delay has passed.
 pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<Outcome> {
     let Some(found) = containers::find(town, container)? else {
         return Ok(Outcome::LeftAlone);
@@ -54,7 +54,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     }
     let ended = Ended::of_process(row.exit_status, row.exit_signal);
     if ended == Ended::Exited && roles::on_exit(town, &identity.address()) == OnExit::Stop {
-        // Nothing else may take it for an agent that is to come back.
+        // The tag is cleared, so that no other process respawns the agent.
         set(town, &found, tag::AUTO_RESPAWN, "")?;
         save::request(town);
         return Ok(Outcome::Exited);
@@ -78,7 +78,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
                 give_up(town, &found, &identity, &reason)?;
                 return Ok(Outcome::GaveUp { deaths });
             }
-            // The hook has waited for the first try already.
+            // The hook has already waited for the first attempt.
             Decision::After { seconds } if recent.len() > 1 => {
                 schedule(town, &found, seconds)?;
                 return Ok(Outcome::Later(seconds));
@@ -91,7 +91,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         resume_prompt: Some(respawn::prompt(ended, &how)),
         sender: Some("gt".to_owned()),
         auto_respawn: Some(true),
-        // One that dies again while it comes up must be counted like any other.
+        // A death during the start must be counted like any other.
         keep_on_timeout: true,
         keep_container: true,
         respawn_of: Some(pane),
@@ -109,7 +109,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     };
     let mut started = start();
     if started.as_ref().is_err_and(start::lost_to_another) {
-        // Whoever holds the agent may leave it dead, and no other hook will come.
+        // The holder of the lock may leave the agent dead, and no other hook will run.
         drop(FileLock::share(&town.lock_path(&identity), PATIENCE)?);
         started = start();
     }
@@ -123,8 +123,8 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     }
 }
 
-/// The conversation that the agent is started in again. One that crashed again right after it
-/// was resumed is left for a new one.
+/// Returns the conversation of the new session. If the agent crashed again right after it was
+/// resumed, a new conversation begins.
 fn conversation(
     town: &Town,
     identity: &Identity,
@@ -158,20 +158,20 @@ fn conversation(
     Ok(restore::conversation(town, identity, &ended))
 }
 
-/// How long a session ran that ended then, in seconds.
+/// Returns the run time of a session in seconds, up to `ended`.
 fn seconds_between(session: &Record, ended: Option<i64>) -> Option<i64> {
     let started: jiff::Timestamp = session.started_at.as_deref()?.parse().ok()?;
     Some(ended? - started.as_second())
 }
 
-/// What the agent was started with: it comes back as it was.
+/// Returns the options that the agent was started with.
 pub(crate) fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
     let mut options = StartOptions::from_tag(&start_tag(town, container)?);
     options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
     Ok(options)
 }
 
-/// The options of the container's start, whatever their length.
+/// Returns the options of the container's start, regardless of their length.
 fn start_tag(town: &Town, container: &Container) -> Result<String> {
     let text = town
         .server()
@@ -196,7 +196,7 @@ fn note_deaths(town: &Town, container: &Container, recent: &[u64]) -> Result<()>
     set(town, container, tag::DEATHS, &text.join(","))
 }
 
-/// How often the agent has died over what is on its hook, this death included.
+/// Returns how often the agent has died with the current item on its hook, including this death.
 fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<OverItem> {
     let role = roles::resolve(town, identity.role(), identity.rig())?.value;
     let most = role.start.deaths_per_item;
@@ -213,9 +213,9 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
         outcome: Some(Ended::Crash.word().to_owned()),
         ..Query::default()
     })?;
-    // Whether this one is in the journal already depends on who was quicker.
+    // A concurrent sync may or may not have recorded this death already.
     let now = &container.pane().tag_session;
-    // A session that had gone on with another item did not die over this one.
+    // A session that had moved on to another item did not die with this one.
     let is_over_it = |session: &Record| {
         session.id == *now || session.work_unit.as_deref() == Some(hooked.item.id.as_str())
     };

@@ -1,9 +1,8 @@
-//! Bringing back what was saved: each container under its name, with its windows and
-//! what stood in them, and its agent in the conversation that it had.
+//! Restores saved containers: each under its name, with its windows and their contents, and its
+//! agent in its last conversation.
 //!
-//! [`plan`] says what a restore would do, [`restore`] does it for one container. It goes
-//! through the one way to start; `restore/layout.rs` makes the user's own windows and
-//! panes beside the agent again.
+//! [`plan`] returns what a restore would do; [`restore`] does it for one container, through the
+//! usual start. `restore/layout.rs` recreates the user's own windows and panes beside the agent.
 
 mod layout;
 mod source;
@@ -24,29 +23,29 @@ use gt_core::{Identity, Kind, Problem, Role};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long another restore may take before ours: many slow agents.
+/// Maximum wait for another restore: it may start many slow agents.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
 
-/// One saved container, and what is to become of it.
+/// A saved container, and the decision about it.
 #[derive(Clone, Debug)]
 pub struct Intent {
     pub identity: Identity,
     pub saved: Saved,
     pub verdict: Verdict,
     pub conversation: Conversation,
-    /// The agent's newest life, as the journal has it.
+    /// The agent's newest session in the journal.
     last: Option<Record>,
 }
 
-/// An agent that is back.
+/// An agent that was restored.
 #[derive(Clone, Debug)]
 pub struct Back {
     pub started: Started,
     pub conversation: Conversation,
 }
 
-/// What would become of each of these containers; with names only of these. A container
-/// whose rig has gone is left out, and told.
+/// Returns the decision for each of these containers, or only for the named ones. A container whose
+/// rig is gone is left out, with a warning.
 pub fn plan(
     town: &Town,
     source: &Source,
@@ -86,7 +85,7 @@ pub fn plan(
         let alone = !source.containers.iter().zip(&folders).any(is_neighbour);
         let came_up = save::last_that_came_up(&sessions, &saved.agent)?;
         intents.push(Intent {
-            // The journal knows best: it was told of every change, also after the save.
+            // The journal is the most current source: it records changes after the save too.
             conversation: conversation(
                 town,
                 &identity,
@@ -113,7 +112,7 @@ fn folder(saved: &Saved) -> Option<&str> {
     saved.agents_pane().map(|(_, pane)| pane.folder.as_str())
 }
 
-/// What stands under the agent's name, and whether the agent is anywhere at all.
+/// Returns what currently has the agent's name, and whether the agent runs anywhere.
 fn here(
     town: &Town,
     identity: &Identity,
@@ -128,7 +127,7 @@ fn here(
     let other = all.iter().find(|container| container.name() == name);
     Ok(match other.map(|other| (other, other.owner())) {
         _ if !has_folder(town, identity, saved, last)? => Here::NoFolder,
-        // Only the user's panes are left of it: the agent gets a window beside them.
+        // Only the user's panes are left: the agent gets a window beside them.
         None => Here::Nothing,
         Some((other, _)) if other.is_vacant() => Here::Nothing,
         Some((_, Owner::Agent(owner))) => Here::Another(format!("{name} holds {owner}")),
@@ -139,8 +138,8 @@ fn here(
     })
 }
 
-/// Whether the folder is there that the agent was in, or else is made by a start: whoever
-/// removes a worker removes its folder.
+/// Returns whether the agent's folder exists or a start would create it: removing a worker removes
+/// its folder.
 fn has_folder(
     town: &Town,
     identity: &Identity,
@@ -158,24 +157,24 @@ fn has_folder(
     Ok(workspace::path(town, identity, &role)?.is_dir())
 }
 
-/// The folder that was given at the start, as it was understood then.
+/// Returns the folder that was given at the start, as it was resolved then.
 fn given_folder(given: PathBuf, last: Option<&Record>) -> PathBuf {
     let understood = last.and_then(|life| life.cwd.as_deref());
     understood.map_or(given, PathBuf::from)
 }
 
-/// An ended session, as far as its conversation is concerned.
+/// The facts about an ended session that determine its conversation.
 pub(crate) struct Resumable<'a> {
     pub(crate) harness: &'a str,
-    /// The options of its start, as the tag holds them.
+    /// The options of its start, in the format of the tag.
     pub(crate) start: &'a str,
     /// The program's own id of the conversation.
     pub(crate) id: Option<&'a str>,
-    /// No other agent with this harness works in its folder.
+    /// Whether no other agent with this harness works in its folder.
     pub(crate) alone: bool,
 }
 
-/// The conversation that an agent is started in after this session.
+/// Returns the conversation in which an agent is started after this session.
 pub(crate) fn conversation(
     town: &Town,
     identity: &Identity,
@@ -191,9 +190,9 @@ pub(crate) fn conversation(
     core::conversation(&preset.value, ended.id, ended.alone)
 }
 
-/// Starts an agent in this conversation, or in a new one if its program cannot resume this
-/// one. Only the program can say so, by ending: any other failure says nothing of the
-/// conversation. Returns the conversation that it is in, and a warning if that is another.
+/// Starts an agent in this conversation, or in a new one if its program cannot resume it. Only an
+/// exit of the program shows that; other failures say nothing about the conversation. Returns the
+/// actual conversation, and a warning if it is a new one.
 pub(crate) fn resume_or_begin<T>(
     town: &Town,
     conversation: &Conversation,
@@ -214,14 +213,14 @@ pub(crate) fn resume_or_begin<T>(
     }
 }
 
-/// Brings one container back, in its conversation if its program finds that.
+/// Restores one container, in its conversation if its program finds it.
 pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
     let mut last = intent.last.clone();
     let (mut started, conversation, warning) =
         resume_or_begin(town, &intent.conversation, |conversation| {
             let started = start(town, intent, &last, conversation, extra_env);
             if started.is_err() {
-                // The failed try is a session too, and the next one follows it.
+                // The failed attempt is a session too, and the next session follows it.
                 last = save::last_life(&Sessions::of(town), &intent.saved.agent)?;
             }
             started
@@ -256,7 +255,7 @@ fn start(
         sender: Some("gt".to_owned()),
         conversation: conversation.clone(),
         extra_env: extra_env.to_vec(),
-        // It is back under its name; that it is slow is told.
+        // A slow start keeps the restored container, and is reported.
         keep_on_timeout: true,
         restored: Some(Restored {
             chain: chain.unwrap_or_else(|| life.clone()),
@@ -269,13 +268,13 @@ fn start(
     start::start(town, &intent.identity, &options)
 }
 
-/// One restore of a town at a time: the second waits for the first, and then sees what
-/// there is left to do.
+/// Takes the lock for a restore of this town. A second restore waits for the first, and then plans
+/// what is left.
 pub fn lock(town: &Town) -> Result<FileLock> {
     FileLock::take(&town.runtime_dir().join("locks/restore.lock"), PATIENCE)
 }
 
-/// Returns whether an agent runs, once nobody starts or stops it any more.
+/// Returns whether an agent runs, after any concurrent start or stop has finished.
 pub fn is_there(town: &Town, identity: &Identity) -> bool {
     const TIMEOUT: Duration = Duration::from_secs(30);
     fault::point(town, "restore.contended");
@@ -283,9 +282,9 @@ pub fn is_there(town: &Town, identity: &Identity) -> bool {
     nudge::running(town, identity).is_ok()
 }
 
-/// Prepares a restore: what earlier ones have left behind goes, and so do processes that
-/// outlived their containers. Some programs ignore that their terminal is gone, and two
-/// in one conversation would spoil it.
+/// Prepares a restore: removes leftovers of earlier restores, and ends processes that outlived
+/// their containers. Some programs ignore the loss of their terminal, and two processes in one
+/// conversation would corrupt it.
 pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
     fault::point(town, "restore.planned");
     restored::forget_old(town);
@@ -296,7 +295,7 @@ pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
     stop::end_orphans_of(town, processes::GRACE, is_meant).map(drop)
 }
 
-/// Nobody wants this agent back any more. Where it was lost, nothing but this says so.
+/// Records that this agent is not to be restored. For a lost agent, nothing else records that.
 pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
     let outcome = match task::is_finished(town, identity) {
         true => Outcome::Done,
@@ -309,7 +308,7 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
     let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);
     let line = match last.outcome {
         None => Sessions::ending(last.id, End::of(outcome)),
-        // It ended when it did.
+        // The recorded time of the end stays.
         Some(Outcome::Crash) if is_wanted_back => Record {
             outcome: Some(outcome),
             ..Record::about(last.id)
@@ -322,15 +321,15 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
     }])
 }
 
-/// A text from a save as it is shown again: its colours and nothing else, and a line that
-/// says where it ends.
+/// Returns a saved text for display: its colours and no other control sequences, followed by a line
+/// that marks its end.
 pub(crate) fn shown(text: &str, note: &str) -> String {
     let text = core::printable(text);
     let between = if text.is_empty() { "" } else { "\x1b[0m\n" };
     format!("{text}{between}\x1b[2m# {note}\x1b[0m\n")
 }
 
-/// Where a text that is shown again comes from.
+/// Returns the line that names the source of a restored text.
 pub(crate) fn note(saved: &Saved) -> String {
     match saved.windows.is_empty() {
         true => "gt: back; what stood here was not saved yet".to_owned(),
@@ -338,7 +337,7 @@ pub(crate) fn note(saved: &Saved) -> String {
     }
 }
 
-/// The problem of a name that something else has.
+/// Returns the error for a name that is already taken.
 pub fn taken(words: &str) -> Problem {
     Problem::conflict(words.to_owned()).hint("rename or stop it, then restore again")
 }

@@ -1,7 +1,7 @@
-//! Rigs: repositories taken into the town.
+//! Rigs: repositories of the town.
 //!
-//! A rig has a bare copy of its repository (`<rig>/.repo.git`), from which the
-//! worktrees of its agents are made. The user's own checkout is never touched.
+//! A rig has a bare clone of its repository (`<rig>/.repo.git`), from which the worktrees of its
+//! agents are created. The user's own checkout is never changed.
 
 use crate::git::{Git, without_password};
 use crate::{Result, Town, files, merge};
@@ -11,12 +11,12 @@ use gt_core::registry::RigEntry;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a rig's repository is.
+/// Returns the path of a rig's repository.
 pub fn repository(town: &Town, rig: &str) -> PathBuf {
     town.root().join(rig).join(".repo.git")
 }
 
-/// The rig's entry, or a problem that names the rigs there are.
+/// Returns the rig's entry. The error lists the known rigs.
 pub fn entry<'a>(town: &'a Town, rig: &str) -> Result<&'a RigEntry> {
     town.registry()
         .rigs
@@ -24,7 +24,7 @@ pub fn entry<'a>(town: &'a Town, rig: &str) -> Result<&'a RigEntry> {
         .ok_or_else(|| unknown_rig(rig, town.registry()))
 }
 
-/// Refuses what a rig does not do that is parked or docked.
+/// Fails if the rig is parked or docked.
 pub fn check_not_parked(town: &Town, rig: &str) -> Result<()> {
     let entry = entry(town, rig)?;
     match entry.service() {
@@ -43,11 +43,11 @@ pub struct Added {
     pub prefix: String,
     pub default_branch: String,
     pub path: PathBuf,
-    /// What does not work there, such as a submodule that cannot be copied.
+    /// Problems of the rig, such as a submodule that cannot be cloned.
     pub warnings: Vec<String>,
 }
 
-/// The name of a rig that is given none: that of its folder, or the last part of its URL.
+/// Returns the default name of a rig: that of its folder, or the last part of its URL.
 pub fn name_for(town: &Town, source: &str) -> Result<String> {
     let path = path_of(town, source);
     let name = match path.canonicalize() {
@@ -79,7 +79,7 @@ pub fn name_for(town: &Town, source: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Takes a repository into the town: copies it, then registers it.
+/// Adds a repository to the town: clones it, then registers it.
 pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> Result<Added> {
     let prefix = match prefix {
         Some(prefix) => prefix.to_owned(),
@@ -101,13 +101,13 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
         );
     }
     let source = resolve_source(town, source)?;
-    // Made under another name and moved into place when it is whole: neither a
-    // crash nor a second `gt rig add` can leave or meet half a rig.
+    // Created under a temporary name and renamed when complete: neither a crash nor a concurrent
+    // `gt rig add` can leave or find an incomplete rig.
     let temporary = town.root().join(files::temporary_name(name));
     let result = copy(town, &source, &temporary)
         .and_then(|branch| register(town, name, &source, &prefix, branch, &temporary, &path));
     if result.is_err() {
-        // Ours alone, by its name.
+        // The unique name guarantees that the folder is ours.
         let _ = fs::remove_dir_all(&temporary);
     }
     let mut added = result?;
@@ -115,7 +115,7 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
     Ok(added)
 }
 
-/// Copies the submodules of a rig. Returns a sentence for each that its worktrees lack.
+/// Clones the submodules of a rig. Returns a sentence for each that its worktrees lack.
 fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
     let repository = repository(town, rig);
     let git = Git::at(&repository, town.around());
@@ -125,7 +125,7 @@ fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
     merge::try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
 }
 
-/// Copies the repository, and gives its default branch.
+/// Clones the repository. Returns its default branch.
 fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     files::make_dir(dir)?;
     let around = town.around();
@@ -148,8 +148,8 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
                 .hint("worktrees begin at a commit: make a first one, then add the rig"),
         );
     }
-    // A bare clone copies the branches; our agents want them as remote ones, and
-    // their own branches beside.
+    // A bare clone copies the branches as local ones. The agents need them as remote branches,
+    // beside their own.
     git.run([
         "config",
         "remote.origin.fetch",
@@ -163,7 +163,7 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     Ok(branch)
 }
 
-/// Moves the copy into place and writes the rig down, both under the registry's lock.
+/// Moves the clone into place and registers the rig, both under the registry's lock.
 fn register(
     town: &mut Town,
     name: &str,
@@ -175,9 +175,9 @@ fn register(
 ) -> Result<Added> {
     town.around().cancel.check()?;
     town.update_registry(|registry| {
-        // Somebody may have added another rig meanwhile.
+        // Another process may have added a rig meanwhile.
         registry.check_new(name, prefix)?;
-        // An empty folder of that name may stand there; a full one was refused.
+        // An empty folder of that name may exist; a non-empty one was refused earlier.
         let _ = fs::remove_dir(path);
         fs::rename(temporary, path).map_err(|error| files::cannot("make", path, &error))?;
         let mut entry = RigEntry::with_prefix(prefix);
@@ -198,7 +198,7 @@ fn register(
     })
 }
 
-/// The path that a source means, if it is one.
+/// Returns the path that a source would mean if it is a path.
 fn path_of(town: &Town, source: &str) -> PathBuf {
     let around = town.around();
     match (source.strip_prefix("~/"), around.home()) {
@@ -207,7 +207,7 @@ fn path_of(town: &Town, source: &str) -> PathBuf {
     }
 }
 
-/// A path becomes absolute and must be a repository; anything else is left to git.
+/// Makes a path absolute, and fails if it is not a repository. Leaves other sources to git.
 fn resolve_source(town: &Town, source: &str) -> Result<String> {
     let around = town.around();
     let path = path_of(town, source);
@@ -235,7 +235,7 @@ fn resolve_source(town: &Town, source: &str) -> Result<String> {
     Ok(source.to_owned())
 }
 
-/// Parks a rig or takes it back into service. Says whether that changed anything.
+/// Parks or unparks a rig. Returns whether that changed anything.
 pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
     entry(town, rig)?;
     town.update_registry(|registry| {
@@ -248,7 +248,7 @@ pub fn set_parked(town: &mut Town, rig: &str, parked: bool) -> Result<bool> {
     })
 }
 
-/// Docks a rig or takes it back into service. Returns whether that changed anything.
+/// Docks or undocks a rig. Returns whether that changed anything.
 pub fn set_docked(town: &mut Town, rig: &str, docked: bool) -> Result<bool> {
     entry(town, rig)?;
     town.update_registry(|registry| {
@@ -261,7 +261,7 @@ pub fn set_docked(town: &mut Town, rig: &str, docked: bool) -> Result<bool> {
     })
 }
 
-/// The prefix of a rig's work items; `hq` stands for the town itself.
+/// Returns the prefix of a rig's work items; `hq` means the town itself.
 pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
     if rig == TOWN_PREFIX {
         return Ok(TOWN_PREFIX.to_owned());
@@ -272,7 +272,7 @@ pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
     })
 }
 
-/// The prefix where no rig is named: of the rig of this folder, of the only one, or the
+/// Returns the prefix if no rig is named: that of this folder's rig, of the only rig, or the
 /// town's.
 pub fn work_prefix_here(town: &Town) -> String {
     let rig = named_or_only(town, None, "").ok();
@@ -280,11 +280,11 @@ pub fn work_prefix_here(town: &Town) -> String {
     prefix.unwrap_or_else(|| TOWN_PREFIX.to_owned())
 }
 
-/// The prefix of what belongs to the town itself.
+/// Prefix of the town's own items.
 pub const TOWN_PREFIX: &str = "hq";
 
-/// The rig when none is named: the one of this folder, or the only one. `how_to_name` is the
-/// hint for a caller that has to name one.
+/// Returns the rig if none is named: that of this folder, or the only rig. `how_to_name` is the
+/// hint of the error.
 pub fn named_or_only(town: &Town, given: Option<&str>, how_to_name: &str) -> Result<String> {
     if let Some(name) = given {
         return Ok(name.to_owned());

@@ -1,13 +1,12 @@
 //! Removes a rig from the town without losing work.
 //!
-//! Without `force` a rig is removed only if no agent runs in it and every commit and file of it
-//! is elsewhere, too. With `force` its agents are stopped, and what is nowhere else is kept:
-//! changes become refs under `refs/gt/saved/`, and the rig's folder with its copy of the
-//! repository moves to `.saved/` in the town. The repository that it was copied from is not
-//! touched. Work items, sessions and events of the rig stay.
+//! Without `force`, a rig is removed only if no agent runs in it and all its commits and files also
+//! exist elsewhere. With `force`, its agents are stopped, and unique work is kept: changes become
+//! refs under `refs/gt/saved/`, and the rig's folder with its clone moves to `.saved/` in the town.
+//! The source repository is not changed. Work items, sessions and events of the rig stay.
 //!
-//! Every step is idempotent: a removal that was killed is finished by the next one. The rig is
-//! docked first, so that nothing starts in it meanwhile.
+//! Every step is idempotent: the next removal finishes one that was killed. The rig is docked
+//! first, so that nothing starts in it meanwhile.
 
 use crate::containers::{self, Container};
 use crate::git::Git;
@@ -23,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where a test can kill a removal.
+/// Fault points of a removal.
 pub const FAULT_POINTS: &[&str] = &[
     "rig_remove.docked",
     "rig_remove.stopped",
@@ -31,26 +30,26 @@ pub const FAULT_POINTS: &[&str] = &[
     "rig_remove.moved",
 ];
 
-/// A rig that was removed, or would be.
+/// A completed or planned removal of a rig.
 #[derive(Clone, Debug, Default)]
 pub struct RigRemoval {
-    /// The agents with a container, which is ended.
+    /// The agents whose containers are ended.
     pub stopped: Vec<Identity>,
     /// The agents whose worktrees are removed.
     pub agents: Vec<Identity>,
-    /// Work items that were on the agents' hooks and are open again.
+    /// Work items that were on the agents' hooks and are released.
     pub released: Vec<WorkId>,
-    /// Commits of the rig's copy that the repository it came from does not have.
+    /// Commits of the rig's clone that its source repository does not have.
     pub commits: usize,
-    /// Agents with work that is nowhere else.
+    /// Agents with work that exists nowhere else.
     pub unsaved: Vec<(Identity, Unsaved)>,
-    /// The refs under which that work was kept.
+    /// The refs under which that work was saved.
     pub saved: Vec<String>,
-    /// The folder that holds the rig's copy now, if it was kept.
+    /// The folder that now holds the rig's clone, if it was kept.
     pub kept_at: Option<PathBuf>,
-    /// Work items of the rig that are not closed. They stay in the town.
+    /// Open work items of the rig. They stay in the town.
     pub open_items: usize,
-    /// Why it would not be removed.
+    /// The reason why the rig would not be removed.
     pub refusal: Option<Problem>,
 }
 
@@ -63,7 +62,7 @@ struct Survey {
     containers: Vec<Container>,
 }
 
-/// Removes a rig. With `dry_run` it only says what would be done, or why it would not be.
+/// Removes a rig. With `dry_run` it only returns the plan, or the refusal.
 pub fn remove(town: &mut Town, rig: &str, force: bool, dry_run: bool) -> Result<RigRemoval> {
     entry(town, rig)?;
     let _claim = claim::rig(town, rig)?;
@@ -244,7 +243,7 @@ impl Survey {
     }
 }
 
-/// The worktrees of a rig's copy, with their branches.
+/// Returns the worktrees of a rig's clone, with their branches.
 fn worktrees(town: &Town, rig: &str) -> Result<Vec<(PathBuf, Option<String>)>> {
     let repository = repository(town, rig);
     if !repository.is_dir() {
@@ -271,7 +270,7 @@ fn worktrees(town: &Town, rig: &str) -> Result<Vec<(PathBuf, Option<String>)>> {
     Ok(found)
 }
 
-/// Whether this is the worktree in which the merge queue validates.
+/// Returns whether this is a worktree in which the merge queue validates.
 fn is_queue_tree(town: &Town, rig: &str, dir: &Path) -> bool {
     let queue = queue_folder(town, rig);
     dir.starts_with(&queue)
@@ -284,7 +283,7 @@ fn queue_folder(town: &Town, rig: &str) -> PathBuf {
     town.runtime_dir().join("merge").join(rig)
 }
 
-/// Counts the commits of the rig's copy that no branch of its remote has.
+/// Counts the commits of the rig's clone that no branch of its remote has.
 fn own_commits(town: &Town, rig: &str) -> Result<usize> {
     let repository = repository(town, rig);
     if !repository.is_dir() {
@@ -296,18 +295,18 @@ fn own_commits(town: &Town, rig: &str) -> Result<usize> {
 }
 
 fn open_items(town: &Town, rig: &str) -> Result<usize> {
-    // Later than any item was closed.
+    // A time later than any closed item, so that only open items are returned.
     let overview = Work::of(town).overview("9999")?;
     let is_its = |id: &WorkId| town.registry().split(id.as_str()).map(|(rig, _)| rig) == Some(rig);
     let open = overview.items.iter().filter(|item| is_its(&item.id));
     Ok(open.count())
 }
 
-/// Takes the rig out of the registry and its folder out of the way, under the registry's lock.
+/// Removes the rig from the registry and moves or removes its folder, under the registry's lock.
 /// Returns the folder that was kept.
 fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
     let path = town.root().join(rig);
-    // A removal that was killed after the move has kept the folder already.
+    // A removal that was killed after the move has already kept the folder.
     let kept_before = match path.exists() {
         true => None,
         false => kept_before(town, rig)?,
@@ -320,7 +319,7 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
             let stamp = jiff::Timestamp::now().as_millisecond();
             folder.join(format!("{rig}-{stamp}"))
         }
-        // A removal that is killed leaves a folder whose name says what it is.
+        // If the removal is killed, the temporary name marks the folder as a leftover.
         false => town.root().join(files::temporary_name(rig)),
     };
     let queue = queue_folder(town, rig);
@@ -360,7 +359,7 @@ fn kept_before(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
         .map(|stamp| folder.join(format!("{rig}-{stamp}"))))
 }
 
-/// Whether a rig's folder has files besides its copies of the repository and of submodules.
+/// Returns whether a rig's folder has files besides its clones of the repository and of submodules.
 fn has_files(dir: &Path) -> bool {
     const COPIES: [&str; 2] = [".repo.git", ".submodules"];
     let found = fs::read_dir(dir).into_iter().flatten().flatten();

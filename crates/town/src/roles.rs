@@ -1,4 +1,4 @@
-//! Roles as a town and its rigs have changed them.
+//! Roles with the changes of the town and its rigs.
 
 use crate::{Result, Town, files};
 use gt_core::overlay::{Layer, Overlaid};
@@ -6,7 +6,7 @@ use gt_core::role::{OnExit, RoleConfig};
 use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
 
-/// The role's settings for a rig, or for the whole town.
+/// Returns the role's settings for a rig, or for the whole town.
 pub fn resolve(town: &Town, role: Role, rig: Option<&str>) -> Result<Overlaid<RoleConfig>> {
     let mut texts: Vec<(String, String)> = Vec::new();
     for path in override_paths(town, role, rig) {
@@ -21,8 +21,8 @@ pub fn resolve(town: &Town, role: Role, rig: Option<&str>) -> Result<Overlaid<Ro
     role.resolve(&layers)
 }
 
-/// The role's setting for clean exits of the agent with this address. An agent or a role that
-/// cannot be read is not started again.
+/// Returns the role's setting for clean exits of the agent with this address. If the agent or its
+/// role cannot be read, it is not respawned.
 pub(crate) fn on_exit(town: &Town, address: &str) -> OnExit {
     let identity = Identity::from_address(address, town.registry());
     let role = identity.and_then(|agent| resolve(town, agent.role(), agent.rig()).ok());
@@ -40,9 +40,9 @@ fn override_paths(town: &Town, role: Role, rig: Option<&str>) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The name of an agent's container, by its role's pattern.
+/// Returns the name of an agent's container, by its role's pattern.
 pub fn container_name(town: &Town, identity: &Identity) -> Result<String> {
-    // Reading TOML for every agent of a long list would cost more than tmux does.
+    // Parsing TOML for every agent of a long list would cost more than tmux does.
     let overridden = override_paths(town, identity.role(), identity.rig())
         .iter()
         .any(|path| path.exists());
@@ -53,7 +53,7 @@ pub fn container_name(town: &Town, identity: &Identity) -> Result<String> {
     container_by(town, identity, &config)
 }
 
-/// The same, with the role's settings at hand.
+/// Returns the name of an agent's container, by role settings that the caller has.
 pub fn container_by(town: &Town, identity: &Identity, config: &RoleConfig) -> Result<String> {
     let pattern = &config.session.pattern;
     let name = identity

@@ -1,16 +1,14 @@
-//! Saving all containers of a town, so that `gt restore` can make them again.
+//! Saves all containers of a town, so that `gt restore` can recreate them.
 //!
-//! One listing, captures in portions, one file that appears whole: [`save`]. Nobody
-//! waits for an automatic one: `request` leaves it with tmux, which calls `gt save`
-//! a moment later, once for all who asked in the meantime; and a timer of tmux's calls it
-//! every few minutes. The files are in
-//! `save/store.rs`, what is read of tmux in `save/seen.rs`.
+//! [`save`] makes one listing, captures panes in batches and writes one file atomically. Automatic
+//! saves run in the background: `request` asks tmux to call `gt save` after a short delay, once for
+//! all requests in the meantime, and a timer of tmux calls it every few minutes. `save/store.rs`
+//! handles the files, `save/seen.rs` reads tmux.
 //!
-//! The newest save alone always has everybody who is to come back. An agent that was
-//! lost with its server is taken over from save to save until it is back, or ended by
-//! somebody's wish, or too old. So neither the first start after a crash nor the number
-//! of saves that are kept can lose what a restore needs, and a town in which nothing
-//! runs is not saved at all.
+//! The newest save always contains all agents to restore. An agent that was lost with its server is
+//! carried over from save to save until it is restored, deliberately ended, or too old. So neither
+//! the first start after a crash nor the pruning of saves can lose data that a restore needs. A
+//! town in which nothing runs is not saved.
 
 mod resurrect;
 mod seen;
@@ -29,36 +27,36 @@ use gt_tmux::{Command, ErrorKind};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long another save may take before ours.
+/// Maximum wait for a concurrent save.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a lost agent is kept for a restore.
+/// Seconds for which a lost agent is kept for a restore.
 pub(crate) const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
-/// Between the first who asks for a save and the save.
+/// Delay between the first request and the save.
 const DELAY_SECONDS: i64 = 1;
-/// A save that was asked for and has not begun after so long was lost.
+/// Seconds after which a requested save that has not started counts as lost.
 const DUE_SECONDS: i64 = 20;
 
-/// A save that was made.
+/// A completed save.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub name: String,
     pub bytes: usize,
-    /// The containers that were seen.
+    /// Number of running containers.
     pub containers: usize,
-    /// Those that were taken over from the save before.
+    /// Number of containers carried over from the previous save.
     pub carried: usize,
-    /// What did not go as wished.
+    /// Steps that failed without preventing the save.
     pub warnings: Vec<String>,
 }
 
-/// Saves every container of the town. Gives nothing where nothing runs.
+/// Saves every container of the town. Returns `None` if nothing runs.
 pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let _lock = FileLock::take(&lock_path(town), PATIENCE)?;
-    // Before the look: whoever asks from here on may have changed what we have seen.
+    // Cleared before tmux is read: a later request may follow a change that this save misses.
     forget_request(town)?;
     let now = jiff::Timestamp::now().as_second();
     let mut looks = Vec::from_iter(seen::look(town, now)?);
-    // A server that does not answer is missing: its agents are taken over from the save before.
+    // The agents of a server that does not answer are carried over from the previous save.
     let others = adopted::elsewhere(town).into_iter();
     looks.extend(others.filter_map(|other| seen::look(&other, now).ok()?));
     let servers: Vec<ServerId> = looks.iter().map(|(server, _)| *server).collect();
@@ -69,7 +67,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let sessions = Sessions::of(town);
     fill_conversations(&sessions, &mut containers);
     let seen = containers.len();
-    // One that cannot be read has nothing to be taken over.
+    // From an unreadable save nothing is carried over.
     let before = find(town, None).map_or_else(|_| Vec::new(), |(save, _)| save.containers);
     let not_before = timestamp(Some(now - LOST_FOR_GOOD_SECONDS));
     let last = |agent: &str| last_life(&sessions, agent).ok().flatten();
@@ -95,7 +93,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     };
     let (name, bytes) = store::write(town, &header, &containers)?;
     let mut warnings = Vec::new();
-    // The new one is safe; what is left over is only too much.
+    // The new save is complete; a failed prune only leaves too many files.
     warnings.extend(store::prune(town).err().map(|p| p.to_string()));
     if town.settings().save.resurrect {
         warnings.extend(resurrect::save(town).err().map(|p| p.to_string()));
@@ -110,7 +108,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     }))
 }
 
-/// The newest life of an agent, as the journal has it.
+/// Returns the newest session of an agent in the journal.
 pub(crate) fn last_life(sessions: &Sessions, agent: &str) -> Result<Option<Record>> {
     let query = Query {
         agent: Some(agent.to_owned()),
@@ -120,10 +118,10 @@ pub(crate) fn last_life(sessions: &Sessions, agent: &str) -> Result<Option<Recor
     Ok(sessions.find(&query)?.into_iter().next())
 }
 
-/// The newest life of an agent that came up: one whose start failed has no conversation
-/// to go on with, whatever id was chosen for it.
+/// Returns the newest session of an agent that came up. A session whose start failed has no
+/// conversation to resume, even if an id was chosen for it.
 pub(crate) fn last_that_came_up(sessions: &Sessions, agent: &str) -> Result<Option<Record>> {
-    // Mostly it is the newest, and hardly ever far behind it.
+    // It is usually the newest session, or close to it.
     for limit in [1, 50, usize::MAX] {
         let query = Query {
             agent: Some(agent.to_owned()),
@@ -141,8 +139,8 @@ pub(crate) fn last_that_came_up(sessions: &Sessions, agent: &str) -> Result<Opti
     Ok(None)
 }
 
-/// The tags know the conversation only once a hook has told it; the journal knows the
-/// ids that were chosen. A journal that cannot be read now is asked again by a restore.
+/// Adds missing conversation ids. The tags have an id only after a hook has reported it; the
+/// journal has the ids that were chosen. If the journal cannot be read now, the restore reads it.
 fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
     if containers.iter().all(|c| c.harness_session.is_some()) {
         return;
@@ -159,14 +157,14 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
     }
 }
 
-/// When the newest save was written, in seconds since the epoch.
+/// Returns the time of the newest save in seconds since the epoch.
 pub(crate) fn newest_at(town: &Town) -> Option<i64> {
     let written = store::newest_file(town)?.metadata().ok()?.modified().ok()?;
     let at = jiff::Timestamp::try_from(written).ok()?;
     Some(at.as_second())
 }
 
-/// Whether a save was asked for that has not come yet, or is being made.
+/// Returns whether a save is requested or in progress.
 pub(crate) fn is_on_its_way(town: &Town) -> bool {
     let ask = Command::new("show-options").args(["-gqv", &due_option(town)]);
     let due = town.server().run(ask).ok();
@@ -179,8 +177,8 @@ fn lock_path(town: &Town) -> PathBuf {
     town.runtime_dir().join("locks/save.lock")
 }
 
-/// Asks tmux for a save in a moment, unless one is on its way. Nobody waits for it, and
-/// nobody fails for its sake: the next start or stop asks again.
+/// Asks tmux for a save after a short delay, unless one is already requested. Does not wait and
+/// ignores failures: the next start or stop retries.
 pub(crate) fn request(town: &Town) {
     let town = &*town.own();
     if let Some(command) = request_command(town) {
@@ -188,16 +186,16 @@ pub(crate) fn request(town: &Town) {
     }
 }
 
-/// The same for whoever has more to tell tmux.
+/// Returns the command that requests a save, for a caller that adds it to its own batch.
 pub(crate) fn request_command(town: &Town) -> Option<Command> {
     let due = due_option(town);
     let is_wanted = town.settings().save.auto;
     is_wanted.then(|| call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, "save --auto"))
 }
 
-/// Lets tmux call us when the newest save will be as old as the town allows, unless it is
-/// to do so already. So a town is saved for as long as anything runs in it, with nobody of
-/// ours awake.
+/// Schedules a timer in tmux for the time at which the newest save reaches the town's maximum age,
+/// unless it is already scheduled. So a town is saved as long as anything runs in it, without a
+/// resident process.
 fn keep_timer(town: &Town, age: i64) {
     let settings = &town.settings().save;
     let every = i64::try_from(settings.every_minutes.saturating_mul(60)).unwrap_or(i64::MAX);
@@ -209,10 +207,10 @@ fn keep_timer(town: &Town, age: i64) {
     }
 }
 
-/// What tmux's timer calls: saves if the newest save is old, and winds the timer up again.
+/// Handles tmux's timer: saves if the newest save is old, and schedules the timer again.
 pub fn timer(town: &Town) -> Result<Option<Made>> {
     let command = Command::new("set-option").args(["-gu", &timer_option(town)]);
-    // Without a server there is nothing to be saved, and the save says so.
+    // Without a server there is nothing to save, and the save reports it.
     let _ = town.server().run(command);
     let now = jiff::Timestamp::now().as_second();
     let age = newest_at(town).map(|at| now - at);
@@ -226,8 +224,8 @@ pub fn timer(town: &Town) -> Result<Option<Made>> {
     }
 }
 
-/// The command by which tmux calls us in so many seconds, unless an option says that a call
-/// is on its way; it says so for as long as the call may take to come.
+/// Returns the command by which tmux calls `gt` after `wait` seconds, unless an option marks a call
+/// as pending. The mark is valid for `valid` seconds.
 fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) -> Command {
     let line = callback::line(town, command);
     let now = jiff::Timestamp::now().as_second();
@@ -239,25 +237,25 @@ fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) ->
     Command::new("if-shell").args(["-F", &is_free, &both])
 }
 
-/// Asks for a save if the newest is as old as the town allows: at the end of a turn,
-/// while agents work and nobody starts or stops any.
+/// Requests a save if the newest has reached the town's maximum age. Called at the end of a turn,
+/// for times in which agents work but none is started or stopped.
 pub(crate) fn request_if_old(town: &Town) {
     let limit = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
     let folder = store::folder(town).metadata().and_then(|m| m.modified());
-    // A file that comes or goes changes its folder's time: one look at one thing.
+    // Adding or removing a file changes the folder's time, so one check is enough.
     let age = folder.ok().and_then(|at| at.elapsed().ok());
     if age.is_none_or(|age| age >= limit) {
         request(town);
     }
 }
 
-/// The server's option that says until when a save of this town is on its way. Other
-/// towns on the same server have their own.
+/// Returns the server option that holds the time until which a save of this town is pending. Each
+/// town on a server has its own option.
 fn due_option(town: &Town) -> String {
     format!("@gt_save_due_{}", tmux_hooks::place(town))
 }
 
-/// The same for the timer.
+/// Returns the server option of the timer.
 fn timer_option(town: &Town) -> String {
     format!("@gt_save_next_{}", tmux_hooks::place(town))
 }

@@ -1,10 +1,9 @@
-//! Seances: talking to a life that is over, or to one that should not be disturbed.
+//! Seances: questions to an ended session, or to one that should not be disturbed.
 //!
-//! What a life said is in its program's own conversation. A *fork* of it is asked, in the
-//! folder where it was held: the original is never written to, and nothing of what follows
-//! is the agent's, because the fork has none of the variables by which one is known and
-//! none of our hooks. Here is who can be talked to and what has to be run; whoever has the
-//! terminal runs it.
+//! A session's dialogue is in its program's own conversation. A *fork* of it is asked, in the same
+//! folder: the original is never written to. The fork does not act as the agent, because it has
+//! none of the agent's variables and none of our hooks. This module finds the sessions that can be
+//! asked and prepares the command; the caller, which has the terminal, runs it.
 
 mod across;
 
@@ -23,10 +22,10 @@ use gt_core::record::{Outcome, Record};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Variables of an agent's that say where it is, and not who it is.
+/// Variables of an agent that describe its environment and not its identity.
 const KEPT: &[&str] = &["GT_HARNESS", "GT_TMUX_SOCKET"];
 
-/// A life, as it is offered.
+/// A session in the list.
 #[derive(Clone, Debug, Serialize)]
 pub struct Offered {
     pub id: String,
@@ -40,12 +39,12 @@ pub struct Offered {
     pub started_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Absent while it goes on.
+    /// Absent while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
-    /// The program's own name for the conversation.
+    /// The program's own id of the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<String>,
     /// The account under which it ran.
@@ -55,21 +54,21 @@ pub struct Offered {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
     pub can_talk: bool,
-    /// Why not.
+    /// Why it cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// Which lives are asked for.
+/// Filter for sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub role: Option<String>,
     pub rig: Option<String>,
-    /// At most so many, the newest.
+    /// Maximum number of sessions; the newest are returned.
     pub recent: usize,
 }
 
-/// The newest lives, and whether they can be talked to.
+/// Returns the newest sessions, and whether each can be asked.
 pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
     across::clean_up(town)?;
     let lives = Sessions::of(town).find(&Query {
@@ -113,7 +112,7 @@ fn topic(life: &Record) -> Option<String> {
     Some(first.trim().to_owned())
 }
 
-/// What has to be run to talk to a life.
+/// The command that asks a session.
 #[derive(Debug)]
 pub struct Talk {
     pub life: String,
@@ -123,15 +122,15 @@ pub struct Talk {
     pub args: Vec<String>,
     /// The folder in which the conversation was held.
     pub cwd: PathBuf,
-    /// Variables that the program must not have.
+    /// Variables that are removed from the program's environment.
     pub unset: Vec<String>,
     pub set: Vec<(String, String)>,
-    /// What another account was lent for the time of the talk; given back when dropped.
+    /// Files lent to another account for the talk; removed on drop.
     pub lent: Option<Lent>,
 }
 
-/// Gets a talk ready: by the beginning of the id of a life, or of a conversation. Without
-/// a prompt it is for a person at a terminal.
+/// Prepares a talk with a session, found by the beginning of its id or of its conversation's id.
+/// Without a prompt it is interactive.
 pub fn prepare(
     town: &Town,
     given: &str,
@@ -157,7 +156,7 @@ pub fn prepare(
             )
             .hint("without `--prompt` it can be talked to at a terminal"));
         }
-        // One that begins with a dash would be an option.
+        // A prompt that begins with a dash would be parsed as an option.
         let dash = if prompt.starts_with('-') { " " } else { "" };
         let filled = command.print.iter();
         args.extend(filled.map(|word| word.replace("{prompt}", &format!("{dash}{prompt}"))));
@@ -188,7 +187,8 @@ pub fn prepare(
     })
 }
 
-/// Nobody must take the fork for an agent, and it uses its account's folder.
+/// Returns the variables to remove and to set: the fork must not look like an agent, and it uses
+/// its account's folder.
 fn environment(
     town: &Town,
     preset: &Preset,
@@ -210,7 +210,7 @@ fn environment(
     (unset, set)
 }
 
-/// The life whose id begins so, or the newest with a conversation that does.
+/// Returns the session whose id begins with `id`, or the newest whose conversation does.
 fn find(town: &Town, id: &str) -> Result<Record> {
     let sessions = Sessions::of(town);
     let missing = match sessions.get(id) {
@@ -239,11 +239,11 @@ fn find(town: &Town, id: &str) -> Result<Record> {
 /// A conversation that can be forked.
 struct Conversation {
     id: String,
-    /// Where the program has written it down, as far as that is known.
+    /// The known transcript files of the program.
     files: Vec<PathBuf>,
 }
 
-/// The conversation of a life, if a fork of it can be asked.
+/// Returns the conversation of a session, if a fork of it can be asked.
 fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversation> {
     if preset.command.fork.is_empty() {
         return Err(unable(town, preset, "cannot fork a conversation", |able| {
@@ -279,7 +279,7 @@ fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversat
     })
 }
 
-/// The folder in which a life was held.
+/// Returns the folder of a session.
 fn folder(life: &Record) -> PathBuf {
     PathBuf::from(life.cwd.as_deref().unwrap_or_default())
 }
@@ -289,7 +289,7 @@ fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<Pat
     root.map_or_else(Vec::new, |root| usage::conversation(&root, preset, id))
 }
 
-/// The configuration folder with which a life was started.
+/// Returns the configuration folder that a session was started with.
 fn config_dir(life: &Record) -> Option<PathBuf> {
     let start = StartOptions::from_tag(life.start.as_deref()?);
     start.config_dir.map(PathBuf::from)

@@ -1,8 +1,8 @@
-//! Answers that are given before a program asks, in its own files.
+//! Writes answers into a program's own files before it asks.
 //!
-//! Only what is missing there is written: what the user or the program has set stays,
-//! and a file that cannot be read as JSON is left alone. The rows are in the presets
-//! (`[[seeds]]`); what still asks is answered by reading its dialog.
+//! Only missing values are written: values of the user or the program stay, and a file that is not
+//! valid JSON is left alone. The rows are in the presets (`[[seeds]]`). Remaining questions are
+//! answered by reading the dialog.
 
 use crate::{Result, files};
 use gt_core::Problem;
@@ -14,26 +14,26 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a start knows, to fill the rows with.
+/// Facts about a start, which fill the rows.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
-    /// The program's own folder for settings, or the home folder where it has none.
+    /// The program's settings folder, or the home folder if it has none.
     pub root: &'a Path,
     pub work_dir: &'a str,
-    /// The agent runs without asking for permission.
+    /// Whether the agent runs without asking for permission.
     pub never_asks: bool,
     /// The variables that the agent will have.
     pub env: &'a BTreeMap<String, String>,
-    /// The names of those that somebody gave it.
+    /// The names of the variables that the caller of the start or the role has set.
     pub given: &'a BTreeSet<String>,
 }
 
-/// How long another program may hold the lock of its file.
+/// Maximum wait for the program's lock on its file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(2);
-/// A lock of this age was left behind; so the programs themselves see it.
+/// Age at which the lock is stale, as the programs themselves define it.
 const STALE: Duration = Duration::from_secs(10);
 
-/// Plants the answers of these rows. Gives what could not be done, for the user to see.
+/// Writes the answers of these rows. Returns warnings for the user.
 pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
     let mut by_file: BTreeMap<PathBuf, Vec<(&Seed, Value)>> = BTreeMap::new();
     for seed in seeds {
@@ -51,7 +51,7 @@ pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
         .collect()
 }
 
-/// What a row would write, if its conditions hold.
+/// Returns the value that a row would write, if its conditions hold.
 fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
     let set = |name: &String| {
         let is_given = !seed.when_given || facts.given.contains(name);
@@ -76,15 +76,15 @@ fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
 }
 
 fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<()> {
-    // Most starts find everything in its place, and need no lock to see that.
+    // Usually everything is in place, which can be seen without the lock.
     if merged(path, rows, facts)?.is_none() {
         return Ok(());
     }
     let Some(target) = writable(path) else {
         return Ok(());
     };
-    // Without the lock the program's own next write could be lost: its dialog is
-    // answered by reading it, then.
+    // Without the lock, a write of the program could be lost. Its dialog is then answered by
+    // reading it.
     let Some(_lock) = ProgramsLock::take(path) else {
         return Ok(());
     };
@@ -100,8 +100,8 @@ fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result
     Ok(())
 }
 
-/// The file itself behind a link: dotfiles are often kept elsewhere. A link that leads
-/// nowhere, and a file of somebody else's, are left alone.
+/// Returns the target of a symbolic link: dotfiles are often kept elsewhere. Returns `None` for a
+/// dangling link and for a file of another user.
 fn writable(path: &Path) -> Option<PathBuf> {
     if fs::symlink_metadata(path).is_err() {
         return Some(path.to_owned());
@@ -111,8 +111,8 @@ fn writable(path: &Path) -> Option<PathBuf> {
     (owner == rustix::process::geteuid().as_raw()).then_some(target)
 }
 
-/// The file with the rows in it; `None` if they are there already, or if the file is
-/// none of ours to change.
+/// Returns the file with the rows added; `None` if they are already there, or the file must not be
+/// changed.
 fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Option<String>> {
     let text = files::read_if_there(path)?.unwrap_or_default();
     let mut document = match text.trim() {
@@ -135,7 +135,7 @@ fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Opt
     Ok(changed.then(|| format!("{document:#}\n")))
 }
 
-/// Sets one value where nothing stands, and says whether it did.
+/// Sets one value if it is missing. Returns whether it did.
 fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> bool {
     let refused = |path: &Vec<String>| {
         let list = path.iter().try_fold(&*document, |at, key| at.get(key));
@@ -159,7 +159,7 @@ fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> b
     let is_new = place.as_object().is_some_and(Map::is_empty);
     match place {
         Value::Array(list) if seed.append && !list.contains(value) => list.push(value.clone()),
-        // The program itself writes this where nobody has answered yet.
+        // The program itself writes `false` until the question is answered.
         Value::Bool(false) if seed.over_false => *place = value.clone(),
         _ if is_new && seed.append => *place = Value::Array(vec![value.clone()]),
         _ if is_new => *place = value.clone(),
@@ -168,7 +168,7 @@ fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> b
     true
 }
 
-/// The lock that Claude Code takes for its file: a folder beside it.
+/// The lock that Claude Code uses for its file: a folder beside it.
 struct ProgramsLock(PathBuf);
 
 impl ProgramsLock {
@@ -180,7 +180,7 @@ impl ProgramsLock {
         loop {
             match fs::create_dir(&lock) {
                 Ok(()) => return Some(ProgramsLock(lock)),
-                // Its folder may not be there yet, and then nobody else writes there.
+                // If the folder of the file is missing, no other process writes there.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                     files::make_dir(path.parent()?).ok()?;
                 }
@@ -195,7 +195,7 @@ impl ProgramsLock {
             if age.is_some_and(|age| age > STALE) {
                 let _ = fs::remove_dir(&lock);
             } else {
-                // There is no event for a folder that goes.
+                // There is no event for the removal of a folder.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -285,7 +285,7 @@ mod tests {
                 "bypass": true,
             }),
         );
-        // The user's own answers stay, whatever they are.
+        // The user's own answers always stay.
         check(
             Some(json!({"keys": {"approved": ["9"], "rejected": ["1234"]}, "bypass": false})),
             "sk-1234",

@@ -1,4 +1,4 @@
-//! `town.toml`: the few settings of a town. It also marks the town's root.
+//! `town.toml`: the settings of a town. It also marks the town's root.
 
 use crate::{Result, files};
 use gt_core::Problem;
@@ -15,7 +15,7 @@ pub const FILE: &str = "town.toml";
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
     pub name: String,
-    /// The harness of every role that names none.
+    /// The default harness of roles.
     pub harness: Option<String>,
     pub tmux: TmuxSettings,
     pub limits: Limits,
@@ -28,7 +28,7 @@ pub struct Settings {
     pub handoff: HandoffSettings,
     pub notify: NotifySettings,
     pub merge: MergeDefaults,
-    /// What is set for one rig, by its name.
+    /// Settings of single rigs, by name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
 
@@ -37,7 +37,7 @@ pub struct Settings {
 pub struct RigSettings {
     pub merge: MergeSettings,
     pub beads: BeadsUse,
-    /// `bd` or `br`, or the path of one of them; absent means whichever is found first.
+    /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
     pub beads_program: Option<String>,
 }
 
@@ -45,13 +45,13 @@ pub struct RigSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(from = "String")]
 pub enum BeadsUse {
-    /// If there is a `.beads` folder, and a program for it.
+    /// If there is a `.beads` folder and a program for it.
     #[default]
     Auto,
-    /// They are, and it is an error if that is not possible.
+    /// Always; it is an error if that is not possible.
     On,
     Off,
-    /// The same as on, with this folder.
+    /// Always, with this folder.
     At(PathBuf),
 }
 
@@ -66,31 +66,31 @@ impl From<String> for BeadsUse {
     }
 }
 
-/// How a rig's merge queue works.
+/// Settings of a rig's merge queue.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeSettings {
     /// Shell lines that must succeed before the base moves.
     pub validate: Vec<String>,
-    /// Minutes that each of them may take.
+    /// Timeout in minutes for each of them.
     pub timeout_minutes: u64,
-    /// Where merged work goes; absent means: as the rig's remote allows.
+    /// The target of merged work; if absent, it depends on the rig's remote.
     pub into: Option<MergeInto>,
-    /// Over the town's own setting of the same name.
+    /// Overrides the town's setting of the same name.
     pub automatic: Option<bool>,
     pub repair_agents: Option<bool>,
     pub confirm: Option<bool>,
 }
 
-/// How the merge queues of all rigs work, unless a rig has a setting of its own.
+/// Merge settings of all rigs, which a rig may override.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MergeDefaults {
-    /// Finished work starts the queue of its rig in the background.
+    /// Whether finished work starts the queue of its rig in the background.
     pub automatic: bool,
-    /// An agent is started for a branch that could not be merged.
+    /// Whether an agent is started for a branch that could not be merged.
     pub repair_agents: bool,
-    /// A person confirms the first `gt task merge` of a rig.
+    /// Whether a person confirms the first `gt task merge` of a rig.
     pub confirm: bool,
 }
 
@@ -109,7 +109,7 @@ impl Default for MergeDefaults {
 pub enum MergeInto {
     /// The remote's default branch.
     Origin,
-    /// The town's own copy of it, and a branch that the remote's owner can take.
+    /// The town's own copy of it, and a branch that the remote's owner can merge.
     Own,
 }
 
@@ -126,15 +126,15 @@ impl Default for MergeSettings {
     }
 }
 
-/// How long events are kept.
+/// Event retention.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KrcSettings {
-    /// How often `gt krc prune --auto` drops what is old.
+    /// Minimum interval between two prunes of `gt krc prune --auto`.
     pub prune_interval: Length,
-    /// So many of the newest stay, whatever their age.
+    /// Number of newest events that stay regardless of their age.
     pub minimum_kept: usize,
-    /// By type or `prefix_*`, over the built-in table.
+    /// Retention by type or `prefix_*`, overriding the built-in table.
     pub ttl: BTreeMap<String, Length>,
 }
 
@@ -157,7 +157,7 @@ impl KrcSettings {
     }
 }
 
-/// A length of time as people write it: `90m`, `7d`. In seconds.
+/// A duration such as `90m` or `7d`, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Length(pub u64);
@@ -175,9 +175,9 @@ impl TryFrom<String> for Length {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionSettings {
-    /// Days after which a life that has ended moves into the archive; 0 means never.
+    /// Days after which an ended session moves to the archive; 0 means never.
     pub archive_after_days: u32,
-    /// Days after which a recording that nobody writes any more is removed; 0 means never.
+    /// Days after which a finished recording is removed; 0 means never.
     pub keep_recordings_days: u32,
 }
 
@@ -193,13 +193,13 @@ impl Default for SessionSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NudgeSettings {
-    /// How many messages may wait for one agent.
+    /// Maximum number of messages that wait for one agent.
     pub depth: usize,
-    /// Minutes after which a message that could not be delivered is put aside; 0 means never.
+    /// Minutes after which an undelivered message expires; 0 means never.
     pub ttl_minutes: i64,
-    /// The same for urgent ones.
+    /// Minutes after which an undelivered urgent message expires; 0 means never.
     pub urgent_ttl_minutes: i64,
-    /// Seconds to wait for an idle agent before a message is left to the queue.
+    /// Seconds to wait for an idle agent before a message is left in the queue.
     pub wait_seconds: u64,
 }
 
@@ -217,16 +217,16 @@ impl Default for NudgeSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SaveSettings {
-    /// Save by itself: after starts and stops, and while agents work.
+    /// Saves automatically: after starts and stops, and while agents work.
     pub auto: bool,
-    /// How many saves are kept: so many automatic ones, and so many others.
+    /// Number of automatic saves to keep, and of other saves.
     pub keep: usize,
-    /// Lines of scrollback that are kept of a pane, beside its screen.
+    /// Lines of scrollback saved per pane, in addition to its screen.
     pub scrollback_lines: u32,
-    /// How old the newest save may become while anything runs. With 0 there is no timer, and
+    /// Maximum age of the newest save in minutes while anything runs. With 0 there is no timer, and
     /// every end of a turn saves.
     pub every_minutes: u64,
-    /// Let tmux-resurrect save as well, where it is installed.
+    /// Also lets tmux-resurrect save, if it is installed.
     pub resurrect: bool,
 }
 
@@ -245,13 +245,13 @@ impl Default for SaveSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrimeSettings {
-    /// How many characters an agent is told at most when a life begins.
+    /// Maximum number of characters that an agent gets at the start of a session.
     pub budget: usize,
 }
 
 impl Default for PrimeSettings {
     fn default() -> Self {
-        // Programs are known to put aside what a hook says beyond 10 000.
+        // Some programs discard hook output beyond 10 000 characters.
         PrimeSettings { budget: 9_500 }
     }
 }
@@ -259,7 +259,7 @@ impl Default for PrimeSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HandoffSettings {
-    /// How long a life lasts at least before it may hand over.
+    /// Minimum age of a session before it may hand over.
     pub cooldown: Length,
 }
 
@@ -271,17 +271,17 @@ impl Default for HandoffSettings {
     }
 }
 
-/// How people are told that an agent waits, is done or has died.
+/// Notifications to people that an agent waits, is done or has died.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NotifySettings {
-    /// Ring the terminals of all who are attached to the town's tmux server. Absent means
-    /// that only an open board rings, its own.
+    /// Rings the terminals of all clients of the town's tmux server. If absent, only an open board
+    /// rings its own terminal.
     pub bell: Option<bool>,
     pub desktop: bool,
-    /// A shell line. The facts are in variables.
+    /// A shell line, with the facts in variables.
     pub command: Option<String>,
-    /// Which events.
+    /// The events to notify of.
     pub on: Vec<Event>,
     pub quiet_hours: Option<QuietHours>,
 }
@@ -299,7 +299,7 @@ impl Default for NotifySettings {
 }
 
 impl NotifySettings {
-    /// Whether anybody is told at all.
+    /// Returns whether any notification channel is enabled.
     pub fn is_on(&self) -> bool {
         self.bell == Some(true) || self.desktop || self.command.is_some()
     }
@@ -310,18 +310,18 @@ impl NotifySettings {
 pub struct TmuxSettings {
     /// A socket name or an absolute path; empty means tmux's own default.
     pub socket: String,
-    /// Lines of scrollback of a new container; absent means what tmux has.
+    /// Lines of scrollback of a new container; if absent, tmux's default.
     pub history_limit: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// How many agents are started at the same time.
+    /// Maximum number of agents that are started concurrently.
     pub parallel_starts: usize,
     /// Minutes of silence after which a busy agent counts as hung.
     pub hung_after_minutes: u64,
-    /// How many polecats may be at work at the same time: in the town, and in each rig.
+    /// Maximum number of working polecats in the town, and in each rig.
     pub polecats: usize,
     pub polecats_per_rig: usize,
 }
@@ -340,14 +340,14 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolecatSettings {
-    /// What new polecats are called; empty means the built-in pool.
+    /// Names for new polecats; empty means the built-in pool.
     pub names: Vec<String>,
-    /// The same for one rig, by its name.
+    /// Names for new polecats of one rig, by the rig's name.
     pub rig_names: BTreeMap<String, Vec<String>>,
 }
 
 impl PolecatSettings {
-    /// The names for a rig, which must be such as an agent can have.
+    /// Returns the names for a rig's polecats. Fails if one is not a valid agent name.
     pub fn pool(&self, rig: &str) -> Result<Vec<&str>> {
         let own = self.rig_names.get(rig).filter(|names| !names.is_empty());
         let names: Vec<&str> = match own.unwrap_or(&self.names).as_slice() {
@@ -376,7 +376,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// How this rig's work is merged.
+    /// Returns the merge settings of a rig.
     pub fn merge_of(&self, rig: &str) -> MergeSettings {
         self.rigs
             .get(rig)
@@ -384,7 +384,7 @@ impl Settings {
             .unwrap_or_default()
     }
 
-    /// The town's settings for merging, with those of the rig over them.
+    /// Returns the town's merge settings with the rig's overrides.
     pub fn merge_defaults_of(&self, rig: &str) -> MergeDefaults {
         let own = self.merge_of(rig);
         MergeDefaults {
@@ -394,7 +394,7 @@ impl Settings {
         }
     }
 
-    /// The text of a new town's file.
+    /// Returns the text of a new town's file.
     pub fn template(name: &str, socket: &str, harness: &str) -> String {
         let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
         format!(

@@ -1,9 +1,9 @@
-//! What agents are doing, their screens included.
+//! States of agents, including those that only the screen shows.
 //!
-//! One look at tmux tells most states. The screen is the last witness: only those whose
-//! state nobody else tells, or may not tell any more, are looked at, all in one more call. What somebody has
-//! added to the patterns for it stands in the preset, and in the project's file as it is in
-//! the folder that the agent was started in.
+//! One call of tmux gives most states. The screen is the last source: it is read only for agents
+//! whose state no other source knows, or whose other source may be out of date, all in one more
+//! call. Additional patterns come from the preset and from the project file in the folder that the
+//! agent was started in.
 
 use crate::containers::{Container, PaneRow};
 use crate::harnesses::Presets;
@@ -18,14 +18,14 @@ use gt_tmux::{Batch, Command, PaneId};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Presets and projects read so far, for commands that look at many agents.
+/// Cache of presets and projects, for commands that read many agents.
 #[derive(Debug, Default)]
 pub struct States {
     presets: Presets,
     projects: BTreeMap<String, Rules>,
 }
 
-/// Whoever was given the conflicts of a merge, in a window beside the agent's.
+/// The program that resolves merge conflicts, in a window beside the agent's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolver {
     pub pane: PaneId,
@@ -46,7 +46,7 @@ impl From<Resolver> for card::Resolver {
 }
 
 impl States {
-    /// The states of these agents, in their order.
+    /// Returns the states of these agents, in their order.
     pub fn read(&mut self, town: &Town, containers: &[&Container]) -> Vec<Report> {
         let mut reports: Vec<Report> = containers
             .iter()
@@ -82,8 +82,8 @@ impl States {
         reports
     }
 
-    /// The state of one agent, with a screen that was read already. An interrupt that no
-    /// hook has told, and that shows there, is noted in place of the hook.
+    /// Returns the state of one agent, with a screen that was already read. If the screen shows an
+    /// interrupt that no hook has reported, it is recorded in place of the hook.
     pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> Report {
         let patterns = self.patterns(town, container);
         let preset = self.presets.get(town, &container.pane().tag_harness);
@@ -95,8 +95,7 @@ impl States {
         report
     }
 
-    /// Whoever was given the conflicts of a merge here. Where there is nobody, nobody is
-    /// looked at.
+    /// Returns the conflict resolver beside this agent. Reads a screen only if there is one.
     pub fn read_resolver(&mut self, town: &Town, container: &Container) -> Option<Resolver> {
         let row = container.resolver_pane()?;
         let lines = match row.dead {
@@ -106,7 +105,7 @@ impl States {
         Some(self.resolver(town, row, lines.as_deref()))
     }
 
-    /// The same with a screen that was read already.
+    /// Returns the conflict resolver, with a screen that was already read.
     pub(crate) fn resolver(
         &mut self,
         town: &Town,
@@ -127,7 +126,7 @@ impl States {
         }
     }
 
-    /// The patterns that count for an agent.
+    /// Returns the patterns that apply to an agent.
     pub fn patterns(&mut self, town: &Town, container: &Container) -> Patterns {
         let pane = container.pane();
         self.patterns_at(town, &pane.start_path, &pane.tag_harness)
@@ -138,7 +137,7 @@ impl States {
             .projects
             .entry(path.to_owned())
             .or_insert_with_key(|path| {
-                // A file that is broken is told of where it is needed.
+                // A broken file is reported by the commands that need it.
                 let project = project::of_worktree(Path::new(path));
                 project.map(|project| project.states).unwrap_or_default()
             });
@@ -174,7 +173,7 @@ pub(crate) fn screens(town: &Town, panes: &[(&Container, PaneId)]) -> Vec<Option
 }
 
 fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> {
-    // With colours: hints and marked rows are often told by them alone.
+    // With colours: hints and marked rows are often recognisable only by them.
     let capture = |pane: &PaneId| {
         Command::new("capture-pane")
             .args(["-e", "-p"])
@@ -184,7 +183,7 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
     let all: Batch = panes.iter().map(capture).collect::<Vec<_>>().into();
     match town.server().run_each(all) {
         Ok(shown) if shown.len() == panes.len() => shown.into_iter().map(lines).collect(),
-        // One has gone meanwhile: the others have not.
+        // One pane has gone meanwhile: the others are read one by one.
         _ => {
             let one = |pane| town.server().run(capture(pane)).ok().and_then(lines);
             panes.iter().map(one).collect()
@@ -192,15 +191,15 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
     }
 }
 
-/// One agent's way from one state to another.
+/// A state change of one agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moved {
     pub agent: Identity,
     pub container: String,
     pub life: Option<SessionId>,
-    /// It is the program in this window beside the agent, and not the agent.
+    /// Set if this is the program in a window beside the agent, and not the agent itself.
     pub window: Option<Window>,
-    /// `None` if it was not there.
+    /// `None` if it was not known before.
     pub before: Option<State>,
     /// [`State::Stopped`] if it is gone.
     pub now: Report,

@@ -1,7 +1,7 @@
-//! The steps of an agent's work, as it tells them.
+//! The steps of an agent's work, as the agent reports them.
 //!
-//! Each beginning and end is a line in a file of the life's own, and an event. When the
-//! life has ended they are part of its record.
+//! Each start and end of a step is a line in a file of the session, and an event. When the session
+//! has ended they become part of its record.
 
 use crate::events::Events;
 use crate::lines::{Durability, Lines};
@@ -13,10 +13,10 @@ use gt_core::Problem;
 use gt_core::record::{Record, Step};
 use std::time::Duration;
 
-/// How long another may write steps before we.
+/// Maximum wait for the lock of the steps.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Notes that a life has begun with a step.
+/// Records that a session has started a step.
 pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Result<Step> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Err(Problem::usage(format!("{name:?} is no name of a step")));
@@ -42,7 +42,7 @@ pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Re
     })
 }
 
-/// Notes that a life is done with a step.
+/// Records that a session has completed a step.
 pub fn done(town: &Town, life: &str, name: &str) -> Result<Step> {
     change(town, life, "session_step_completed", |steps| {
         let found = steps.iter_mut().rev().find(|step| is_open(step, name));
@@ -59,7 +59,7 @@ fn is_open(step: &Step, name: &str) -> bool {
     step.name == name && step.completed_at.is_none()
 }
 
-/// Changes the steps of a life, from what has been told so far.
+/// Changes the steps of a session, based on the steps recorded so far.
 fn change(
     town: &Town,
     life: &str,
@@ -72,7 +72,7 @@ fn change(
         return Err(Problem::conflict(format!("the life {} is over", life.id)));
     }
     let lines = sessions.step_lines(&life.id);
-    // Two who add at once must see each other's.
+    // Concurrent writers must see each other's steps.
     let lock = town.runtime_dir().join("locks/steps.lock");
     let _lock = FileLock::take(&lock, PATIENCE)?;
     let mut steps = sessions.steps(&life.id)?;
@@ -81,7 +81,7 @@ fn change(
         .map_err(|error| Problem::failed("cannot write a step").caused_by(error))?;
     line.push(b'\n');
     lines.append(&line, Durability::OnDisk)?;
-    // The one that is being worked on; an empty one says that there is none.
+    // The current step; an empty reference means that there is none.
     let current = steps.iter().rev().find(|step| step.completed_at.is_none());
     let reference = current.map(|step| step.reference.as_ref().unwrap_or(&step.name));
     sessions.record(&[Record {
@@ -99,12 +99,12 @@ fn change(
 }
 
 impl Sessions {
-    /// The steps that a life has told, the oldest first: of one that goes on from
-    /// `.sessions/<id>.steps`, a line for each beginning and end.
+    /// Returns the steps of a running session, oldest first, from `.sessions/<id>.steps`, which has
+    /// a line for each start and end.
     pub fn steps(&self, id: &str) -> Result<Vec<Step>> {
         let mut steps: Vec<Step> = Vec::new();
         self.step_lines(id).read_from(0, |line| {
-            // One that cannot be read is passed over.
+            // Unreadable lines are skipped.
             if let Ok(step) = serde_json::from_slice::<Step>(line) {
                 let same = |other: &&mut Step| {
                     other.name == step.name && other.started_at == step.started_at
@@ -124,7 +124,7 @@ impl Sessions {
     }
 }
 
-/// How long a step took, once it is done.
+/// Returns the duration of a completed step in seconds.
 pub fn seconds(step: &Step) -> Option<i64> {
     let began: jiff::Timestamp = step.started_at.parse().ok()?;
     let ended: jiff::Timestamp = step.completed_at.as_ref()?.parse().ok()?;

@@ -1,7 +1,7 @@
-//! What the engine needs to know of the process that calls it.
+//! The engine's view of the calling process.
 //!
-//! Only the binary reads the environment; it hands over a copy here, so that
-//! everything below can be run in a test with surroundings of its own.
+//! Only the binary reads the environment. It passes a copy, so that tests can run the engine with
+//! other surroundings.
 
 mod login;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The name of this machine.
+/// Returns the name of this machine.
 pub(crate) fn host() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().into_owned()
@@ -33,7 +33,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// A variable that is set and not empty.
+    /// Returns a variable that is set and not empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.env
             .get(name)
@@ -45,14 +45,14 @@ impl Surroundings {
         self.var("HOME").map(Path::new)
     }
 
-    /// The `PATH` for an agent: the caller's, by which its program was found, and
-    /// ours at the end, so that it can call `gt`. A tmux server keeps the one it
-    /// was started with, which may be another's.
+    /// Returns the `PATH` for an agent: the caller's, by which its program was found, followed by
+    /// our own folder, so that it can call `gt`. A tmux server keeps the `PATH` that it was started
+    /// with, which may be different.
     pub fn agents_path(&self) -> Option<String> {
         self.with_own_folder(self.var("PATH")?)
     }
 
-    /// A `PATH` with our own folder at its end.
+    /// Returns a `PATH` with our own folder at its end.
     pub fn with_own_folder(&self, path: &str) -> Option<String> {
         let own = self.gt.parent()?.to_str()?;
         if path.split(':').any(|dir| dir == own) || own.contains(':') {
@@ -61,7 +61,7 @@ impl Surroundings {
         Some(format!("{path}:{own}"))
     }
 
-    /// Where a program is, as the shell would find it.
+    /// Returns the path of a program, as the shell would find it.
     pub fn find_program(&self, program: &str) -> Option<PathBuf> {
         if program == "{gt}" {
             return Some(self.gt.clone());
@@ -87,23 +87,23 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// How long others are waited for who hold a lock, or do not answer: as long as is usual with
-/// each, or in a hook only until a moment that is the last for all of them together. The
-/// programs that call hooks do not wait longer themselves.
+/// Limit for waiting for locks and for processes that do not answer. By default each wait has its
+/// own timeout. In a hook, one deadline applies to all waits together, because the programs that
+/// call hooks do not wait longer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
     pub(crate) until: Option<Instant>,
 }
 
 impl Patience {
-    /// For so long in all, from now on.
+    /// Returns a deadline after this time from now.
     pub fn lasting(time: Duration) -> Self {
         Patience {
             until: Some(Instant::now() + time),
         }
     }
 
-    /// For one of them. What is free is had in no time.
+    /// Returns the timeout of one wait: its usual timeout, limited by the deadline.
     pub(crate) fn at_most(self, usual: Duration) -> Duration {
         self.until.map_or(usual, |until| {
             until.saturating_duration_since(Instant::now()).min(usual)
@@ -111,13 +111,13 @@ impl Patience {
     }
 }
 
-/// Set when the person asked to stop (Ctrl-C) or has gone; long work looks at it and undoes
-/// what is half done.
+/// Cancellation flag, set when the person pressed Ctrl-C or closed the terminal. Long operations
+/// check it and roll back.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// The flag that a signal handler sets.
+    /// Returns the flag that a signal handler sets.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
     }

@@ -1,8 +1,8 @@
-//! Making the journal agree with tmux: one listing, one plan, one write.
+//! Makes the journal agree with tmux: one listing, one plan, one write.
 //!
-//! Whoever starts or stops an agent holds its lock and writes its lines; a sync leaves
-//! that agent to them. tmux calls it whenever containers come and go ([`tmux_hooks`]),
-//! and anybody may call it at any time, many at once.
+//! A process that starts or stops an agent holds its lock and writes its journal lines; a sync
+//! skips that agent. tmux calls a sync whenever containers come and go ([`tmux_hooks`]). Any
+//! process may call it at any time, also concurrently.
 //!
 //! [`tmux_hooks`]: crate::tmux_hooks
 
@@ -25,29 +25,29 @@ use gt_core::sync::{self, Change, Death, Moment, Shown};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// How long a start or stop may take before a sync that waits for it gives up.
+/// Maximum wait for a start or stop that a sync waits for.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What a sync did, or would do.
+/// The result of a sync, or its plan.
 #[derive(Debug, Default)]
 pub struct Synced {
     pub lines: Vec<(Change, Record)>,
-    /// Containers of this town of which all was known.
+    /// Number of this town's containers without changes.
     pub unchanged: usize,
-    /// Containers that are left alone, and why.
+    /// Containers that are skipped, with the reason.
     pub left_alone: Vec<(String, String)>,
-    /// Agents that somebody is starting or stopping.
+    /// Agents that another process is starting or stopping.
     pub busy: Vec<Identity>,
 }
 
-/// Writes what the journal lacks, or only tells it: of the town's server, and of those on
-/// which it has adopted agents.
+/// Writes the lines that the journal lacks, or only returns them with `only_tell`. Covers the
+/// town's server and the servers of its adopted agents.
 pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let mut synced = sync_server(town, sessions, only_tell)?;
     for other in adopted::elsewhere(town) {
         let more = match sync_server(&other, sessions, only_tell) {
             Ok(more) => more,
-            // A server of the person's own must not hold up the town.
+            // A person's own server must not block the town.
             Err(problem) => {
                 let socket = other.server().socket_path().display().to_string();
                 synced.left_alone.push((socket, problem.to_string()));
@@ -67,13 +67,13 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
 
 fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let socket = town.server().socket_path().to_string_lossy().into_owned();
-    // The journal first: a life that begins meanwhile is in tmux before it is written,
-    // and one that ends leaves tmux before it is written.
+    // The journal is read first: a session that begins meanwhile is in tmux before it is in the
+    // journal, and one that ends leaves tmux before its end is written.
     let mut running = sessions.find(&Query {
         status: Some(Status::Running.word().to_owned()),
         ..Query::default()
     })?;
-    // Of those on another server this one says nothing.
+    // Sessions on other servers are not visible here.
     running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
     if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
         return Ok(synced);
@@ -119,7 +119,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         });
         if !only_tell {
             let is_unknown = |change: Change| matches!(change, Change::Found | Change::Adopted);
-            // A session that the index lacks may be in the journal nevertheless.
+            // A session that the index lacks may still be in the journal.
             if lines.iter().any(|(change, _)| is_unknown(*change)) {
                 sessions.compare_tables()?;
             }
@@ -137,7 +137,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     Ok(synced)
 }
 
-/// Messages that wait for an agent stay with it when its name changes with its session's.
+/// Moves the queues of agents whose names change with their sessions' names.
 fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]) {
     for (change, line) in lines {
         let before = running.iter().find(|life| life.id == line.id);
@@ -153,8 +153,8 @@ fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]
     }
 }
 
-/// Tells people who has died by itself. The journal takes an end once, so it is told once;
-/// whoever was stopped is written there by those who stopped it.
+/// Notifies people of agents that died by themselves. The journal records an end once, so there is
+/// one notification. A deliberate stop records the end itself and does not come here.
 fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Record)]) {
     for (change, line) in lines {
         let mut all = containers.iter();
@@ -164,7 +164,7 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Recor
             continue;
         };
         let report = container.state(None);
-        // It lived, or it could not have died.
+        // The agent was running before it died.
         let event = notify::begins(Some(State::Running), &report);
         if let (Some(event), Some(agent)) = (event, container.identity()) {
             let reason = report.reason.unwrap_or_default();
@@ -173,9 +173,9 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Recor
     }
 }
 
-/// The containers as they are when nothing more goes away. A server that is being ended
-/// closes one after the other: what is missing then was lost with it, and nobody closed
-/// it.
+/// Returns the containers once no more of them disappear. A server that shuts down closes its
+/// sessions one after the other: those sessions are lost with the server and were not closed by a
+/// person.
 fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
     const MOMENT: Duration = Duration::from_millis(100);
     const LOOKS: usize = 50;
@@ -188,7 +188,7 @@ fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
         if containers.is_empty() || running.iter().all(is_there) {
             break;
         }
-        // tmux tells of no end of its own that could be waited for.
+        // tmux reports no end of its shutdown to wait for.
         std::thread::sleep(MOMENT);
         let now = containers::list(town)?;
         let is_settled = now.len() >= containers.len();
@@ -200,8 +200,8 @@ fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
     Ok(containers)
 }
 
-/// The same for tmux's hooks, and then what is due from time to time. Where somebody is
-/// at work on an agent it looks again when they are done, since no other hook will come.
+/// Runs a sync for tmux's hooks, followed by periodic maintenance. If another process starts or
+/// stops an agent, it repeats the sync afterwards, since no other hook will run.
 pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     let mut has_changed = false;
     loop {
@@ -219,13 +219,13 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     let kept = &town.settings().sessions;
     sessions.archive_if_due(kept.archive_after_days)?;
     sessions.compare_if_due()?;
-    // Other programs that read the index find there what was written now.
+    // Other programs that read the index find the new data there.
     sessions.tidy();
     Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
     Chronicle::of(town).auto_prune(false).map(drop)
 }
 
-/// Writes the epilogues that a killed process has left unwritten.
+/// Writes the epilogues that a killed process left unwritten.
 fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
     let open = usage::unsettled(town);
     let known = sessions.in_journal(open.iter().map(String::as_str))?;
@@ -235,7 +235,7 @@ fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
     Ok(())
 }
 
-/// Whether a line still says something, after what the journal has heard meanwhile.
+/// Returns whether a line is still news, given the journal's current record.
 fn is_news(change: Change, now: Option<&Record>) -> bool {
     match (change, now) {
         (Change::Found | Change::Adopted, Some(_)) => false,
@@ -245,7 +245,7 @@ fn is_news(change: Change, now: Option<&Record>) -> bool {
     }
 }
 
-/// Whose lives these are.
+/// Returns the agents of these sessions, by session id.
 fn agents<'a>(town: &Town, lives: impl Iterator<Item = &'a Record>) -> BTreeMap<&'a str, Identity> {
     let agents = lives.filter_map(|life| {
         let identity = Identity::from_address(life.agent.as_deref()?, town.registry())?;
@@ -266,7 +266,8 @@ fn of_another_town(root: &str) -> String {
     format!("it belongs to the town at {root}")
 }
 
-/// What tmux tells of an agent of ours, or of a container that is named like one.
+/// Returns tmux's data about an agent of the town, or about a container that is only named like
+/// one.
 fn shown(container: &Container, socket: &str) -> Option<Shown> {
     let (identity, life, is_tagged) = match container.owner() {
         Owner::Agent(identity) => (identity, container.life()?, true),
@@ -280,7 +281,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
         is_tagged,
         death: (pane.dead || container.lost_agent_pane()).then(|| Death {
             at: pane.died_at.map(|at| timestamp(Some(at))),
-            // Of a pane that is gone nothing is known.
+            // Nothing is known about a pane that is gone.
             exit_code: pane.exit_status.filter(|_| pane.dead),
             signal: pane.exit_signal.filter(|_| pane.dead),
             has_left: container.has_left(),

@@ -1,4 +1,4 @@
-//! From what a person typed to an agent.
+//! Resolves the text that a person typed to an agent.
 
 use crate::containers::{self, Container};
 use crate::sessions::{Query, Sessions};
@@ -12,7 +12,7 @@ use gt_core::{Identity, Problem, Role, mail, target};
 use gt_tmux::{Command, PaneId};
 use std::path::Path;
 
-/// Resolves a target, looking at what exists only where its text leaves a choice.
+/// Resolves a target. Reads the existing agents only if the text is ambiguous.
 pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     if let Some(agent) = of_own_rig(town, text) {
         return Ok(agent);
@@ -23,7 +23,7 @@ pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     }
 }
 
-/// For an agent of a rig, `witness` and `refinery` are those of its own rig.
+/// Resolves `witness` and `refinery` for an agent of a rig: those of its own rig.
 fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
     let role =
         Role::from_word(text).filter(|role| matches!(role, Role::Witness | Role::Refinery))?;
@@ -31,8 +31,8 @@ fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
     caller.rig().map(|rig| Identity::of_rig(role, rig))
 }
 
-/// The agent that a command without a target means: the one that calls it, the one whose
-/// folder this is, or the one whose tmux pane this is.
+/// Returns the agent that a command without a target means: the caller, the agent of this folder,
+/// or the agent of this tmux pane.
 pub fn own(town: &Town) -> Result<Identity> {
     own_if_any(town)?.ok_or_else(|| {
         Problem::usage("which agent? This is no agent's folder or pane")
@@ -40,8 +40,8 @@ pub fn own(town: &Town) -> Result<Identity> {
     })
 }
 
-/// Returns the agent that a command without a target means, or `None` for a person outside
-/// of every agent's folder and pane.
+/// Returns the agent that a command without a target means, or `None` for a person outside every
+/// agent's folder and pane.
 pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
     let around = town.around();
     if let Some(address) = around.var("GT_ROLE").filter(|role| *role != mail::PERSON) {
@@ -69,8 +69,8 @@ pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
     }
 }
 
-/// The agent whose container the caller's tmux pane is in. A server that does not answer
-/// names none.
+/// Returns the agent whose container holds the caller's tmux pane; `None` if the server does not
+/// answer.
 fn by_pane(town: &Town) -> Option<Identity> {
     let around = town.around();
     let (socket, _) = around.var("TMUX")?.split_once(',')?;
@@ -86,13 +86,13 @@ fn by_pane(town: &Town) -> Option<Identity> {
         .ok()?;
     let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
     if root.is_empty() {
-        // The pane of a person's may be an adopted agent's.
+        // A person's pane may belong to an adopted agent.
         return adopted::agent_of_pane(town, Path::new(socket), pane);
     }
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
 
-/// The agent that runs in this folder, wherever that is: one may be given any folder.
+/// Returns the agent that runs in this folder: agents may be started in any folder.
 fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     let running = Sessions::of(town).find(&Query {
         status: Some(Status::Running.word().to_owned()),
@@ -102,7 +102,7 @@ fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
         let cwd = session.cwd.as_deref().map(Path::new);
         cwd.is_some_and(|cwd| dir.starts_with(cwd))
     });
-    // Where several run in one folder, it names none of them.
+    // If several agents run in one folder, the folder names none of them.
     let agent = match (here.next(), here.next()) {
         (Some(only), None) => only.agent,
         _ => None,
@@ -110,15 +110,15 @@ fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     Ok(agent.and_then(|agent| Identity::from_address(&agent, town.registry())))
 }
 
-/// The same for whoever asks about an agent: one of which nobody knows anything is taken for
-/// a slip, and not for one that has no work. One that is gone may have left something.
+/// Resolves a target that must be known, for queries about an agent: an unknown agent is a typing
+/// error, and not an agent without work. A removed agent may still have records.
 pub fn known(town: &Town, text: &str) -> Result<Identity> {
     let agent = resolve(town, text)?;
     check_known(town, &agent)?;
     Ok(agent)
 }
 
-/// Refuses an agent of which nobody knows anything.
+/// Fails for an agent of which there is no record.
 pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
     let query = Query {
         agent: Some(agent.address()),
@@ -137,12 +137,12 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
     }
 }
 
-/// Whether only what exists can tell who is meant.
+/// Returns whether the target depends on the existing agents.
 fn is_ambiguous(text: &str, identity: &Identity) -> bool {
     match identity.role() {
-        // A task's container cannot carry the dots of its id; its tag does.
+        // A task's container name cannot contain the dots of its id; its tag does.
         Role::Task => true,
-        // The id of a work item reads like a polecat's container, and may mean its agent.
+        // The id of a work item looks like a polecat's container, and may mean the item's agent.
         Role::Polecat => text.parse::<WorkId>().is_ok(),
         _ => false,
     }
@@ -158,7 +158,7 @@ pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Resul
     }
     let identity = target::resolve(text, town.registry(), &known)?;
     let is_known = known.iter().any(|agent| agent.identity == identity);
-    // An item that nobody works on is still no polecat that nobody has made.
+    // The id of an existing item names its task, if there is no such polecat.
     match text.parse::<WorkId>() {
         Ok(id) if identity.role() == Role::Polecat && !is_known => {
             match Work::of(town).get(&id).is_ok() {
@@ -170,8 +170,8 @@ pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Resul
     }
 }
 
-/// The agent that holds a work item. Agents are found by name also where the items cannot be
-/// read.
+/// Returns the agent that holds a work item; `None` if the items cannot be read, so that agents are
+/// still found by name.
 fn holder(town: &Town, text: &str) -> Option<Identity> {
     let id: WorkId = text.parse().ok()?;
     let holder = Work::of(town).holder(&id).ok()??;

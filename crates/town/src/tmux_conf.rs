@@ -1,11 +1,11 @@
-//! Our lines in the user's tmux configuration: between markers that name the town, so
-//! that they are put there once, replaced whole, and taken out without a trace.
+//! Our lines in the user's tmux configuration. Markers that name the town enclose them, so that
+//! they are installed once, replaced as a whole, and removed without a trace.
 
 use crate::{Result, Surroundings, files};
 use gt_core::Problem;
 use std::path::{Path, PathBuf};
 
-/// The file that tmux reads, or would read if it were there.
+/// Returns the file that tmux reads, or would read if it existed.
 pub fn default_path(around: &Surroundings) -> Result<PathBuf> {
     let home = around
         .home()
@@ -19,7 +19,7 @@ pub fn default_path(around: &Surroundings) -> Result<PathBuf> {
     Ok(if only_other { other } else { usual })
 }
 
-/// Puts the lines into the file. Says whether that changed it.
+/// Installs the lines in the file. Returns whether that changed it.
 pub fn install(path: &Path, town: &str, lines: &str) -> Result<bool> {
     let (begin, end) = markers(town);
     let block = format!("{begin}\n{lines}{end}\n");
@@ -30,7 +30,7 @@ pub fn install(path: &Path, town: &str, lines: &str) -> Result<bool> {
     })
 }
 
-/// Takes them out again. Says whether they were there.
+/// Removes the lines. Returns whether they were there.
 pub fn remove(path: &Path, town: &str) -> Result<bool> {
     change(path, |text| {
         Ok(match split(text, town)? {
@@ -41,7 +41,7 @@ pub fn remove(path: &Path, town: &str) -> Result<bool> {
 }
 
 fn markers(town: &str) -> (String, String) {
-    // A line that ends in a backslash would go on in the next.
+    // A line that ends in a backslash would continue on the next.
     let town = town.escape_debug();
     (
         format!("# >>> gt, the town at {town} >>>"),
@@ -49,7 +49,7 @@ fn markers(town: &str) -> (String, String) {
     )
 }
 
-/// What stands before and after our lines, if they are there.
+/// Returns the text before and after our lines, if they are there.
 fn split<'a>(text: &'a str, town: &str) -> Result<Option<(&'a str, &'a str)>> {
     let (begin, end) = markers(town);
     let Some(start) = line_position(text, &begin) else {
@@ -65,7 +65,7 @@ fn split<'a>(text: &'a str, town: &str) -> Result<Option<(&'a str, &'a str)>> {
     Ok(Some((&text[..start], after)))
 }
 
-/// Where a line that says exactly this begins.
+/// Returns the position of a line with exactly this text.
 fn line_position(text: &str, wanted: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -78,7 +78,7 @@ fn line_position(text: &str, wanted: &str) -> Option<usize> {
 }
 
 fn change(path: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result<bool> {
-    // Dotfiles are often links into a folder of their owner's: the link stays.
+    // Dotfiles are often symbolic links: the link stays.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let before = files::read_if_there(&path)?.unwrap_or_default();
     let after = edit(&before)?;

@@ -1,9 +1,9 @@
-//! The hooks by which tmux itself says that containers came or went.
+//! The hooks by which tmux reports that containers came or went.
 //!
-//! Each town has its own places among a server's hooks, so that they stand beside the
-//! user's and other towns', and never twice. They call this very binary for this very
-//! town. tmux gathers what happens within a moment, so that a storm of closings ends in
-//! a few calls of `gt sync`; no process of ours has to be there.
+//! Each town has its own indexes among a server's hooks, so that they coexist with those of the
+//! user and of other towns, and exist only once. They call this binary for this town. tmux combines
+//! the events of a short interval, so that many closings cause only a few calls of `gt sync`. No
+//! process of ours has to run.
 
 use crate::callback::{AUTOMATIC, quiet};
 use crate::{Town, look};
@@ -11,7 +11,7 @@ use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
 use std::path::Path;
 
-/// What tmux tells us about.
+/// The tmux events with a hook.
 pub const EVENTS: [&str; 5] = [
     "session-created",
     "session-closed",
@@ -20,7 +20,7 @@ pub const EVENTS: [&str; 5] = [
     "pane-exited",
 ];
 
-/// The commands that put the hooks in place; run again they change nothing.
+/// Returns the commands that install the hooks. They are idempotent.
 pub fn commands(town: &Town) -> Vec<Command> {
     let place = place(town);
     let option = |name: &str| format!("@gt_sync_{name}_{place}");
@@ -30,8 +30,8 @@ pub fn commands(town: &Town) -> Vec<Command> {
             .arg(value)
     };
     let (bin, root, due) = (option("bin"), option("town"), option("due"));
-    // Paths are values of options, which the shell gets quoted: they are never code. The
-    // mark that a call is due is taken away before the call, so that nothing is missed.
+    // Paths are option values, which the shell gets quoted: they are never code. The mark of a
+    // pending call is removed before the call, so that no event is missed.
     let call = quiet(&format!(
         "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook"
     ));
@@ -50,20 +50,20 @@ pub fn commands(town: &Town) -> Vec<Command> {
     .collect()
 }
 
-/// These and the one that wakes a respawn. A user's own `set-hook` may have wiped them
-/// since the last start, so every start puts them in place again.
+/// Returns the commands for these hooks and the respawn hook. A user's own `set-hook` may have
+/// removed them since the last start, so every start installs them again.
 pub(crate) fn all(town: &Town) -> impl Iterator<Item = Command> {
     std::iter::once(look::respawn_hook()).chain(commands(town))
 }
 
-/// The same apart from a start, for one that nobody should have to wait for.
+/// Installs the hooks outside of a start, and ignores failures.
 pub fn renew(town: &Town) {
     let batch = all(town).fold(Batch::new(), Batch::then);
-    // Without a server there is nobody whose hooks they would be.
+    // Without a server there are no hooks to set.
     let _ = town.server().run(batch);
 }
 
-/// Returns what is wrong with the hooks on the town's server, if anything is.
+/// Returns the defect of the hooks on the town's server, if there is one.
 pub fn defect(town: &Town) -> Option<String> {
     let place = place(town);
     let bin = format!("#{{@gt_sync_bin_{place}}}");
@@ -89,7 +89,7 @@ pub fn defect(town: &Town) -> Option<String> {
     })
 }
 
-/// Those of the town as lines for tmux's own configuration file.
+/// Returns the town's hooks as lines for tmux's own configuration file.
 pub fn configuration(town: &Town) -> String {
     commands(town)
         .into_iter()
@@ -99,7 +99,8 @@ pub fn configuration(town: &Town) -> String {
         .to_script()
 }
 
-/// The town's place among a server's hooks and options: the same for ever, and no other town's.
+/// Returns the town's index among a server's hooks and options: stable, and derived from the root
+/// so that it differs from other towns'.
 pub(crate) fn place(town: &Town) -> u32 {
     const FIRST: u32 = 1_000_000;
     const PLACES: u32 = 1_000_000_000;
@@ -108,14 +109,15 @@ pub(crate) fn place(town: &Town) -> u32 {
     FIRST + number % PLACES
 }
 
-/// The line for `run-shell` whose small process ends with that of a pane.
+/// Returns the line for `run-shell` that starts a small process, which ends with the pane's
+/// process.
 pub(crate) fn await_death() -> String {
     quiet("#{q:@gt_bin} await-death #{pane_pid}")
 }
 
-/// Whether this tmux may miss that a pane's process ended until another child of
-/// its own ends: so it was measured on 3.3a, and not on 3.5a. There a small
-/// process that ends with the agent makes it look.
+/// Returns whether this tmux may miss the end of a pane's process until another of its children
+/// ends. Measured on 3.3a, and not on 3.5a. There a small process that ends with the agent makes
+/// tmux check.
 pub(crate) fn loses_deaths(town: &Town) -> bool {
     const SURE_SINCE: (u16, u16) = (3, 5);
     cfg!(target_os = "linux")

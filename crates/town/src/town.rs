@@ -1,4 +1,4 @@
-//! A town: found, opened and made.
+//! A town: finds, opens and creates it.
 
 use crate::settings::{self, Settings};
 use crate::surroundings::Patience;
@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a command waits for another to be done with a shared file.
+/// Maximum wait for the lock of a shared file.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An open town.
@@ -28,7 +28,8 @@ pub struct Town {
 }
 
 impl Town {
-    /// Finds the town: as given, then `GT_ROOT`, then this folder and its parents, then `~/gt`.
+    /// Finds the town: the given folder, then `GT_ROOT`, then this folder and its parents, then
+    /// `~/gt`.
     pub fn find(given: Option<&Path>, around: &Surroundings) -> Result<PathBuf> {
         let is_town = |dir: &Path| dir.join(settings::FILE).is_file();
         if let Some(dir) = given {
@@ -67,7 +68,7 @@ impl Town {
 
     /// Opens the town at that folder.
     pub fn open(root: &Path, around: Surroundings) -> Result<Self> {
-        // Tags carry the root, so one town must always spell it the same way.
+        // Tags contain the root, so it must always be spelled the same way.
         let root = root
             .canonicalize()
             .map_err(|error| files::cannot("open", root, &error))?;
@@ -93,7 +94,7 @@ impl Town {
         })
     }
 
-    /// Makes a new town.
+    /// Creates a new town.
     pub fn init(root: &Path, name: Option<&str>, socket: &str, harness: &str) -> Result<PathBuf> {
         if root.join(settings::FILE).exists() {
             return Err(
@@ -116,7 +117,7 @@ impl Town {
         if !registry.exists() {
             files::write_whole(&registry, Registry::default().to_json().as_bytes())?;
         }
-        // Last, because this file is what makes it a town.
+        // Last, because this file marks the folder as a town.
         let text = Settings::template(name.unwrap_or(&folder), socket, harness);
         files::write_whole(&root.join(settings::FILE), text.as_bytes())?;
         Ok(root.to_owned())
@@ -126,7 +127,7 @@ impl Town {
         &self.root
     }
 
-    /// The root as it stands in tags and variables.
+    /// Returns the root as written in tags and variables.
     pub fn root_text(&self) -> &str {
         self.root.to_str().unwrap_or_default()
     }
@@ -143,7 +144,7 @@ impl Town {
         &self.server
     }
 
-    /// The version of the tmux program.
+    /// Returns the version of the tmux program.
     pub fn tmux_version(&self) -> Result<Version, gt_tmux::Error> {
         version(&self.root, &self.server)
     }
@@ -152,7 +153,7 @@ impl Town {
         &self.around
     }
 
-    /// The same town for a call that waits so long for others, from now on.
+    /// Returns this town with one deadline for all waits, after this time from now.
     #[must_use]
     pub fn with_patience(&self, time: Duration) -> Self {
         let mut town = self.clone();
@@ -163,7 +164,7 @@ impl Town {
         town
     }
 
-    /// This town with its agents on another tmux server, by the path of its socket.
+    /// Returns this town with another tmux server, given by the path of its socket.
     #[must_use]
     pub fn at(&self, socket: &Path) -> Self {
         let server = server_at(Socket::Path(socket.to_owned()), &self.root, &self.around);
@@ -178,7 +179,7 @@ impl Town {
         }
     }
 
-    /// This town with its own tmux server, after [`Town::at`].
+    /// Returns this town with its own tmux server, after [`Town::at`].
     pub(crate) fn own(&self) -> Cow<'_, Self> {
         match &self.own_server {
             None => Cow::Borrowed(self),
@@ -190,7 +191,7 @@ impl Town {
         }
     }
 
-    /// Whether this is [`Town::at`] another tmux server than the town's own.
+    /// Returns whether this is [`Town::at`] another tmux server than the town's own.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.own_server.is_some()
     }
@@ -199,7 +200,7 @@ impl Town {
         self.around.patience
     }
 
-    /// The socket as an agent's `GT_TMUX_SOCKET`.
+    /// Returns the socket as an agent's `GT_TMUX_SOCKET`.
     pub fn socket_text(&self) -> String {
         match self.server.socket() {
             Socket::Default => "default".to_owned(),
@@ -212,8 +213,8 @@ impl Town {
         self.root.join(".runtime")
     }
 
-    /// The lock under which an agent is started and stopped. By who it is and not
-    /// by its container, whose name a role's settings may change.
+    /// Returns the path of the lock under which an agent is started and stopped. It is named after
+    /// the agent and not after its container, whose name a role's settings may change.
     pub fn lock_path(&self, identity: &Identity) -> PathBuf {
         let name = identity.address().replace('/', ".");
         self.runtime_dir()
@@ -221,13 +222,13 @@ impl Town {
             .join(format!("{name}.lock"))
     }
 
-    /// A small file about an agent: `.runtime/<folder>/<address>.json`.
+    /// Returns the path of a small file about an agent: `.runtime/<folder>/<address>.json`.
     pub(crate) fn file_about(&self, identity: &Identity, folder: &str) -> PathBuf {
         let name = identity.address().replace('/', ".");
         self.runtime_dir().join(folder).join(format!("{name}.json"))
     }
 
-    /// Changes the registry under a lock, from what the file says now.
+    /// Changes the registry under a lock, based on the file's current contents.
     pub fn update_registry<T>(
         &mut self,
         change: impl FnOnce(&mut Registry) -> Result<T>,
@@ -251,8 +252,8 @@ fn server_at(socket: Socket, root: &Path, around: &Surroundings) -> Server {
         Some(moment) => server.with_deadline(moment),
         None => server,
     };
-    // With the version known, most commands need no process of their own. Where
-    // it cannot be told, the first command says why.
+    // With a known version, most commands need no subprocess. If it cannot be read, the first
+    // command reports why.
     match version(root, &server) {
         Ok(version) => server.with_version(version),
         Err(_) => server,

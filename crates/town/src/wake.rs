@@ -1,8 +1,8 @@
-//! How other `gt` processes tell an open monitor that a tag has changed.
+//! Notifies open monitors that a tag has changed.
 //!
-//! tmux tells nobody when an option changes. So whoever changes a tag also touches
-//! `.runtime/board/changed`, and monitors watch that. The file is there only while a
-//! monitor is: without one the touch is a single call that finds nothing.
+//! tmux sends no notification when an option changes. A process that changes a tag therefore also
+//! touches `.runtime/board/changed`, which monitors watch. The file exists only while a monitor
+//! runs: otherwise the touch is a single failing system call.
 
 use crate::{Result, Town, files};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, utimensat};
@@ -16,8 +16,8 @@ pub(crate) fn folder(town: &Town) -> PathBuf {
     town.runtime_dir().join("board")
 }
 
-/// Wakes open monitors: something about agents may have changed. It costs one call
-/// to the kernel, and cannot fail: where nobody listens there is nothing to tell.
+/// Wakes open monitors: the state of an agent may have changed. Costs one system call. Failures are
+/// ignored, because without a monitor there is no file.
 pub fn monitors(town: &Town) {
     let now = Timespec {
         tv_sec: 0,
@@ -30,8 +30,8 @@ pub fn monitors(town: &Town) {
     let _ = utimensat(CWD, folder(town).join(FILE), &times, AtFlags::empty());
 }
 
-/// The file, as long as somebody listens. All listeners share it; the last one takes it
-/// away. One that is killed leaves it behind, which costs the others next to nothing.
+/// The file, for as long as a monitor listens. All listeners share it; the last one removes it. A
+/// killed listener leaves it behind, which costs other processes next to nothing.
 #[derive(Debug)]
 pub(crate) struct Listening {
     path: PathBuf,
@@ -53,7 +53,7 @@ impl Listening {
                 .open(&path)
                 .map_err(cannot)?;
             flock(&file, FlockOperation::LockShared).map_err(|errno| cannot(errno.into()))?;
-            // The last of the others may have taken it away before we had the lock.
+            // The last of the other listeners may have removed the file before the lock was taken.
             if is_at(&file, &path) {
                 return Ok(Listening { path, file });
             }

@@ -1,40 +1,38 @@
-//! Waiting for one pane: until it may show something new, or its process ends.
+//! Waits for one pane: until it may show something new, or its process ends.
 //!
-//! The end of the process is an event everywhere. For what it prints there are
-//! two ways. At first the caller is woken every few milliseconds: most programs
-//! answer that quickly, and a look through the socket costs next to nothing.
-//! After that, on Linux, inotify on the terminal wakes it, at no cost to tmux
-//! and none while nothing happens. It comes second because *closing* an inotify
-//! descriptor waits for the kernel (15 ms were measured), which a short wait
-//! should not pay for.
+//! The end of the process is an event on every system. For its output there are two ways. At first
+//! the caller is woken every few milliseconds: most programs answer that quickly, and a read
+//! through the socket costs next to nothing. After that, on Linux, inotify on the terminal wakes
+//! the caller, at no cost to tmux and none while nothing happens. It comes second because *closing*
+//! an inotify descriptor waits for the kernel (15 ms measured), which would slow down a short wait.
 
 use crate::processes::Handle;
 use rustix::fs::{Mode, OFlags};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long the caller is woken by time before events take over.
+/// Duration of polling before events take over.
 const ATTENTIVE: Duration = Duration::from_millis(250);
-/// The longest pause between two looks while attentive.
+/// Maximum interval between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
-/// Why a wait is over.
+/// Reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woke {
-    /// It is time to look again.
+    /// The caller should read the screen again.
     Look,
     Ended,
     TimedOut,
 }
 
-/// A watch over one pane.
+/// Watches one pane.
 #[derive(Debug)]
 pub struct PaneWatch {
     tty: String,
     process: Option<Handle>,
     since: Instant,
     pause: Duration,
-    /// Folders in which files that come and go end a wait as well.
+    /// Folders in which created and removed files end a wait as well.
     folders: Vec<PathBuf>,
     events: Option<system::Events>,
 }
@@ -51,31 +49,31 @@ impl PaneWatch {
         }
     }
 
-    /// Wakes for files that come and go in these folders, too.
+    /// Adds folders in which created or removed files end a wait as well.
     pub fn add_folders(&mut self, folders: &[PathBuf]) {
         self.folders.extend_from_slice(folders);
         self.events = None;
     }
 
-    /// Whether the process is gone; one that could not be held is.
+    /// Returns whether the process has ended. True if there is no handle on it.
     pub fn has_ended(&self) -> bool {
         self.process.as_ref().is_none_or(Handle::has_ended)
     }
 
-    /// Whether the program has read all that was typed to it; `false` where nobody knows.
+    /// Returns whether the program has read all typed input; `false` if unknown.
     pub fn has_read_input(&self) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let tty = rustix::fs::open(&self.tty, flags, Mode::empty());
         tty.is_ok_and(|tty| rustix::io::ioctl_fionread(&tty) == Ok(0))
     }
 
-    /// Something was done that the program will answer soon.
+    /// Polls again at short intervals, after an action that the program will answer soon.
     pub fn be_attentive(&mut self) {
         self.since = Instant::now();
         self.pause = Duration::from_millis(1);
     }
 
-    /// Waits at most so long.
+    /// Waits at most `patience`.
     pub fn wait(&mut self, patience: Duration) -> Woke {
         if self.since.elapsed() < ATTENTIVE {
             let pause = self.pause.min(patience);
@@ -101,7 +99,7 @@ mod system {
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
 
-    /// Programs draw in several writes: the look comes a moment after the first.
+    /// Delay after the first write: programs draw in several writes.
     const SETTLE: Duration = Duration::from_millis(5);
 
     #[derive(Debug)]
@@ -116,7 +114,7 @@ mod system {
                 .iter()
                 .flat_map(|fd| folders.iter().map(move |it| (fd, it)))
             {
-                // One that does not exist yet says nothing.
+                // Fails for a folder that does not exist yet, which is then not watched.
                 let _ = inotify::add_watch(fd, folder, comes_and_goes);
             }
             Events(fd)
@@ -159,7 +157,7 @@ mod system {
 mod system {
     use super::{Duration, Handle, PathBuf, Woke};
 
-    /// There are no events here: a look now and then has to do.
+    /// This system has no such events, so the wait polls.
     #[derive(Debug)]
     pub(super) struct Events;
 

@@ -1,5 +1,5 @@
-//! Times as people say them: `90m`, `24h`, `7d`, `2w`, `today`, `yesterday`, a date, or
-//! a whole timestamp.
+//! Parses time expressions: `90m`, `24h`, `7d`, `2w`, `today`, `yesterday`, a date, or a full
+//! timestamp.
 
 use crate::Result;
 use gt_core::Problem;
@@ -7,15 +7,15 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-/// A time as a record holds it.
+/// Formats a time for a record; the current time if there is none.
 pub fn timestamp(seconds: Option<i64>) -> String {
     let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
     let at = at.unwrap_or_else(Timestamp::now);
-    // Whole milliseconds, always as many digits: texts then sort like times.
+    // Always milliseconds, so that texts sort chronologically.
     format!("{at:.3}")
 }
 
-/// The time that is meant, seen from now.
+/// Parses a time expression, relative to `now`.
 pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
     let midnight = |date: Date| date.to_zoned(now.time_zone().clone());
     let found = match text.trim() {
@@ -40,7 +40,7 @@ pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
     })
 }
 
-/// A length of time as people say it, in seconds: `90m`, `24h`, `7d`, `2w`.
+/// Parses a duration such as `90m`, `24h`, `7d` or `2w`. Returns seconds.
 pub fn seconds(text: &str) -> Result<u64> {
     let units = [
         ('s', 1),
@@ -59,7 +59,7 @@ pub fn seconds(text: &str) -> Result<u64> {
     })
 }
 
-/// `24h` and the like: so long ago.
+/// Parses `24h` and the like as a time in the past.
 fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     let unit = text.chars().next_back()?;
     let number: i64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
@@ -75,12 +75,12 @@ fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     Some(at.timestamp())
 }
 
-/// The same, from this very moment, in this machine's time zone.
+/// Parses a time expression relative to the current time, in this machine's time zone.
 pub fn at(text: &str) -> Result<Timestamp> {
     parse(text, &Timestamp::now().to_zoned(TimeZone::system()))
 }
 
-/// The same as records hold it.
+/// Parses a time expression and formats it for a record.
 pub fn recorded(text: &str) -> Result<String> {
     Ok(format!("{:.3}", at(text)?))
 }

@@ -1,6 +1,6 @@
-//! The windows that gt itself opens beside an agent: background tasks and servers.
+//! The windows that `gt` itself opens beside an agent: background tasks and servers.
 //!
-//! A window says by a tag of its pane what it is; its name alone may be the user's. It goes
+//! A tag of the pane identifies the window, because its name may be the user's. The window closes
 //! with its agent, while panes of the user's own keep a container open.
 
 use crate::containers::{PaneRow, tmux_problem};
@@ -11,13 +11,13 @@ use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, format};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The tag of a pane of ours beside the agent's: the name of its window.
+/// Tag of a pane beside the agent's that `gt` opened: the name of its window.
 pub const TAG: &str = "@gt_window";
 
-/// What becomes of a window whose command has ended.
+/// Behaviour of a window when its command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterEnd {
-    /// It closes, unless the command failed.
+    /// Closes the window, unless the command failed.
     StayIfFailed,
     Stay,
 }
@@ -29,19 +29,19 @@ pub(crate) struct Wish<'a> {
     pub(crate) dir: &'a Path,
     pub(crate) env: &'a [(String, String)],
     pub(crate) after_end: AfterEnd,
-    /// More tags of its pane.
+    /// Additional tags of its pane.
     pub(crate) tags: &'a [(&'a str, &'a str)],
 }
 
-/// Opens a window, and does in the same call what makes it known.
+/// Opens a window, and runs the `note` commands in the same call.
 pub(crate) fn open(
     town: &Town,
     container: &SessionName,
     wish: &Wish<'_>,
     note: Vec<Command>,
 ) -> Result<PaneId> {
-    // Its own name may be that of another window: until it is marked it has one that no
-    // other can have.
+    // Another window may have the same name: until the pane is tagged, the window has a unique
+    // temporary name.
     let passing = format!("gt-{}", uuid::Uuid::now_v7().simple());
     let at = format!("={container}:={passing}");
     let mut make = Command::new("new-window")
@@ -62,8 +62,8 @@ pub(crate) fn open(
         AfterEnd::StayIfFailed => "failed",
         AfterEnd::Stay => "on",
     };
-    // Some versions of tmux would not close it, or know how it ended, before another child
-    // of theirs ends.
+    // Some versions of tmux do not close the window, or learn its exit status, before another of
+    // their children ends.
     let await_death = tmux_hooks::loses_deaths(town).then(|| {
         Command::new("run-shell")
             .arg("-b")
@@ -97,9 +97,8 @@ pub(crate) fn open(
         .map_err(|_| Problem::failed("tmux did not say which pane it made"))
 }
 
-/// Marks the failure of a window's command as told, and returns the mark that it had before.
-/// tmux swaps it in one go, so that of several processes one is the first. Returns `None` if
-/// the window is gone.
+/// Marks the failure of a window's command as reported. Returns the previous mark, or `None` if the
+/// window is gone. tmux swaps it atomically, so that only one of several processes is the first.
 pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String> {
     let swap = vec![
         Command::new("display-message")
@@ -115,7 +114,7 @@ pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String>
     Some(before.trim().to_owned())
 }
 
-/// Ends what runs in these panes and closes them.
+/// Ends the processes in these panes and closes the panes.
 pub(crate) fn close(town: &Town, panes: &[&PaneRow]) -> Result<()> {
     if panes.is_empty() {
         return Ok(());
@@ -123,7 +122,7 @@ pub(crate) fn close(town: &Town, panes: &[&PaneRow]) -> Result<()> {
     end_processes(panes);
     let mut batch = Batch::new();
     for row in panes {
-        // Each by itself: one may close when its process ends.
+        // One command line each: a pane may close when its process ends.
         batch = batch
             .then(Command::new("kill-pane").target(row.pane))
             .then_line();
@@ -145,7 +144,7 @@ pub(crate) fn close(town: &Town, panes: &[&PaneRow]) -> Result<()> {
     }
 }
 
-/// Ends what runs in these panes: TERM, a grace period, KILL.
+/// Ends the processes in these panes: TERM, a grace period, KILL.
 pub(crate) fn end_processes(panes: &[&PaneRow]) {
     if panes.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Agent programs in tmux panes of this user that are no agents yet, on every server that
-//! can be found.
+//! Finds agent programs in this user's tmux panes that are not agents yet, on every reachable
+//! server.
 
 use super::conversation::{self, Found};
 use crate::{Town, harnesses, processes};
@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum wait for one server: a stopped one must not hold up the others.
+/// Maximum wait for one server: a stopped server must not block the others.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A program that could be adopted.
@@ -23,19 +23,19 @@ pub struct Candidate {
     pub socket: PathBuf,
     pub server_pid: u32,
     pub session_name: String,
-    /// As tmux writes it: `session:window.pane`.
+    /// The pane in tmux's notation: `session:window.pane`.
     pub place: String,
     pub window: WindowId,
     pub pane: PaneId,
     pub title: String,
     pub folder: Option<PathBuf>,
     pub conversation: Option<Found>,
-    /// The agent that it is by its session's name already.
+    /// The agent that the program already is by its session's name.
     pub identity: Option<Identity>,
 }
 
 impl Candidate {
-    /// Whether a person may mean this one by that text.
+    /// Returns whether the text names this candidate.
     pub fn is_called(&self, text: &str) -> bool {
         text == self.pid.to_string()
             || text == self.pane.to_string()
@@ -64,7 +64,7 @@ gt_tmux::query! {
     }
 }
 
-/// All candidates, by server and pane.
+/// Returns all candidates, sorted by server and pane.
 pub fn candidates(town: &Town) -> Vec<Candidate> {
     let table = processes::snapshot();
     let programs = Programs::of(town);
@@ -77,7 +77,7 @@ pub fn candidates(town: &Town) -> Vec<Candidate> {
         };
         let server = server.with_patience(SERVER_TIMEOUT);
         let list = Command::new("list-panes").arg("-a");
-        // One that does not answer, or is of another version, has no candidates.
+        // A server that does not answer or has another version has no candidates.
         if let Ok(rows) = server.server().rows::<Row>(list) {
             found.extend(on_server(town, &socket, &rows, &table, &programs));
         }
@@ -92,7 +92,7 @@ fn on_server(
     table: &Table,
     programs: &Programs,
 ) -> Vec<Candidate> {
-    // A window may be shown in several sessions, and one of them may be a container.
+    // Several sessions may show one window, and one of them may be a container.
     let taken: HashSet<PaneId> = rows
         .iter()
         .filter(|row| !row.agent.is_empty())
@@ -130,7 +130,7 @@ fn on_server(
     found
 }
 
-/// Agent programs as they are known by the town.
+/// The agent programs that the town knows.
 pub(super) struct Programs(Vec<Preset>);
 
 impl Programs {
@@ -140,7 +140,7 @@ impl Programs {
         Programs(names.filter_map(preset).map(|it| it.value).collect())
     }
 
-    /// The outermost program in the tree of a pane's first process.
+    /// Returns the outermost agent program in the process tree of a pane.
     pub(super) fn find(&self, table: &Table, root: u32) -> Option<(u32, &Preset)> {
         let tree = table.descendants(root);
         // A parent is older than its children.
@@ -159,8 +159,8 @@ impl Programs {
     }
 }
 
-/// The sockets of this user's tmux servers: the town's, those in tmux's own folders, and
-/// those that agent programs were started on.
+/// Returns the sockets of this user's tmux servers: the town's, those in tmux's own folders, and
+/// those in the environment of running agent programs.
 fn sockets(town: &Town, table: &Table, programs: &Programs) -> Vec<PathBuf> {
     let mut sockets = BTreeSet::from([town.server().socket_path()]);
     let folder = Socket::Default.path();
@@ -187,7 +187,7 @@ fn sockets(town: &Town, table: &Table, programs: &Programs) -> Vec<PathBuf> {
         own.is_some_and(|meta| seen.insert((meta.dev(), meta.ino())))
     };
     let mut sockets: Vec<PathBuf> = sockets.into_iter().collect();
-    // The town's own path first: by it the server is known as the town's.
+    // The town's own path comes first, so that its server is recognised by that path.
     let own = town.server().socket_path();
     sockets.sort_by_key(|path| *path != own);
     sockets.retain(&mut is_new);

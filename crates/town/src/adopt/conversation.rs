@@ -1,4 +1,5 @@
-//! The conversation of a running program, from the surest source to the weakest.
+//! Finds the conversation of a running program. Sources are tried from the most to the least
+//! reliable.
 
 use crate::processes::Details;
 use crate::{Town, usage};
@@ -25,7 +26,7 @@ impl Found {
     }
 }
 
-/// Finds the conversation of a process of this program.
+/// Returns the conversation of a process of this program.
 pub(super) fn find(town: &Town, preset: &Preset, pid: u32, details: &Details) -> Option<Found> {
     let variable = |name: &str| details.env.get(name).map(String::as_str);
     let root = usage::program_folder(town, preset, variable)
@@ -41,7 +42,7 @@ pub(super) fn find(town: &Town, preset: &Preset, pid: u32, details: &Details) ->
         .or_else(|| found(newest(), "newest-transcript"))
 }
 
-/// Claude Code keeps a file about each of its running processes.
+/// Returns the conversation id from the file that Claude Code keeps about each running process.
 fn told_by_status_file(preset: &Preset, root: &Path, pid: u32) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -57,7 +58,7 @@ fn told_by_status_file(preset: &Preset, root: &Path, pid: u32) -> Option<String>
     (status.pid == pid && core::is_id(&status.session_id)).then_some(status.session_id)
 }
 
-/// The id in the name of a transcript, if the file is one of this program's.
+/// Returns the id in the name of a transcript, if the file is a transcript of this program.
 fn id_of(preset: &Preset, path: &Path) -> Option<String> {
     const UUID: usize = 36;
     let name = path.file_name()?.to_str()?;
@@ -68,7 +69,7 @@ fn id_of(preset: &Preset, path: &Path) -> Option<String> {
         let stem = name.strip_suffix(after)?;
         let (start, _) = before.split_once('*').unwrap_or((before, ""));
         let rest = stem.strip_prefix(start)?;
-        // Before the id may stand anything: the id alone is known to be so long.
+        // The text before the id is arbitrary; the id is recognised by its fixed length.
         let id = match before.contains('*') {
             true => rest.get(rest.len().checked_sub(UUID)?..)?,
             false => rest,
@@ -77,7 +78,7 @@ fn id_of(preset: &Preset, path: &Path) -> Option<String> {
     })
 }
 
-/// The newest transcript that belongs to the folder and was written since the process began.
+/// Returns the newest transcript of the folder that was written since the process started.
 fn newest_of_folder(preset: &Preset, root: &Path, pid: u32, folder: &Path) -> Option<String> {
     let began = std::fs::metadata(format!("/proc/{pid}"))
         .and_then(|meta| meta.modified())

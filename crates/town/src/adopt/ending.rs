@@ -1,9 +1,9 @@
-//! The end of an adopted program under its person's shell, of which tmux says nothing and no
-//! exit status is to be seen.
+//! Records the end of an adopted program that runs under a person's shell. tmux reports no event
+//! for it, and its exit status is unknown.
 //!
-//! Two witnesses tell a clean exit from a crash: the program's own hook (`SessionEnd`), which
-//! leaves a tag, and what some programs print when they leave. Without either it is a crash, as
-//! for every process whose exit status is unknown.
+//! Two sources distinguish a clean exit from a crash: the program's own hook (`SessionEnd`), which
+//! leaves a tag, and the text that some programs print on exit. Without either, the end counts as a
+//! crash, as for every process whose exit status is unknown.
 
 use crate::adopted::Note;
 use crate::containers::{Container, tmux_problem};
@@ -15,19 +15,19 @@ use gt_tmux::{Command, SessionName};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Maximum wait for a program that has reported its end.
+/// Maximum wait for the exit of a program that has reported its end.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Records the ends of adopted programs that have ended, and gives their containers back. Reads
-/// only notes if all run.
+/// Records the ends of adopted programs and releases their containers. If all programs run, this
+/// only reads the notes.
 pub fn settle(town: &Town) {
     if Note::all(town).iter().any(|note| !note.program_lives()) {
-        // The next look tries again.
+        // The next call retries.
         let _ = sync::sync(town, &Sessions::of(town), false);
     }
 }
 
-/// Waits until the process has ended, and settles it.
+/// Waits until the process has ended, and then records its end.
 pub fn settle_after(town: &Town, pid: u32) {
     let handle = processes::hold_one(pid);
     drop(processes::wait_all(
@@ -37,7 +37,7 @@ pub fn settle_after(town: &Town, pid: u32) {
     settle(town);
 }
 
-/// Notes that the program in this container leaves by itself, or that it goes on after all.
+/// Records that the program in this container is about to exit, or that it continues after all.
 pub fn note_end(home: &Town, container: &str, event: signal::Event, report: &Value) -> Result<()> {
     let value = match event {
         signal::Event::SessionEnd if core::ends_program(report) => "1",
@@ -58,13 +58,13 @@ pub fn note_end(home: &Town, container: &str, event: signal::Event, report: &Val
         .map_err(|error| tmux_problem("cannot tag the container", error))?;
     let pid = answer.split(' ').next().filter(|_| value == "1");
     if let Some(pid) = pid {
-        // The hook must not wait: the program ends only when it has returned.
+        // The hook must not wait: the program exits only after its hook has returned.
         callback::apart(home, &["sync", "--ended", pid.trim()]);
     }
     Ok(())
 }
 
-/// Whether the screen of a program that has ended shows that it left by itself.
+/// Returns whether the screen of an ended program shows a clean exit.
 pub(super) fn left_by_screen(town: &Town, container: &Container) -> bool {
     let row = container.pane();
     let Ok(preset) = harnesses::resolve(town, &row.tag_harness) else {

@@ -1,9 +1,9 @@
-//! Following a pane that its person moves to another window.
+//! Follows an adopted pane that its person moves to another window.
 //!
-//! The pane's id is its identity on its server. `break-pane`, `join-pane` and `move-pane` take
-//! it out of the window that the container shows, and the container goes with its last window.
-//! The note of the adoption has what is needed to show the pane's new window, or to make the
-//! container again.
+//! The pane's id is its identity on its server. `break-pane`, `join-pane` and `move-pane` take it
+//! out of the window that the container shows, and the container ends with its last window. The
+//! note of the adoption contains the data to show the pane's new window or to recreate the
+//! container.
 
 use super::{LOCK_PATH, make_container};
 use crate::adopted::Note;
@@ -23,9 +23,9 @@ gt_tmux::query! {
     }
 }
 
-/// Repairs the containers of adopted agents whose panes were moved. Returns whether any was,
-/// so that the caller reads the containers again. Costs one look into a folder where no agent
-/// was adopted, and no call of tmux where all panes are in their places.
+/// Repairs the containers of adopted agents whose panes were moved. Returns whether any was moved,
+/// so that the caller reads the containers again. Lists one folder if there are no adopted agents,
+/// and calls tmux only if a pane is not in its place.
 pub(crate) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
     let socket = town.server().socket_path();
     let mut has_moved = false;
@@ -41,17 +41,18 @@ pub(crate) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
         if own.is_some_and(|own| !own.lost_agent_pane()) {
             continue;
         }
-        // An adoption or a release is at work: it leaves the container as it should be.
+        // If the lock is taken, an adoption or a release is running and leaves the container in
+        // order.
         let lock = FileLock::try_take(&town.runtime_dir().join(LOCK_PATH));
         if let Ok(Some(_lock)) = lock {
-            // One that cannot be repaired is read as it is.
+            // A container that cannot be repaired is read as it is.
             has_moved |= follow(town, &identity, note, own).unwrap_or(false);
         }
     }
     has_moved
 }
 
-/// The window of the adopted pane, if it is not the window that is noted.
+/// Returns the window of the adopted pane, if it differs from the recorded window.
 pub(super) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
     let Some(pane) = note.pane() else {
         return Ok(None);
@@ -70,7 +71,7 @@ pub(super) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
         Err(error) => return Err(tmux_problem("cannot find the pane", error)),
     };
     let found = rows.into_iter().find(|row| row.pane == pane);
-    // A later server counts its panes from 0 again.
+    // A restarted server counts its panes from 0 again, so the process must match too.
     let is_its = |row: &PaneOfWindow| {
         let tree = processes::trees(&[row.pid]).descendants(row.pid);
         row.pid == note.pid || tree.contains(&note.pid)
@@ -97,7 +98,7 @@ fn follow(
     Ok(true)
 }
 
-/// Shows the pane's new window in the container, in the place of the old one.
+/// Shows the pane's new window in the container and removes the old window.
 fn show(town: &Town, container: &Container, pane: PaneId) -> Result<()> {
     let link = Command::new("link-window").args(["-d", "-s", &pane.to_string()]);
     let link = link.target(container.id());
@@ -109,7 +110,7 @@ fn show(town: &Town, container: &Container, pane: PaneId) -> Result<()> {
         windows.dedup();
         for window in windows {
             let target = format!("{}:{window}", container.id());
-            // Refused for a window that is nowhere else: then it stays.
+            // tmux refuses this for a window that no other session shows: then it stays.
             let _ = town
                 .server()
                 .run(Command::new("unlink-window").args(["-t", &target]));
@@ -118,7 +119,7 @@ fn show(town: &Town, container: &Container, pane: PaneId) -> Result<()> {
     Ok(())
 }
 
-/// Makes the container again that went with its last window.
+/// Recreates a container that ended with its last window.
 fn make_again(town: &Town, note: &Note, pane: PaneId) -> Result<()> {
     let name = SessionName::try_from(note.container.as_str())
         .map_err(|error| gt_core::Problem::usage(error.to_string()))?;

@@ -1,8 +1,8 @@
-//! Our hooks in the settings of a program that runs and reads them again.
+//! Installs our hooks in the settings of a running program that rereads them.
 //!
-//! The file is the person's own: what stands there stays, and only our own hook is taken
-//! out again. Other programs in the same folder call the hook as well; it finds no container
-//! of theirs and says nothing.
+//! The file belongs to the person: its contents stay, and removal takes out only our own hook.
+//! Other programs in the same folder call the hook as well; it finds no container for them and
+//! reports nothing.
 
 use crate::{Result, Town, files};
 use gt_core::harness::Preset;
@@ -10,8 +10,8 @@ use gt_core::{Problem, adopt as core, shell};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Events that tell the state of an agent. The beginning of a conversation is only noted:
-/// a person's program is told nothing that the person did not ask for.
+/// Events that report the state of an agent. `SessionStart` is only recorded: a person's program
+/// gets no text that the person did not ask for.
 const EVENTS: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
@@ -23,7 +23,7 @@ const EVENTS: [&str; 9] = [
     "StopFailure",
     "SessionEnd",
 ];
-/// Seconds after which the program goes on without us.
+/// Seconds after which the program continues without our hook.
 const TIMEOUT_SECONDS: u32 = 5;
 
 pub(super) struct Installed {
@@ -31,7 +31,8 @@ pub(super) struct Installed {
     pub(super) command: String,
 }
 
-/// Writes our hooks where a running program reads them. `None` if it reads none.
+/// Writes our hooks to the file that a running program rereads. Returns `None` if the program has
+/// no such file.
 pub(super) fn install(
     town: &Town,
     preset: &Preset,
@@ -41,7 +42,7 @@ pub(super) fn install(
         return Ok(None);
     };
     let path = folder.join(file);
-    // A link stays one: what it points to is changed.
+    // A symbolic link stays: the file that it points to is changed.
     let path = path.canonicalize().unwrap_or(path);
     let before = read(&path)?;
     let gt = shell::quote(&town.around().gt.to_string_lossy());
@@ -55,8 +56,7 @@ pub(super) fn install(
     Ok(Some(Installed { path, command }))
 }
 
-/// Takes our hooks out again. A file that held nothing else goes, and so does its folder
-/// if it is empty.
+/// Removes our hooks. Deletes the file if it held nothing else, and its folder if that is empty.
 pub(super) fn remove(path: &Path, command: &str) -> Result<()> {
     let before = read(path)?;
     match core::without_hooks(&before, command) {
@@ -64,7 +64,7 @@ pub(super) fn remove(path: &Path, command: &str) -> Result<()> {
         Some(after) => write(path, &after),
         None => {
             files::remove_if_there(path)?;
-            // One with other files in it stays.
+            // Fails if the folder holds other files: then it stays.
             let _ = path.parent().map(std::fs::remove_dir);
             Ok(())
         }

@@ -1,5 +1,5 @@
-//! What containers do not say of themselves: whose `agent_{slug}` sessions are that carry
-//! no tags, and whether an adopted program still runs.
+//! Adds facts that containers do not store: the owner of `agent_{slug}` sessions without tags, and
+//! whether an adopted program still runs.
 
 use super::candidates::Programs;
 use super::ending;
@@ -8,12 +8,12 @@ use crate::{Town, processes};
 use gt_core::session::SessionId;
 use sha2::{Digest, Sha256};
 
-/// Completes containers that were just read. Costs nothing where there are only our own.
+/// Completes containers that were just read. Does no I/O if all containers are our own.
 pub(crate) fn complete(town: &Town, containers: &mut [Container]) {
     for container in containers.iter_mut() {
         let is_orphan = matches!(container.owner(), Owner::Orphan(_));
         if let Some(adopted) = container.adopted().filter(|_| !is_orphan) {
-            // Its pane may be a shell that outlives it.
+            // The pane may be a shell that outlives the program.
             let is_over = !processes::lives(adopted.pid, &adopted.birth);
             let has_left =
                 is_over && !container.pane().tag_left && ending::left_by_screen(town, container);
@@ -51,8 +51,8 @@ pub(crate) fn complete(town: &Town, containers: &mut [Container]) {
     }
 }
 
-/// The id of a session that has no tag: always the same for the same container, so that
-/// nothing has to be written into somebody's own session.
+/// Returns the id of a session without tags. It is derived from the container, so that nothing has
+/// to be written into a person's own session.
 pub(crate) fn id_of_untagged(container: &Container, socket: &str) -> SessionId {
     let created = container.pane().created;
     let seed = format!("{socket}\n{}\n{created}", container.id());

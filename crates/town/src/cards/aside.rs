@@ -1,4 +1,4 @@
-//! What is dear to find out about one card, and when it has to be found out again.
+//! The expensive facts about one card, and the stamp that tells when they are out of date.
 
 use super::{Site, task};
 use crate::containers::{Container, PaneRow};
@@ -15,7 +15,7 @@ use gt_core::{Identity, Role};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// What was found out, and when.
+/// The expensive facts, with the stamp of when they were read.
 #[derive(Debug)]
 pub(super) struct Aside {
     branch: Option<Branch>,
@@ -24,17 +24,17 @@ pub(super) struct Aside {
     stamp: Stamp,
 }
 
-/// By this it is told whether something has happened since.
+/// Values whose change makes the facts out of date.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
-    /// When the container last printed something, and when its agent came into its state.
+    /// Time of the container's last output, and the agent's state with its start.
     activity: Option<i64>,
     state: Option<State>,
     since: Option<i64>,
-    /// The windows beside the agent, and how those ended that have.
+    /// The windows beside the agent, and how they ended.
     windows: Vec<Window>,
     base: Option<String>,
-    /// What git keeps of the worktree.
+    /// Git files of the worktree, for change detection.
     pub(super) git: Files,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct Stamp {
 struct Window {
     name: String,
     dead: bool,
-    /// The status and the signal, which tmux may know only a moment later.
+    /// Exit status and signal. tmux may report them a moment after the death.
     end: (Option<i32>, Option<i32>),
-    /// Whether a server answers, as somebody has seen it.
+    /// The last recorded result of the port check.
     answers: String,
 }
 
@@ -85,10 +85,10 @@ impl Aside {
         let dir = site.dir.as_deref();
         let branch = dir
             .zip(site.base.as_ref())
-            // A worktree that is just being made has nothing to say yet.
+            // A worktree that is still being created has no facts yet.
             .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok())
             .map(|branch| Branch {
-                // What is committed needs nobody any more, whoever is still there.
+                // Committed conflicts need no resolver, even if its process still runs.
                 resolver: branch.merging && has_resolver(site.container.as_ref()),
                 ..branch
             });
@@ -143,7 +143,7 @@ fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
         .collect()
 }
 
-/// Whether an agent is at the conflicts of a merge.
+/// Returns whether an agent resolves the conflicts of a merge beside this agent.
 fn has_resolver(container: Option<&Container>) -> bool {
     container.is_some_and(|container| {
         let mut windows = container.own_windows();
@@ -151,7 +151,7 @@ fn has_resolver(container: Option<&Container>) -> bool {
     })
 }
 
-/// What all sessions took for the item that had it on their hook.
+/// Returns the usage of all sessions for the item while it was on their hook.
 fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
     let query = Query {
         work: Some(id.to_string()),
@@ -168,18 +168,18 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
     Some(sum.rounded())
 }
 
-/// Where worktrees are, and where their bases stand: asked once for each rig.
+/// Locations of worktrees and commits of their bases, read once per rig.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     bases: HashMap<String, Option<BaseAt>>,
-    /// What git keeps of the bases, as it was before they were asked for.
+    /// Git files of the bases, with their state before the bases were read.
     pub(super) files: Files,
     projects: HashMap<(String, String), Option<Project>>,
     elsewhere: HashMap<String, Elsewhere>,
 }
 
 impl Places {
-    /// A new look: bases move.
+    /// Clears the bases for a new round: bases move.
     pub(super) fn begin(&mut self) {
         self.bases.clear();
         self.files.clear();
@@ -196,14 +196,14 @@ impl Places {
         base
     }
 
-    /// The folder of an agent's worktree, where it is there.
+    /// Returns the folder of an agent's worktree, if it exists.
     pub(super) fn worktree(&mut self, town: &Town, agent: &Identity, rig: &str) -> Option<PathBuf> {
         if agent.role() != Role::Task {
             let role = roles::resolve(town, agent.role(), agent.rig()).ok()?.value;
             let dir = workspace::path(town, agent, &role).ok()?;
             return dir.join(".git").exists().then_some(dir);
         }
-        // What the project says changes only with the commit that branches begin at.
+        // The project's settings change only with the base commit.
         let base = self.base(town, rig)?;
         let key = (rig.to_owned(), base.commit);
         let project = self
@@ -215,7 +215,8 @@ impl Places {
         by_template.or_else(|| self.elsewhere(town, rig).worktree(town, agent))
     }
 
-    /// The rig's other worktrees. Most items have none, and git is not asked for each.
+    /// Returns the rig's worktrees outside the usual place. Cached per rig, so that git is not
+    /// called for each item.
     fn elsewhere(&mut self, town: &Town, rig: &str) -> &Elsewhere {
         let known = self.elsewhere.entry(rig.to_owned());
         let known = known.or_insert_with_key(|rig| Elsewhere::of_rig(town, rig));

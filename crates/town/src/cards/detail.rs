@@ -1,4 +1,4 @@
-//! What the tabs of one card show.
+//! The contents of a card's tabs.
 
 use crate::events::{self, Events};
 use crate::sessions::{self, Sessions};
@@ -8,10 +8,10 @@ use gt_core::event::Event;
 use gt_core::record::Record;
 use gt_core::work::WorkId;
 
-/// So many events are shown.
+/// Maximum number of events shown.
 const MOST_EVENTS: usize = 200;
 
-/// The lives that had an item on their hook, the latest first, with what they took for it.
+/// Returns the sessions that had an item on their hook, newest first, with their usage for it.
 pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     let query = sessions::Query {
         work: Some(id.to_string()),
@@ -23,7 +23,7 @@ pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     Ok(lives)
 }
 
-/// What has happened to an item and its agent, the latest first.
+/// Returns the events of an item and its agent, newest first.
 pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
     let mut found = Events::of(town).find(&events::Query {
         about: vec![agent.address(), id.to_string()],

@@ -1,5 +1,5 @@
-//! Agents of tasks that are gone although nobody has ended them: their tmux server went down,
-//! or somebody closed their container by hand.
+//! Finds agents of tasks that are gone without having been stopped: their tmux server died, or a
+//! person closed their container by hand.
 
 use crate::sessions::Sessions;
 use crate::{Town, save};
@@ -8,17 +8,17 @@ use gt_core::record::Outcome;
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-/// The size and the time of the journal, by which a change of it is seen.
+/// Size and modification time of the journal, to detect changes.
 pub(super) type JournalStamp = Option<(u64, SystemTime)>;
 
-/// An agent that is lost.
+/// The loss of an agent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loss {
-    /// When its session ended, in seconds since the epoch, where the journal knows it.
+    /// End of its session in seconds since the epoch, if the journal has it.
     pub(super) at: Option<i64>,
 }
 
-/// Who is lost, as far as the journal was asked; that is asked again when it has grown.
+/// Cache of lost agents. It is cleared when the journal has changed.
 #[derive(Debug, Default)]
 pub(super) struct Lost {
     journal: JournalStamp,
@@ -34,14 +34,14 @@ impl Lost {
         }
     }
 
-    /// How an agent was lost that has no container and should have one.
+    /// Returns the loss of an agent that has no container and should have one.
     pub(super) fn of(&mut self, town: &Town, agent: &Identity) -> Option<Loss> {
         let address = agent.address();
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
         let last = save::last_that_came_up(&Sessions::of(town), &address);
-        // One that ended without anybody knowing yet is lost as well.
+        // A session without a recorded end is lost as well.
         let is_lost = |outcome| matches!(outcome, None | Some(Outcome::Crash));
         let lost = last.ok().flatten().filter(|life| is_lost(life.outcome));
         let lost = lost.map(|life| Loss {

@@ -1,5 +1,5 @@
-//! The usage of items that have neither a container nor a worktree any more, such as those
-//! that were cleaned up: it is in the journal alone.
+//! Usage of items that have neither a container nor a worktree any more, such as cleaned-up tasks.
+//! Only the journal has it.
 
 use super::lost::{JournalStamp, journal_stamp};
 use crate::Town;
@@ -8,7 +8,7 @@ use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use std::collections::HashMap;
 
-/// The usage per item, read with one query when the journal or the set of items has changed.
+/// Usage per item. One query reads it when the journal or the set of items has changed.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     journal: JournalStamp,
@@ -23,7 +23,7 @@ impl Spent {
         if journal == self.journal && items == self.items {
             return;
         }
-        // The cards show the rest without it, and the next look asks again.
+        // On failure the cards lack the usage, and the next call retries.
         if let Ok(known) = sessions.usage_by_work(items.iter().map(WorkId::as_str)) {
             self.known = known;
             self.journal = journal;

@@ -1,4 +1,4 @@
-//! How the lives around a checkpoint ended.
+//! The sessions around a checkpoint, and how they ended.
 
 use crate::sessions::Sessions;
 use crate::{Result, Town};
@@ -6,19 +6,20 @@ use gt_core::checkpoint::Checkpoint;
 use gt_core::record::Record;
 use std::collections::HashMap;
 
-/// How many failed starts in a row are looked past.
+/// Maximum number of consecutive failed starts that are skipped.
 const MOST_FAILED_STARTS: usize = 20;
 
-/// The lives by which it is told whether a checkpoint was left to one of them.
+/// The sessions that decide whether a checkpoint was left to the current one.
 pub(crate) struct Lives {
     own: Option<String>,
-    /// The life before it that came up.
+    /// The previous session that came up.
     before: Option<String>,
     known: HashMap<String, Record>,
 }
 
 impl Lives {
-    /// This life and the one before it, those that the checkpoint names, and another.
+    /// Reads this session and the previous one, the sessions that the checkpoint names, and
+    /// `other`.
     pub(crate) fn around(
         town: &Town,
         own: Option<&str>,
@@ -35,7 +36,7 @@ impl Lives {
             known: sessions.known(named)?,
         };
         lives.before = lives.parent().map(str::to_owned);
-        // A start that failed has left nothing: the session before it has.
+        // A failed start leaves no checkpoint: the session before it does.
         for _ in 0..MOST_FAILED_STARTS {
             let Some(before) = lives.before.clone() else {
                 break;
@@ -59,12 +60,12 @@ impl Lives {
         self.known.get(id)
     }
 
-    /// The life before this one.
+    /// Returns the previous session.
     pub(crate) fn before(&self) -> Option<&Record> {
         self.get(self.before.as_deref()?)
     }
 
-    /// Whether they have left it to this life.
+    /// Returns whether the checkpoint was left to this session.
     pub(crate) fn have_left(&self, left: &Checkpoint) -> bool {
         left.is_left_to(self.own.as_deref(), self.before.as_deref(), |id| {
             self.get(id)?.outcome

@@ -1,7 +1,7 @@
-//! Checkpoints for those who write none themselves.
+//! Writes checkpoints for agents that do not write their own.
 //!
-//! Nobody of ours is awake who could look at the clock. But tmux calls `gt save` every few
-//! minutes while anything runs, and when it does, we look who has done something.
+//! `gt` has no resident process with a timer. tmux calls `gt save` every few minutes while an agent
+//! runs, and each save checks which agents were active.
 
 use super::{Lives, is_about, path, read, refresh};
 use crate::containers;
@@ -13,19 +13,19 @@ use gt_core::{Identity, Problem};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-/// So old a checkpoint may become. Saves come more often than the timer's five minutes while
-/// agents are started and stopped, and those are not to ask git each time.
+/// Minimum age before a checkpoint is rewritten. Saves run more often than every five minutes while
+/// agents start and stop, and must not call git each time.
 const OLD: Duration = Duration::from_secs(4 * 60);
 
-/// Notes anew where those stand who have work and have shown something since it was noted
-/// last. Gives what went wrong: the others are seen to all the same.
+/// Rewrites the checkpoints of agents that have work and printed output since the last checkpoint.
+/// Returns the failures; a failure does not stop the others.
 pub fn refresh_all(town: &Town) -> Vec<Problem> {
     round(town).unwrap_or_else(|problem| vec![problem])
 }
 
 fn round(town: &Town) -> Result<Vec<Problem>> {
     let lock = town.runtime_dir().join("locks/checkpoint-round.lock");
-    // One that takes long is not overtaken: it sees what we would.
+    // A round that is still running does the same work.
     let Some(_held) = FileLock::try_take(&lock)? else {
         return Ok(Vec::new());
     };
@@ -36,14 +36,15 @@ fn round(town: &Town) -> Result<Vec<Problem>> {
     Ok(failed)
 }
 
-/// One whose checkpoint is to be written.
+/// A checkpoint that is to be written.
 struct Due {
     agent: Identity,
     life: String,
     item: WorkId,
 }
 
-/// Those of whom it cannot be told have failed, and hold up nobody else.
+/// Returns the checkpoints to write. Agents that cannot be checked are added to `failed` and do not
+/// block the others.
 fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
     let mut hooks: HashMap<String, WorkId> = Work::of(town).hooks()?.into_iter().collect();
     if hooks.is_empty() {
@@ -79,8 +80,8 @@ fn written(town: &Town, agent: &Identity) -> Option<SystemTime> {
     path(town, agent).metadata().ok()?.modified().ok()
 }
 
-/// Whether a checkpoint is old, and anything was printed since, at that second. The programs
-/// print whatever they do, so one whose screen stands still has changed nothing.
+/// Returns whether a checkpoint is old and output was printed since. Agent programs print whenever
+/// they work, so an unchanged screen means no progress.
 fn has_gone_on(written: SystemTime, printed: i64) -> bool {
     let is_old = written.elapsed().is_ok_and(|age| age >= OLD);
     let written = written.duration_since(SystemTime::UNIX_EPOCH);
@@ -88,8 +89,8 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
     is_old && u64::try_from(printed).is_ok_and(|printed| printed >= written)
 }
 
-/// Whether the checkpoint is what an earlier life left for this one, which has not read it.
-/// What was about another item is told to nobody.
+/// Returns whether an earlier session left the checkpoint for this session, which has not read it
+/// yet. A checkpoint about another item is never reported.
 fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
     let left = read(town, agent)?.filter(|left| is_about(left, Some(item)));
     let Some(left) = left.filter(|left| !left.is_known_to(life)) else {
@@ -115,7 +116,7 @@ mod tests {
         assert!(has_gone_on(old, seconds(old)), "in the same second");
         assert!(!has_gone_on(old, seconds(old) - 1));
         assert!(!has_gone_on(old + Duration::from_secs(5), seconds(now)));
-        // A clock that was set back makes nobody write for ever.
+        // A clock that was set back does not cause endless rewrites.
         assert!(!has_gone_on(now + OLD, seconds(now)));
     }
 }

@@ -1,4 +1,4 @@
-//! Dropping lines from a file that others write to.
+//! Removes lines from a file that other processes append to.
 
 use crate::events::{self, Events};
 use crate::lines::{Backwards, Lines, whole_length};
@@ -14,12 +14,11 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// The type of the event that tells of a prune. Such events are not among those that
-/// must stay, nor are they a reason to prune: they would drive out, one prune after
-/// the other, what they tell about.
+/// Type of the event about a prune. Such events do not count towards the minimum to keep and do not
+/// cause a prune: otherwise repeated prunes would displace all other events.
 pub(crate) const MARKER: &str = "krc_prune";
 
-/// What a prune dropped, or would.
+/// The events that a prune removed, or would remove.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pruned {
     pub dry_run: bool,
@@ -31,7 +30,7 @@ pub struct PrunedFile {
     pub file: String,
     pub removed: u64,
     pub kept: u64,
-    /// Lines that were no events, dropped too.
+    /// Lines that are not events. They are removed too.
     pub damaged: u64,
     pub bytes_before: u64,
     pub bytes_after: u64,
@@ -62,11 +61,11 @@ pub(super) fn both(events: &Events, settings: &KrcSettings, only_tell: bool) -> 
     Ok(pruned)
 }
 
-/// Which parts of a file stay.
+/// The parts of a file that stay.
 struct Plan {
-    /// The parts, each with where it begins and ends.
+    /// The byte ranges that stay, as start and end.
     spans: Vec<(u64, u64)>,
-    /// Up to here was read.
+    /// Position up to which the file was read.
     end: u64,
     removed: u64,
     kept: u64,
@@ -109,7 +108,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The line that begins here and ends where has been read to stays.
+    /// Keeps the line from `begin` to the current position.
     fn keep(&mut self, begin: u64) {
         match self.spans.last_mut() {
             Some((_, end)) if *end == begin => *end = self.end,
@@ -130,7 +129,7 @@ impl Plan {
     }
 }
 
-/// Where the newest events begin, so many of them.
+/// Returns the position at which the newest `minimum` events begin.
 fn newest_from(file: &File, length: u64, minimum: usize) -> io::Result<u64> {
     let mut lines = Backwards::before(file, length)?;
     let (mut count, mut from) = (0, length);
@@ -146,8 +145,8 @@ fn newest_from(file: &File, length: u64, minimum: usize) -> io::Result<u64> {
     Ok(from)
 }
 
-/// Puts what stays in the place of the file, and with it whatever was written since it
-/// was read. Gives the new length.
+/// Replaces the file with the remaining lines and the lines that were written since it was read.
+/// Returns the new length.
 fn replace(
     events: &Events,
     lines: &Lines,
@@ -156,7 +155,7 @@ fn replace(
     is_log: bool,
 ) -> Result<u64> {
     let path = lines.path();
-    // Always the same name: what a crash has left is overwritten by the next prune.
+    // The name is fixed, so that the next prune overwrites the leftovers of a crash.
     let beside = path.with_extension("jsonl.prune");
     let written = write_beside(&beside, old, plan)
         .map_err(|error| files::cannot("write", &beside, &error))
@@ -165,7 +164,7 @@ fn replace(
             finish(new, &beside, path, old, plan, is_log)
         });
     if written.is_err() {
-        // The old file stands as it was.
+        // The old file is unchanged.
         let _ = files::remove_if_there(&beside);
     }
     written
@@ -183,12 +182,12 @@ fn write_beside(beside: &Path, old: &mut File, plan: &Plan) -> io::Result<BufWri
         copy(old, *begin, *end, &mut new)?;
     }
     new.flush()?;
-    // Outside of the lock, where nobody waits for it.
+    // Outside the lock, so that writers do not wait for the disk.
     new.get_ref().sync_data()?;
     Ok(new)
 }
 
-/// The last part, under the lock of those who write.
+/// Completes the replacement under the writers' lock.
 fn finish(
     mut new: BufWriter<File>,
     beside: &Path,

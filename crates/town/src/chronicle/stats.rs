@@ -1,4 +1,4 @@
-//! What a file of events holds.
+//! Statistics of an event file.
 
 use crate::Result;
 use crate::events;
@@ -8,17 +8,17 @@ use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// One file of events.
+/// Statistics of one event file.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FileStats {
     pub file: String,
     pub events: u64,
     pub bytes: u64,
-    /// Those that a prune may drop.
+    /// Events that a prune may remove.
     pub expired: u64,
-    /// Lines that are no events.
+    /// Lines that are not events.
     pub damaged: u64,
-    /// The greatest number first.
+    /// Sorted by count, largest first.
     pub types: Vec<KindStats>,
 }
 
@@ -30,7 +30,7 @@ pub struct KindStats {
     pub count: u64,
     pub oldest: String,
     pub newest: String,
-    /// What they are still worth on average: from 1, when new, to 0.
+    /// Average remaining value, from 1 (new) to 0.
     pub value: f64,
     pub bytes: u64,
     pub expired: u64,

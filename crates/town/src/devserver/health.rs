@@ -1,28 +1,28 @@
-//! Whether a server answers, over many looks.
+//! Tracks whether a server answers over several checks.
 //!
-//! One look tells only how things are. That a server has answered before, and since when it
-//! does not any more, is kept as a tag of its pane, so that all who ask say the same.
+//! One check shows only the present. Whether a server has answered before, and since when it does
+//! not, is stored as a tag on its pane, so that all processes report the same state.
 
 use super::State;
 use std::fmt;
 
-/// A server that is made anew, as many do when a file is saved, is away for a moment. Only
-/// one that stays away for so many seconds has failed.
+/// Seconds without an answer after which a server counts as failed. Many servers restart when a
+/// file is saved, and are away for a moment.
 const MAY_BE_AWAY_SECONDS: i64 = 5;
 
-/// What was seen of a server's port. Times are seconds since the epoch.
+/// Results of the port checks. Times are seconds since the epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Answers {
-    /// Nobody has seen it answer.
+    /// It has never answered.
     #[default]
     NotYet,
     Since(i64),
-    /// It has answered before.
+    /// It answered before, and not since this time.
     NoMoreSince(i64),
 }
 
 impl Answers {
-    /// Reads a tag. One that nobody has set, and one that means nothing, says nothing.
+    /// Parses a tag. A missing or invalid tag means [`Answers::NotYet`].
     pub(crate) fn read(tag: &str) -> Self {
         let said = tag.split_once(' ');
         let said = said.and_then(|(word, since)| Some((word, since.parse().ok()?)));
@@ -33,7 +33,7 @@ impl Answers {
         }
     }
 
-    /// What is known after one more look.
+    /// Returns the result after one more check.
     pub(crate) fn after(self, does: bool, now: i64) -> Self {
         match (self, does) {
             (Answers::NotYet | Answers::NoMoreSince(_), true) => Answers::Since(now),
@@ -42,7 +42,7 @@ impl Answers {
         }
     }
 
-    /// What a server is at whose process lives.
+    /// Returns the state of a server whose process runs.
     pub(super) fn state(self, now: i64) -> State {
         match self {
             Answers::Since(_) => State::Running,
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(look(90, false, State::Starting), None, "it takes its time");
         assert_eq!(look(100, true, State::Running), Some(100));
         assert_eq!(look(500, true, State::Running), Some(100));
-        // It is made anew.
+        // The server restarts.
         assert_eq!(look(501, false, State::Starting), Some(501));
         assert_eq!(look(503, true, State::Running), Some(503));
         assert_eq!(look(600, false, State::Starting), Some(600));

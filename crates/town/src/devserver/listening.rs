@@ -1,14 +1,13 @@
-//! On which ports of this machine somebody listens, as the kernel tells it: for all servers
-//! in one look, of which none of them notices anything.
+//! Ports of this machine that have a listening socket, read from the kernel's tables: one read
+//! covers all servers, and no server sees a connection.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// The ports on which connections from this machine itself are taken. `None` where the
-/// kernel has no such list. A port that is missing may answer all the same, by way of
-/// another network's rules.
+/// Returns the ports that accept connections from this machine, or `None` if the kernel has no such
+/// table. A port that is missing may still answer, because of forwarding rules of another network.
 pub(super) fn ports() -> Option<BTreeSet<u16>> {
     let lists = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     let opened: Vec<File> = lists.iter().filter_map(|it| File::open(it).ok()).collect();
@@ -16,7 +15,8 @@ pub(super) fn ports() -> Option<BTreeSet<u16>> {
     (!opened.is_empty()).then(|| found.flatten().collect())
 }
 
-/// Those who listen stand first, so that the connections of a busy machine are not read.
+/// Returns the listening ports of a table. Listening sockets come first, so that the connections of
+/// a busy machine are not read.
 fn among(list: impl BufRead) -> BTreeSet<u16> {
     let lines = list.lines().skip(1).map_while(Result::ok);
     let listening = lines.map_while(|line| listener(&line));
@@ -24,7 +24,7 @@ fn among(list: impl BufRead) -> BTreeSet<u16> {
     near.map(|(_, port)| port).collect()
 }
 
-/// The address of a line, if somebody listens there.
+/// Returns the address of a line if it is a listening socket.
 fn listener(line: &str) -> Option<(IpAddr, u16)> {
     const LISTENS: &str = "0A";
     let mut words = line.split_whitespace();
@@ -35,7 +35,7 @@ fn listener(line: &str) -> Option<(IpAddr, u16)> {
     Some((self::address(address)?, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// The kernel writes an address as numbers of this machine, of four bytes each.
+/// Parses an address, which the kernel writes as 32-bit numbers in native byte order.
 fn address(text: &str) -> Option<IpAddr> {
     let number = |at: usize| u32::from_str_radix(text.get(at..at + 8)?, 16).ok();
     let bytes = |at: usize| number(at).map(u32::to_ne_bytes);
@@ -50,7 +50,7 @@ fn address(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// Whether who connects to `localhost` comes there.
+/// Returns whether a connection to `localhost` reaches this address.
 fn is_near(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address.is_unspecified()
@@ -70,7 +70,7 @@ mod tests {
         };
         for address in ["127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"] {
             let address: SocketAddr = address.parse().unwrap();
-            // A machine may be without the second kind.
+            // A machine may have no IPv6.
             let Ok(listener) = TcpListener::bind(address) else {
                 continue;
             };

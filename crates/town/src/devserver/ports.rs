@@ -1,7 +1,7 @@
-//! Which port a server has: free, its worktree's own, and the same after a restart.
+//! Allocates a server's ports: free, unique per worktree, and stable across restarts.
 //!
-//! They are noted in `.runtime/ports.json`, under a lock. That a port is free is found out
-//! by binding it, which alone tells.
+//! They are stored in `.runtime/ports.json`, under a lock. A port is tested by binding it, which is
+//! the only reliable check.
 
 use crate::lock::FileLock;
 use crate::{Result, Town, files};
@@ -14,24 +14,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How many are tried after the first.
+/// Maximum number of ports tried after the first.
 const TRIES: u16 = 1000;
 
-/// By worktree, server and variable.
+/// Ports by worktree, server and variable.
 type Noted = BTreeMap<PathBuf, BTreeMap<String, BTreeMap<String, u16>>>;
 
-/// The ports that a server of this worktree has had.
+/// Returns the ports last allocated to a server of this worktree.
 pub(super) fn noted(town: &Town, dir: &Path, server: &str) -> Result<BTreeMap<String, u16>> {
     let mut all = read(town)?;
     let servers = all.remove(dir).unwrap_or_default();
     Ok(servers.get(server).cloned().unwrap_or_default())
 }
 
-/// Finds the ports of a server that is about to be started.
+/// Allocates the ports of a server that is about to start.
 pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTreeMap<String, u16>> {
     let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), PATIENCE)?;
     let mut all = read(town)?;
-    // A worktree that is gone needs no ports.
+    // Removed worktrees need no ports.
     all.retain(|dir, _| dir.is_dir());
     let before = all.get(dir).and_then(|servers| servers.get(server.name()));
     let before = before.cloned().unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTree
     Ok(ports)
 }
 
-/// A worktree needs its ports no more.
+/// Releases the ports of a worktree.
 pub(super) fn forget(town: &Town, dir: &Path) -> Result<()> {
     let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), PATIENCE)?;
     let mut all = read(town)?;
@@ -75,17 +75,17 @@ pub(super) fn forget(town: &Town, dir: &Path) -> Result<()> {
     }
 }
 
-/// Whether nobody listens there, on any address.
+/// Returns whether no process listens on this port, on any address.
 fn is_free(port: u16) -> bool {
     let on = |address: SocketAddr| match TcpListener::bind(address) {
         Ok(_) => true,
-        // A machine without that kind of address.
+        // The machine does not support this address family.
         Err(error) => matches!(
             error.kind(),
             ErrorKind::AddrNotAvailable | ErrorKind::Unsupported
         ),
     };
-    // One after the other: on many machines the second takes the first's place as well.
+    // One after the other: on many machines an IPv6 listener also takes the IPv4 port.
     on((Ipv4Addr::UNSPECIFIED, port).into()) && on((Ipv6Addr::UNSPECIFIED, port).into())
 }
 

@@ -1,4 +1,4 @@
-//! The servers that somebody watches: whether those answer that have answered before.
+//! Servers that a monitor watches: checks whether servers that have answered still do.
 
 use super::health::Answers;
 use super::{answers, listening, note};
@@ -6,7 +6,8 @@ use crate::Town;
 use crate::containers::Container;
 use gt_tmux::{Batch, PaneId};
 
-/// The servers that have answered once. One that has not is looked at by whoever waits for it.
+/// The servers that have answered once. The process that starts a server waits for its first
+/// answer.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(Vec<(PaneId, u16, Answers)>);
 
@@ -25,7 +26,7 @@ impl Watched {
         self.0.is_empty()
     }
 
-    /// Looks at all of them, and notes what has changed; says whether anything has.
+    /// Checks all servers and stores changed results. Returns whether any changed.
     pub(crate) fn look(&self, town: &Town) -> bool {
         let now = jiff::Timestamp::now().as_second();
         let listening = listening::ports().unwrap_or_default();
@@ -33,13 +34,13 @@ impl Watched {
             .0
             .iter()
             .filter_map(|(pane, port, known)| {
-                // Who is not in the list may still be reached.
+                // A port that is not in the table may still answer.
                 let after = known.after(listening.contains(port) || answers(*port), now);
                 (after != *known).then(|| note(*pane, after))
             })
             .flatten()
             .collect();
-        // One that has gone meanwhile is told of in another way.
+        // Fails if a pane has gone meanwhile, which tmux reports separately.
         !changed.is_empty() && town.server().run(Batch::from(changed)).is_ok()
     }
 }

@@ -5,7 +5,7 @@ use crate::containers::{self, Owner};
 use crate::{Town, directory, pidfile, processes, stop};
 use gt_core::Role;
 
-/// Folders whose names could not be given today.
+/// Finds folders whose names are not valid agent names.
 pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rig in town.registry().rigs.keys() {
@@ -97,7 +97,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
     findings
 }
 
-/// PID files whose containers are gone: stray processes, or files to forget.
+/// Finds PID files whose containers are gone: stray processes, or files to remove.
 pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
     let lost = match pidfile::lost(town, || containers::list(town)) {
         Ok(lost) => lost,

@@ -1,4 +1,4 @@
-//! The folders of the town itself: who may read and write them, and whether there is room.
+//! Checks the town's folders: permissions and free disk space.
 
 use super::Finding;
 use crate::{Town, files};
@@ -7,22 +7,22 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// With less than this left, people are warned.
+/// Free bytes below which the doctor warns.
 const LITTLE_ROOM: u64 = 100 * 1024 * 1024;
-/// With less than this left, nothing can be relied on.
+/// Free bytes below which writes cannot be relied on.
 const NO_ROOM: u64 = 1024 * 1024;
-/// A file of this length is written to see whether that is possible.
+/// Size of the file that is written to test whether writing is possible.
 const PROBE: usize = 16 * 1024;
 
-/// The folders that gt writes to, as far as they are there.
+/// Returns the existing folders that `gt` writes to.
 fn folders(town: &Town) -> Vec<PathBuf> {
     let below = [".runtime", ".sessions", ".work"].map(|name| town.root().join(name));
     let all = std::iter::once(town.root().to_owned()).chain(below);
     all.filter(|dir| dir.symlink_metadata().is_ok()).collect()
 }
 
-/// Folders that hold messages, prompts or environment are the owner's alone, and the owner
-/// may enter them.
+/// Checks that folders with messages, prompts or environment are private to their owner and
+/// accessible to the owner.
 pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     for dir in folders(town) {
@@ -66,7 +66,7 @@ pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
     findings
 }
 
-/// Whether files can be written, and for how long there is room.
+/// Checks whether files can be written, and the free space.
 pub(super) fn check_room(town: &Town, _fix: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut least = u64::MAX;
@@ -106,7 +106,7 @@ fn little_room(dir: &Path, free: u64) -> Option<Finding> {
     Some(finding.hint("make room: on a full disk nothing new can be written down"))
 }
 
-/// Writes a file and removes it. Permissions alone do not tell of a full or a read-only disk.
+/// Writes a file and removes it. Permissions alone do not show a full or read-only disk.
 fn probe(dir: &Path) -> io::Result<()> {
     let path = dir.join(files::temporary_name("probe"));
     let mut options = OpenOptions::new();

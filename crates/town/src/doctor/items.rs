@@ -1,4 +1,4 @@
-//! Where the work items of rigs are kept.
+//! Checks the stores of work items.
 
 use super::Finding;
 use crate::Town;
@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Work items that were never backed up for so long are in danger.
+/// Maximum age of work items without a backup.
 const UNSAVED_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The database of work items: whether it is there, and whole. A damaged one is replaced by
-/// its newest backup.
+/// Checks that the database of work items is intact. A fix replaces a damaged database with its
+/// newest backup.
 pub(super) fn check_work(town: &Town, fix: bool) -> Vec<Finding> {
     let work = Work::of(town);
     let path = work.path().display();
@@ -40,7 +40,7 @@ pub(super) fn check_work(town: &Town, fix: bool) -> Vec<Finding> {
     }
 }
 
-/// What was restored, and what is known to be missing now.
+/// Returns findings about the restored data and the known losses.
 fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
     let aside = recovered.aside.as_ref().map_or_else(String::new, |aside| {
         format!("; the damaged files are in {}", aside.display())
@@ -93,7 +93,7 @@ fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
     findings
 }
 
-/// Events that tell of a change of the database.
+/// Returns the events that imply a change of the database.
 fn events_since(town: &Town, at: Timestamp) -> Vec<Event> {
     const KINDS: &[&str] = &[
         "hook",
@@ -115,7 +115,7 @@ fn events_since(town: &Town, at: Timestamp) -> Vec<Event> {
     Events::of(town).find(&query).unwrap_or_default()
 }
 
-/// The backups of the work items: whether there is one, and whether the newest is whole.
+/// Checks that a backup of the work items exists and the newest is intact.
 pub(super) fn check_backups(town: &Town, _fix: bool) -> Vec<Finding> {
     let work = Work::of(town);
     if !matches!(work.check(), Ok(Some(_))) {
@@ -146,9 +146,9 @@ pub(super) fn check_backups(town: &Town, _fix: bool) -> Vec<Finding> {
     }
 }
 
-/// What the beads of rigs have and cannot be shown here.
+/// Finds beads of rigs that cannot be shown.
 pub(super) fn check_unread(town: &Town, _fix: bool) -> Vec<Finding> {
-    // A database that cannot be read is told above.
+    // An unreadable database is reported by [`check_work`].
     let unread = Work::of(town).unread_beads().unwrap_or_default();
     let told = unread.iter().map(|(rig, bead, why)| {
         Finding::warning("beads", format!("{bead} of {rig} is not shown: {why}"))
@@ -157,7 +157,7 @@ pub(super) fn check_unread(town: &Town, _fix: bool) -> Vec<Finding> {
     told.collect()
 }
 
-/// Rigs with a `.beads` folder: whether their items are in there.
+/// Checks whether the items of rigs with a `.beads` folder are kept there.
 pub(super) fn check_beads(town: &Town, _fix: bool) -> Vec<Finding> {
     let rigs = beads_of(town).into_iter();
     rigs.map(|rig| {

@@ -1,5 +1,5 @@
-//! Files that processes have left which were killed: temporary files, half clones, and texts
-//! for panes of a restore.
+//! Finds files that killed processes left behind: temporary files, incomplete clones, and texts for
+//! panes of a restore.
 
 use super::Finding;
 use crate::{Town, files};
@@ -8,14 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A temporary file of which the process is not known is left over after this time.
+/// Age after which a temporary file of an unknown process is a leftover.
 const UNKNOWN_FOR: Duration = Duration::from_secs(24 * 60 * 60);
-/// Files of a moment, and texts on their way into a pane, are left over after this time.
+/// Age after which short-lived files and texts for a pane are leftovers.
 const PASSING_FOR: Duration = Duration::from_secs(60 * 60);
-/// How deep folders of ours are searched.
+/// Maximum depth to which our folders are searched.
 const DEPTH: usize = 4;
 
-/// Finds what is left over, and removes it.
+/// Finds leftovers; a fix removes them.
 pub(super) fn check_leftovers(town: &Town, fix: bool) -> Vec<Finding> {
     let left = leftovers(town);
     let Some(first) = left.first() else {
@@ -53,7 +53,7 @@ fn remove(path: &Path) -> crate::Result<()> {
 fn leftovers(town: &Town) -> Vec<PathBuf> {
     let root = town.root();
     let mut left = Vec::new();
-    // In the folders of others, such as worktrees, nothing is searched.
+    // Other folders, such as worktrees, are not searched.
     temporary_in(root, 0, &mut left);
     for folder in ["mayor", "roles", "harnesses", ".accounts", "agents"] {
         temporary_in(&root.join(folder), 1, &mut left);
@@ -83,7 +83,7 @@ fn temporary_in(folder: &Path, depth: usize, left: &mut Vec<PathBuf>) {
             Some(_) => {}
             None => {
                 let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-                // The worktrees of the merge queue are a repository's.
+                // The worktrees of the merge queue belong to a repository.
                 let is_worktree = name == "merge" || path.join(".git").exists();
                 if is_folder && depth > 0 && !is_worktree {
                     temporary_in(&path, depth - 1, left);
@@ -98,8 +98,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).collect()
 }
 
-/// Whether the process that made it is gone. One that another process has the number of now
-/// is left over after a day.
+/// Returns whether the process that created the file is gone. If another process has its id now,
+/// the file is a leftover after a day.
 fn is_left(path: &Path, process: u32) -> bool {
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     let is_gone =

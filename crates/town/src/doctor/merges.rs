@@ -1,4 +1,4 @@
-//! Merge queues that should run by themselves.
+//! Checks merge queues that should run automatically.
 
 use super::Finding;
 use crate::Town;
@@ -8,11 +8,12 @@ use gt_core::merge::Merge;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Maximum wait for a process that was started a moment ago.
+/// Maximum wait for a process that was just started.
 const START_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL: Duration = Duration::from_millis(50);
 
-/// Entries of rigs that merge automatically, and that no process merges. A fix starts one.
+/// Finds waiting entries of rigs that merge automatically but have no merge process. A fix starts
+/// one.
 pub(super) fn check_queues(town: &Town, fix: bool) -> Vec<Finding> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {

@@ -37,8 +37,8 @@ pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
     }
 }
 
-/// The hooks by which tmux calls `gt sync`: a user's own `set-hook` may have wiped them, and
-/// the program that they call may be gone.
+/// Checks the hooks by which tmux calls `gt sync`. A user's own `set-hook` may have removed them,
+/// or the program that they call may be gone.
 pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<Finding> {
     let has_agents = containers::list(town)
         .is_ok_and(|all| all.iter().any(|container| container.identity().is_some()));
@@ -64,7 +64,7 @@ pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<Finding> {
     ]
 }
 
-/// The hook that brings agents back: a user's own `set-hook` may have wiped it.
+/// Checks the hook that respawns agents. A user's own `set-hook` may have removed it.
 pub(super) fn check_hook(town: &Town, fix: bool) -> Vec<Finding> {
     let wanted = containers::list(town).is_ok_and(|all| {
         all.iter()

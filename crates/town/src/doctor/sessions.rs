@@ -1,5 +1,4 @@
-//! The sessions that a town remembers: the journal, the index, and the clock by which both
-//! were written.
+//! Checks the recorded sessions: the journal, the index, and the clock that dated both.
 
 use super::Finding;
 use crate::Town;
@@ -7,10 +6,10 @@ use crate::sessions::{JournalState, Sessions};
 use gt_core::Problem;
 use jiff::{SignedDuration, Timestamp};
 
-/// A time that is further ahead than this is of another clock.
+/// Difference beyond which a future time means a wrong clock.
 const AHEAD: SignedDuration = SignedDuration::from_mins(5);
 
-/// Whether every line of the journal can be read, and the index agrees with it.
+/// Checks that every line of the journal can be read and the index agrees with it.
 pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
     let sessions = Sessions::of(town);
     let path = sessions.journal_path().display();
@@ -33,7 +32,7 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
     findings
 }
 
-/// A journal that is gone while its index is there.
+/// Reports a missing journal whose index still exists; a fix restores it.
 fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
     if !fix {
         return Finding::of("journal", problem).fixable();
@@ -100,7 +99,7 @@ fn count(sessions: usize) -> String {
     }
 }
 
-/// A time in the future is of a clock that was ahead, or this one is behind.
+/// Reports a session in the future: the clock was ahead then, or is behind now.
 fn check_clock(state: &JournalState, now: Timestamp) -> Option<Finding> {
     let newest: Timestamp = state.newest.as_deref()?.parse().ok()?;
     if newest.duration_since(now) <= AHEAD {

@@ -1,4 +1,4 @@
-//! What happens without anybody looking on: calls by hooks, and automatic saves.
+//! Checks activity that runs unattended: hook calls and automatic saves.
 
 use super::Finding;
 use crate::containers;
@@ -7,10 +7,10 @@ use crate::{Town, hook_log, save};
 use gt_core::state::State;
 use jiff::{SignedDuration, Timestamp};
 
-/// What is older than this has been seen, or is over.
+/// Age in seconds after which a failure is not reported.
 const RECENT_SECONDS: i64 = 60 * 60;
 
-/// Calls by hooks that failed a short while ago.
+/// Reports hook calls that failed recently.
 pub(super) fn check_hook_log(town: &Town, _fix: bool) -> Vec<Finding> {
     let recent = SignedDuration::from_secs(RECENT_SECONDS);
     let then = Timestamp::now().checked_sub(recent).unwrap_or_default();
@@ -25,11 +25,11 @@ pub(super) fn check_hook_log(town: &Town, _fix: bool) -> Vec<Finding> {
     ]
 }
 
-/// Whether the town saves itself. A save is asked for when an agent starts and when it
-/// ends a turn, so one that is old is no mistake while nothing happens.
+/// Checks that the town saves itself. Starts and ends of turns request saves, so an old save is
+/// normal while nothing happens.
 pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
     let settings = &town.settings().save;
-    // A server that cannot be asked is found by the check of the socket.
+    // A server that does not answer is reported by the check of the socket.
     let containers = containers::list(town).unwrap_or_default();
     let asked_at = containers
         .iter()

@@ -1,46 +1,46 @@
-//! What git says of a worktree, by one call: the commit, the branch, and what is changed.
+//! Reads the commit, the branch and the changes of a worktree with one call of git.
 
 use super::Git;
 use crate::Result;
 
-/// How a worktree stands.
+/// The state of a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
-    /// `None` where nothing was committed yet.
+    /// `None` before the first commit.
     pub(crate) commit: Option<String>,
-    /// `None` for one that is on no branch.
+    /// `None` if HEAD is detached.
     pub(crate) branch: Option<String>,
-    /// What is not committed; of a renamed file the new name.
+    /// Uncommitted files; a renamed file by its new name.
     pub(crate) changed: Vec<String>,
 }
 
 impl Status {
-    /// As git shows it: a folder that is new stands for all that is in it.
+    /// Reads the status as git shows it: a new folder stands for all files in it.
     pub(crate) fn of(git: Git<'_>) -> Result<Self> {
         Self::with(git, "normal")
     }
 
-    /// The same with every new file by its own name.
+    /// Reads the status with every new file by its own name.
     pub(crate) fn of_every_file(git: Git<'_>) -> Result<Self> {
         Self::with(git, "all")
     }
 
     fn with(git: Git<'_>, untracked: &str) -> Result<Self> {
         let untracked = format!("--untracked-files={untracked}");
-        // How far it is from its upstream is not asked: git would have to walk there.
+        // The distance from the upstream is not requested: git would have to walk the history.
         let status = ["status", "--porcelain=v2", "--branch", "--no-ahead-behind"];
         let status = status.into_iter().chain(["-z", &untracked]);
         Ok(read(&git.run(status)?))
     }
 }
 
-/// Reads `git status --porcelain=v2 --branch -z`.
+/// Parses the output of `git status --porcelain=v2 --branch -z`.
 fn read(text: &str) -> Status {
     let mut status = Status::default();
     let mut entries = text.split('\0');
     while let Some(entry) = entries.next() {
         let (kind, rest) = entry.split_once(' ').unwrap_or_default();
-        // Before the name of a file stand so many words about it.
+        // Number of fields before the file name.
         let words = match kind {
             "#" => {
                 status.take_head(rest);
@@ -53,7 +53,7 @@ fn read(text: &str) -> Status {
             _ => continue,
         };
         if kind == "2" {
-            // The name before is an entry of its own.
+            // The old name follows as a separate entry.
             entries.next();
         }
         let name = rest.splitn(words + 1, ' ').nth(words);
@@ -63,8 +63,8 @@ fn read(text: &str) -> Status {
 }
 
 impl Status {
-    /// What is told of the worktree as a whole. Where there is no such thing it is said in
-    /// brackets, which no commit and no branch begins with.
+    /// Reads a header line. Git writes a missing value in parentheses, with which no commit and no
+    /// branch begins.
     fn take_head(&mut self, line: &str) {
         let (what, value) = line.split_once(' ').unwrap_or_default();
         let value = (!value.starts_with('(')).then(|| value.to_owned());
@@ -113,7 +113,7 @@ mod tests {
         let clean = Status::of(git).unwrap();
         assert_eq!(clean.commit, Some(run(&["rev-parse", "HEAD"])));
         assert!(clean.changed.is_empty());
-        // A conflict, a change, a rename, and something new.
+        // A conflict, a change, a rename, and a new file.
         run(&["checkout", "-q", "-b", "other"]);
         write("both.rs", "10\n");
         run(&["commit", "-q", "-a", "-m", "Theirs"]);

@@ -1,4 +1,4 @@
-//! How things stand when a life hands over.
+//! Collects the state of an agent for a handoff.
 
 use crate::git::Status as Worktree;
 use crate::work::{Query, Work};
@@ -11,13 +11,13 @@ use gt_core::work::{Item, Status};
 use std::path::Path;
 use std::time::Duration;
 
-/// A repository that does not answer must hold up nobody.
+/// Timeout of git: a repository that does not answer must not block the handoff.
 const LIMIT: Duration = Duration::from_secs(10);
-/// As much as is shown of each, and one more to know that there is more.
+/// Number of lines shown of each list, plus one to detect that there are more.
 const MOST: usize = MOST_LINES + 1;
 
 pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Collected> {
-    // git answers while the rest is read.
+    // Git runs while the rest is read.
     std::thread::scope(|scope| {
         let git = life
             .cwd
@@ -35,7 +35,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
     })
 }
 
-/// Only what the next life's record needs.
+/// Returns only the branch, which the next session's record needs.
 pub(super) fn branch_alone(town: &Town, life: &Record) -> Collected {
     let dir = life.cwd.as_ref().map(Path::new);
     Collected {
@@ -83,12 +83,13 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
     Ok(unread.iter().map(line).collect())
 }
 
-/// Where there is no repository there is nothing to say of one, unless there should be.
+/// Returns the state of the repository. A missing repository is an error only for agents that have
+/// a worktree.
 fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
     let git = workspace::git_of(town, agent, dir).within(LIMIT);
     let most = format!("--max-count={MOST}");
     let log = ["log", "--format=%h %s", &most, "HEAD", "--not", "--remotes"];
-    // Each is a process, and they do not need each other.
+    // The two calls are independent processes, so they run concurrently.
     let (worktree, log) = std::thread::scope(|scope| {
         let log = scope.spawn(|| git.run(log));
         (Worktree::of(git), log.join())

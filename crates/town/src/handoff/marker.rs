@@ -14,18 +14,18 @@ fn path(town: &Town, agent: &Identity) -> PathBuf {
 pub(super) fn write(town: &Town, agent: &Identity, marker: &Marker) -> Result<()> {
     let line = serde_json::to_string(marker)
         .map_err(|error| Problem::failed("cannot write the marker").caused_by(error))?;
-    // The letter is on the disk, and says the same.
+    // Written without fsync: the message on disk has the same content.
     files::overwrite_line(&path(town, agent), &line)
 }
 
-/// The marker that waits for an agent. One that cannot be read is none: the letter says
-/// the same, and more.
+/// Returns the marker of an agent. An unreadable marker counts as missing: the message has the same
+/// content and more.
 pub fn read(town: &Town, agent: &Identity) -> Result<Option<Marker>> {
     let text = files::read_if_there(&path(town, agent))?;
     Ok(text.and_then(|text| serde_json::from_str(text.lines().next()?).ok()))
 }
 
-/// Forgets it: whoever it was for has read it.
+/// Removes the marker after the next session has read it.
 pub fn remove(town: &Town, agent: &Identity) -> Result<()> {
     files::remove_if_there(&path(town, agent))
 }

@@ -1,4 +1,5 @@
-//! Claude Code takes a settings file on its command line and adds it to the user's.
+//! Hooks of Claude Code: it takes a settings file on its command line and merges it with the
+//! user's.
 
 use super::{Wiring, compact_line, file, prime_line, shell_line};
 use crate::{Result, Town, files};
@@ -6,13 +7,13 @@ use gt_core::harness::Preset;
 use gt_core::role::OnCompact;
 use serde_json::{Map, json};
 
-/// Seconds after which the program goes on without us. We give up before that.
+/// Seconds after which the program continues without the hook. `gt` gives up before that.
 const SIGNAL_LIMIT: u32 = 5;
 const PRIME_LIMIT: u32 = 10;
-/// Collecting the state of things may take longer.
+/// Collecting the state takes longer.
 const COMPACT_LIMIT: u32 = 30;
 
-/// The events that tell the state of an agent.
+/// The events that report the state of an agent.
 const EVENTS: &[&str] = &[
     "SessionStart",
     "UserPromptSubmit",

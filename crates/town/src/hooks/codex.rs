@@ -1,10 +1,9 @@
-//! Codex takes hooks on its command line, beside those of the user's file.
+//! Hooks of Codex: it takes them on its command line, in addition to those in the user's file.
 //!
-//! It asks a person to review hooks that it has not seen, because a repository may
-//! bring some. A review is recorded as a hash of the hook, and the record can be
-//! given on the command line too: so exactly our own hooks are trusted, and those of
-//! anybody else are reviewed as ever. The record's form is the program's own matter:
-//! if a version changes it, the review comes up and is left to a person. Measured on
+//! It asks a person to review unknown hooks, because a repository may bring some. A review is
+//! stored as a hash of the hook, which can be given on the command line too: so exactly our own
+//! hooks are trusted, and all others are still reviewed. The format of the hash is internal to the
+//! program: if a version changes it, the review appears and a person has to answer it. Measured on
 //! 0.166.0.
 
 use super::{Wiring, compact_line, prime_line, shell_line};
@@ -14,7 +13,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// The events, and what they are called in the record of a review.
+/// The events, and their names in the record of a review.
 const EVENTS: &[(&str, &str)] = &[
     ("SessionStart", "session_start"),
     ("UserPromptSubmit", "user_prompt_submit"),
@@ -26,11 +25,11 @@ const EVENTS: &[(&str, &str)] = &[
     ("Interrupt", "interrupt"),
     ("SessionEnd", "session_end"),
 ];
-/// Some events are cut down to this, and the hash is made of what is left.
+/// Timeout of a hook. The program lowers higher values for some events and hashes the result.
 const TIMEOUT_SECONDS: u32 = 3;
-/// Collecting the state of things may take longer.
+/// Collecting the state takes longer.
 const COMPACT_SECONDS: u32 = 30;
-/// The name under which the program knows its command line as a settings file.
+/// The path by which the program names its command line as a settings file.
 const COMMAND_LINE: &str = "/<session-flags>/config.toml";
 
 /// One hook of an event.
@@ -67,7 +66,7 @@ fn args(hooks: impl Fn(&str) -> Vec<Hook>) -> Vec<String> {
     let (mut settings, mut reviewed) = (Vec::new(), Vec::new());
     for (event, label) in EVENTS {
         let mut groups = Vec::new();
-        // Each in a group of its own: the record names a hook by both numbers.
+        // One group per hook: the review record names a hook by both indexes.
         for (group, Hook { command, seconds }) in hooks(event).into_iter().enumerate() {
             let hash = hash(label, &command, seconds);
             reviewed.push(format!(
@@ -87,7 +86,7 @@ fn args(hooks: impl Fn(&str) -> Vec<Hook>) -> Vec<String> {
         .collect()
 }
 
-/// The hash of one hook: of its JSON without blanks, with sorted keys.
+/// Returns the hash of a hook: of its compact JSON with sorted keys.
 fn hash(label: &str, command: &str, seconds: u32) -> String {
     let hook = json!({
         "async": false,

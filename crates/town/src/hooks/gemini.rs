@@ -1,10 +1,10 @@
-//! Gemini CLI takes the defaults of all settings from a file that a variable names, and
-//! adds the user's and the repository's hooks to those that stand there.
+//! Hooks of Gemini CLI: it reads the defaults of all settings from a file that a variable names,
+//! and merges the hooks of the user and the repository into them.
 //!
-//! It reads that file only if root alone can change it: the file and every folder above
-//! it. For everybody else it has no way to take hooks for one process, so an agent of
-//! theirs goes without, and its state comes from the title. What the machine's own file
-//! says is kept, by the same rule. Measured on 0.61.0.
+//! It reads that file only if root alone can change the file and every folder above it. For other
+//! users it has no way to set hooks for one process, so their agents run without hooks, and their
+//! state comes from the title. The machine's own defaults are kept, under the same condition.
+//! Measured on 0.61.0.
 
 use super::{Wiring, calling, compact_line, file, shell_line};
 use crate::{Result, Surroundings, Town, files};
@@ -15,22 +15,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 const VARIABLE: &str = "GEMINI_CLI_SYSTEM_DEFAULTS_PATH";
-/// The file beside which the defaults are where no variable names them.
+/// Variable that names the system settings. The defaults are beside that file if no variable names
+/// them.
 const SETTINGS_VARIABLE: &str = "GEMINI_CLI_SYSTEM_SETTINGS_PATH";
 const MACHINE: &str = if cfg!(target_os = "macos") {
     "/Library/Application Support/GeminiCli/settings.json"
 } else {
     "/etc/gemini-cli/settings.json"
 };
-/// What the program shows while a hook runs, and by which a user can turn ours off.
+/// The name that the program shows while the hook runs, and with which a user can disable it.
 const NAME: &str = "gt";
-/// After so long the program goes on without us. We give up before that.
+/// Milliseconds after which the program continues without the hook. `gt` gives up before that.
 const SIGNAL_LIMIT_MS: u32 = 5_000;
 const PRIME_LIMIT_MS: u32 = 10_000;
-/// Collecting the state of things may take longer.
+/// Collecting the state takes longer.
 const COMPACT_LIMIT_MS: u32 = 30_000;
 
-/// The events that we hear of.
+/// The events with a hook of ours.
 const EVENTS: &[&str] = &[
     "SessionStart",
     "BeforeAgent",
@@ -41,12 +42,12 @@ const EVENTS: &[&str] = &[
     "PreCompress",
     "SessionEnd",
 ];
-/// The program looks before every turn whether its context is too long, and says each
-/// time that it is about to be compressed. Only a person's wish is never a false alarm.
+/// Trigger of a compression by a person. The program announces an automatic compression before
+/// every turn, even if the context is short enough.
 const BY_WISH: &str = "manual";
 
 pub(super) fn fits(town: &Town) -> bool {
-    // The program puts variables into what it reads: such a path would not stay itself.
+    // The program expands variables in the settings, which would change such a path.
     let is_plain = !town.around().gt.to_string_lossy().contains('$');
     is_plain && only_root_changes(&town.runtime_dir()) && defaults(town.around()).is_some()
 }
@@ -65,7 +66,7 @@ pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Result<Wiring> {
     })
 }
 
-/// The machine's own defaults; `None` if they are in a form that cannot be added to.
+/// Returns the machine's own defaults; `None` if hooks cannot be added to them.
 fn defaults(around: &Surroundings) -> Option<Value> {
     let path = match around.var(VARIABLE) {
         Some(path) => PathBuf::from(path),
@@ -74,14 +75,14 @@ fn defaults(around: &Surroundings) -> Option<Value> {
             Path::new(settings).with_file_name("system-defaults.json")
         }
     };
-    // One that the program would not read is not made better by standing in ours.
+    // A file that the program would not read must not be copied into ours.
     if !path.exists() || !only_root_changes(&path) {
         return Some(json!({}));
     }
     serde_json::from_str(&fs::read_to_string(&path).ok()?).ok()
 }
 
-/// The settings with our hooks added to those that stand there.
+/// Returns the settings with our hooks added.
 fn merge(mut settings: Value, ours: impl Fn(&str) -> Vec<Value>) -> Option<Value> {
     let hooks = settings
         .as_object_mut()?
@@ -101,14 +102,14 @@ fn groups_of(event: &str, town: &Town, on_compact: OnCompact) -> Vec<Value> {
         json!({"hooks": [hook]})
     };
     match event {
-        // It does not wait for the hook of its start, and sends a first prompt without the
-        // words of it; before a prompt it waits. It wants an answer in its own form: plain
-        // words go to the person.
+        // The program does not wait for its start hook, and would send the first prompt without the
+        // hook's output. It does wait for this hook. The answer must be JSON: plain text is shown
+        // to the person.
         "BeforeAgent" => vec![group(
             calling(town, "prime --hook --json 2>/dev/null"),
             PRIME_LIMIT_MS,
         )],
-        // No event says that it is done, so its title tells the state meanwhile.
+        // No event reports its end, so the state comes from the title meanwhile.
         "PreCompress" => compact_line(town, on_compact)
             .map(|line| {
                 let mut group = group(line, COMPACT_LIMIT_MS);
@@ -121,7 +122,8 @@ fn groups_of(event: &str, town: &Town, on_compact: OnCompact) -> Vec<Value> {
     }
 }
 
-/// Whether this and every folder above it is root's, and nobody else may write there.
+/// Returns whether root owns this path and every folder above it, and no other user can write
+/// there.
 fn only_root_changes(path: &Path) -> bool {
     let is_roots = |meta: &Metadata| meta.uid() == 0;
     let is_sure = |path: &Path| {

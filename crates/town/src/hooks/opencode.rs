@@ -1,9 +1,10 @@
-//! opencode takes plugins by its environment, beside those of the user's folder.
+//! Hooks of opencode: it takes plugins through its environment, in addition to those in the user's
+//! folder.
 //!
-//! Any plugin makes its start wait for a package that it installs by itself in the
-//! background. Where that is not there yet and the network is slow or missing, the
-//! wait is a minute of a blank screen, so a first start goes without us; the state
-//! then comes from the screen. Measured on 1.18.33.
+//! With any plugin, its start waits for a package that it installs in the background. If that
+//! package is missing and the network is slow or down, the screen stays blank for a minute. The
+//! first start therefore runs without our plugin, and the state comes from the screen. Measured on
+//! 1.18.33.
 
 use super::{Wiring, compact_words, file};
 use crate::{Result, Surroundings, Town, files};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 const PLUGIN: &str = include_str!("opencode.js");
 const VARIABLE: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// Whether its package is there.
+/// Returns whether the package is installed.
 pub(super) fn fits(town: &Town) -> bool {
     user_folder(town.around()).is_some_and(|dir| dir.join("node_modules").is_dir())
 }
@@ -28,7 +29,7 @@ pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Result<Wiring> {
         .replace("\"{handoff}\"", &handoff)
         .replace("\"{gt}\"", &gt);
     files::write_if_changed(&path, &plugin)?;
-    // Settings of the caller's that cannot be read are the program's matter.
+    // The program reports invalid settings of the caller itself.
     let config = around.var(VARIABLE).unwrap_or("{}");
     let env = with_plugin(config, &path).map(|config| (VARIABLE.to_owned(), config));
     Ok(Wiring {
@@ -37,7 +38,7 @@ pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Result<Wiring> {
     })
 }
 
-/// Where the program keeps the user's settings and its package.
+/// Returns the folder of the user's settings and the package.
 fn user_folder(around: &Surroundings) -> Option<PathBuf> {
     let config = match around.var("XDG_CONFIG_HOME") {
         Some(dir) => PathBuf::from(dir),
@@ -46,7 +47,7 @@ fn user_folder(around: &Surroundings) -> Option<PathBuf> {
     Some(config.join("opencode"))
 }
 
-/// The settings with our plugin added to those that are named there.
+/// Returns the settings with our plugin added.
 fn with_plugin(config: &str, plugin: &Path) -> Option<String> {
     let mut config: Value = serde_json::from_str(config).ok()?;
     let plugins = config.as_object_mut()?.entry("plugin").or_insert(json!([]));
@@ -55,7 +56,7 @@ fn with_plugin(config: &str, plugin: &Path) -> Option<String> {
     Some(config.to_string())
 }
 
-/// A path as a part of an address.
+/// Percent-encodes a path for a URL.
 fn encoded(path: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
     path.bytes()

@@ -1,21 +1,21 @@
-//! Where a molecule stands, for commands and for an agent's prompt.
+//! The status of a molecule, for commands and for an agent's prompt.
 
 use crate::work::{Molecule, step_id};
 use gt_core::work::{Item, Status, WorkId};
 use serde::Serialize;
 use std::fmt::Write;
 
-/// More of a step's description than this is for `gt work show`.
+/// Maximum length of a step's description in the text; `gt work show` has the rest.
 const LONGEST_DESCRIPTION: usize = 2000;
 
-/// A molecule and how far it is.
+/// A molecule and its progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MoleculeStatus {
     pub agent: String,
     pub molecule: WorkId,
     pub formula: String,
     pub title: String,
-    /// `in_progress`, or `closed` when it is done or was given up.
+    /// `in_progress`, or `closed` when it is complete or was detached.
     pub status: Status,
     /// The work item that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -25,9 +25,9 @@ pub struct MoleculeStatus {
     pub steps: Vec<StepStatus>,
     pub done: usize,
     pub total: usize,
-    /// The steps that were begun, by their ids in the formula.
+    /// The steps in progress, by their ids in the formula.
     pub current: Vec<String>,
-    /// Those that can be begun now.
+    /// The steps that can be started now.
     pub ready: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct StepStatus {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
     pub state: StepState,
-    /// The steps that must be done before it, as far as they are not.
+    /// The unfinished steps that it depends on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -53,9 +53,9 @@ pub struct StepStatus {
 pub enum StepState {
     Done,
     InProgress,
-    /// It can be begun.
+    /// It can be started.
     Ready,
-    /// It waits for others.
+    /// It waits for other steps.
     Waiting,
 }
 
@@ -105,7 +105,7 @@ impl MoleculeStatus {
         }
     }
 
-    /// How far it is, in one line.
+    /// Returns the progress in one line.
     pub fn line(&self) -> String {
         let about = self.on.as_ref().map(|on| format!(" on {on}"));
         format!(
@@ -118,7 +118,7 @@ impl MoleculeStatus {
         )
     }
 
-    /// What an agent must know of it: where it is, what comes next, and what to type.
+    /// Returns the text for the agent: the progress, the next steps and the commands to type.
     pub fn text(&self) -> String {
         let mut text = format!("{}.\n", self.line());
         let width = self.steps.iter().map(|step| step.step.len()).max();
@@ -140,8 +140,8 @@ impl MoleculeStatus {
         }
         for (number, step) in self.steps.iter().filter(next).enumerate() {
             let _ = writeln!(text, "\nNext: {} — {}", step.step, step.title);
-            // What is being done is described already; of what comes next the first is
-            // enough.
+            // A step in progress is described already; of the next steps only the first is
+            // described.
             if self.current.is_empty() && number == 0 {
                 describe(step, &mut text);
             }

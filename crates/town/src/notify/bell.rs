@@ -1,11 +1,10 @@
-//! Ringing the terminals of those who are attached.
+//! Rings the terminals of attached clients.
 //!
-//! tmux has no command that rings: a bell that a *pane* prints reaches only those who look
-//! at its session, and printing into an agent's pane could break what it draws. So the one
-//! byte is written to the terminal of each client. Such a write is whole, and tmux writes
-//! whole sequences too; only in the middle of a flood, when a write of its own had to be cut,
-//! could the byte fall into a sequence, which then shows as a stray sign until the next
-//! redraw. A terminal that takes nothing now is left alone.
+//! tmux has no command for this: a bell in a *pane* reaches only clients that show its session, and
+//! printing into an agent's pane could damage its screen. So the byte is written to the terminal of
+//! each client. Both this write and tmux's are atomic. Only if tmux's own write was split under
+//! heavy output can the byte fall into an escape sequence, which then shows as a stray character
+//! until the next redraw. A terminal that would block is skipped.
 
 use crate::containers::tmux_problem;
 use crate::{Result, Town};
@@ -18,7 +17,7 @@ pub(super) fn ring(town: &Town) -> Result<()> {
     let list = Command::new("list-clients").args(["-F", "#{client_control_mode} #{client_tty}"]);
     let clients = match town.server().run(list) {
         Ok(clients) => clients,
-        // Nobody can be attached where nothing runs.
+        // Without a server there are no clients.
         Err(error) if error.kind() == ErrorKind::NoServer => return Ok(()),
         Err(error) => return Err(tmux_problem("cannot tell who is attached", error)),
     };
@@ -32,7 +31,7 @@ pub(super) fn ring(town: &Town) -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Writes one byte, and waits for nobody. What is no terminal is not written to.
+/// Writes one byte without blocking. Fails if the file is not a terminal.
 fn ring_one(tty: &str) -> std::io::Result<()> {
     let flags =
         OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! The programs that tell: the desktop's, and the user's own command.
+//! Programs that show notifications: the desktop's, and the user's own command.
 
 use super::variable;
 use crate::program::{self, Limits};
@@ -8,10 +8,10 @@ use gt_core::notify::Notice;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// How long a program may take to tell. One that hangs is ended.
+/// Timeout of a notification program, after which it is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A notification of the desktop, by the program that is there for it.
+/// Shows a desktop notification with the system's program.
 pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
     let mac = cfg!(target_os = "macos");
     let program = if mac { "osascript" } else { "notify-send" };
@@ -54,12 +54,12 @@ pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    // It says what it misses: a bus, or somebody there who shows notifications.
+    // Its output names the cause: no bus, or no notification service.
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Err(Problem::failed(format!("{program} failed: {}", output.status)).cause(said))
 }
 
-/// The body is markup, and notify-send makes signs of `\n` and `\074` before that.
+/// Escapes the body, which is markup; before that notify-send interprets `\n` and `\074`.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('&', "&amp;")
@@ -67,7 +67,7 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// The user's shell line, with the facts in variables.
+/// Runs the user's shell line, with the facts in variables.
 pub(super) fn command(town: &Town, line: &str, notice: &Notice) -> Result<()> {
     let mut command = Command::new("/bin/sh");
     command
@@ -99,7 +99,7 @@ fn run(mut command: Command, what: &str) -> Result<()> {
 }
 
 fn await_end(child: &mut Child, what: &str) -> Result<()> {
-    // One that cannot be held has ended.
+    // A process without a handle has already ended.
     let held = processes::hold_one(child.id()).into_iter().collect();
     if processes::wait_all(held, PATIENCE).is_empty() {
         return Ok(());

@@ -1,11 +1,11 @@
-//! The background process that delivers what waits.
+//! The background process that delivers waiting messages.
 //!
-//! One per agent, by a lock of its own. It sleeps until the agent's terminal prints, its
-//! process ends or its queue changes, looks, and delivers what the moment allows. It takes
-//! the typing lock only for that, so senders are never held up by it. It ends when the queue
-//! is empty, the agent is gone or paused, or its time is over. tmux starts it
-//! ([`crate::signal::wake_delivery_to`]); if it is killed, the end of a turn, the next start
-//! or the next look at the agents starts another one.
+//! There is one per agent, ensured by a lock. It sleeps until the agent's terminal prints, its
+//! process ends or its queue changes, then reads the screen and delivers what is possible. It takes
+//! the typing lock only for a delivery, so that it does not block senders. It ends when the queue
+//! is empty, the agent is gone or paused, or its time limit has passed. tmux starts it
+//! ([`crate::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or the
+//! next listing of agents starts another.
 
 use super::{Delivery, preset_of, running};
 use crate::inject::Typist;
@@ -16,29 +16,29 @@ use gt_core::Identity;
 use gt_core::nudge::{NotNow, is_in_input};
 use std::time::{Duration, Instant};
 
-/// How long one background process waits.
+/// Maximum run time of one background process.
 pub const LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
-/// A hook's word outweighs an idle screen for two seconds, and a pasted text may take
-/// longer to appear: so long after the last event it looks once more.
+/// Delay of one more reading after the last event. A hook's report overrides an idle screen for two
+/// seconds, and a pasted text may take longer to appear.
 const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
-/// How long a text that was pasted is looked for without an event.
+/// Seconds for which a pasted text is searched without an event.
 const RECENT_SECONDS: i64 = 120;
-/// At least so long between two looks: a busy program draws many times a second.
+/// Minimum interval between two readings: a busy program draws many times a second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(if cfg!(target_os = "linux") {
     100
 } else {
     1_000
 });
 
-/// Why a process stops waiting.
+/// Reason why the process stops waiting.
 enum End {
     Empty,
-    /// The agent has ended, is paused, or the time is over.
+    /// The agent has ended or is paused, or the time limit has passed.
     NotNow,
 }
 
-/// Delivers what waits for an agent, each message as soon as the agent is ready for it.
-/// Returns at once if another process does so already.
+/// Delivers the waiting messages of an agent, each as soon as the agent is ready. Returns at once
+/// if another process already does so.
 pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
     let queue = Queue::of(town, identity);
     let deadline = Instant::now() + limit;
@@ -49,7 +49,8 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
         let session = running(town, identity)?.life();
         let end = stand_by(town, identity, &queue, deadline)?;
         drop(turn);
-        // A message or a session that came before the lock was dropped has found it held.
+        // A message or a session that arrived before the lock was released has found it held, and
+        // started no other deliverer.
         let is_next = running(town, identity).is_ok_and(|now| now.life() != session);
         if matches!(end, End::NotNow) && !is_next {
             return Ok(());
@@ -58,7 +59,8 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Takes the lock of the deliverer; a look at it by others holds it for a moment.
+/// Takes the deliverer's lock. Retries once, because a check by another process holds it for a
+/// moment.
 fn take_turn(queue: &Queue) -> Result<Option<FileLock>> {
     let path = queue.deliverer_lock_path();
     if let Some(lock) = FileLock::try_take(&path)? {
@@ -105,8 +107,8 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
     }
 }
 
-/// Whether the lock is worth taking: the agent is ready for a message, or a text of ours
-/// stands in its input line, or one is on its way there.
+/// Returns whether taking the lock is useful: the agent is ready for a message, or one of our texts
+/// is in its input line or about to appear there.
 fn is_ready(typist: &Typist<'_>, queue: &Queue) -> Result<std::result::Result<(), NotNow>> {
     let seen = typist.observe()?;
     let Err(reason) = typist.may_type(&seen) else {
@@ -130,17 +132,17 @@ fn is_ready(typist: &Typist<'_>, queue: &Queue) -> Result<std::result::Result<()
     Ok(if is_worth_it { Ok(()) } else { Err(reason) })
 }
 
-/// Delivers as much as the moment allows.
+/// Delivers as many messages as currently possible.
 fn deliver(town: &Town, queue: &Queue, identity: &Identity) -> Result<Option<NotNow>> {
     let _lock = FileLock::take_waiting(&queue.lock_path())?;
-    // Looked at under the lock: it may have been started anew meanwhile.
+    // Read under the lock: the agent may have been restarted meanwhile.
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
     let mut delivery = Delivery::new(town, queue, &container, &preset, false, Instant::now());
     delivery.run(None, &|_| {})
 }
 
-/// How long until the next message expires.
+/// Returns the time until the next message expires.
 fn next_expiry(queue: &Queue, now: i64) -> Option<Duration> {
     let waiting = queue.waiting();
     let expiries = waiting.iter().filter_map(|message| message.expires_at);

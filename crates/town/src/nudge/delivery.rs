@@ -1,4 +1,4 @@
-//! One holder of the typing lock at work.
+//! Delivery from the queue under the typing lock.
 
 use super::{event, stale_reason};
 use crate::containers::Container;
@@ -12,13 +12,13 @@ use gt_core::harness::Preset;
 use gt_core::nudge::{NotNow, fingerprint, is_in_input};
 use std::time::{Duration, Instant};
 
-/// Why a message that may have arrived is not sent again.
+/// Why a message that may have arrived is not retried.
 const UNKNOWN: &str = "delivery unknown: its session ended just after Enter was pressed, and \
                        nothing tells whether it was taken; not sent again";
 
-/// What is known about a message on which Enter was pressed in an earlier session.
+/// The result of an Enter that was pressed in an earlier session.
 enum Earlier {
-    /// With this proof.
+    /// The message was taken, with this proof.
     Took(&'static str),
     DidNotTake,
     Unknown,
@@ -30,7 +30,7 @@ pub(super) struct Delivery<'a> {
     queue: &'a Queue,
     typist: Typist<'a>,
     identity: Option<Identity>,
-    /// The agent's life, by its id.
+    /// The id of the agent's session.
     life: String,
     while_busy: bool,
     deadline: Instant,
@@ -57,8 +57,8 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Delivers in order, until that message is through or nothing is left. Returns the
-    /// reason why it could not go on, and tells it once before it waits.
+    /// Delivers in order until that message is delivered or the queue is empty. Returns the reason
+    /// why it stopped early, and calls `on_wait` once before it waits.
     pub(super) fn run(
         &mut self,
         until: Option<&str>,
@@ -84,8 +84,8 @@ impl<'a> Delivery<'a> {
                     }
                 }
                 Submission::NotNow(reason, _) => {
-                    // Of one that was pasted the traces are still there: whoever
-                    // comes next goes on from them.
+                    // A pasted message has left traces on the screen, from which the next delivery
+                    // continues.
                     if taken.phase == Phase::Taken {
                         self.queue.put_back(&taken)?;
                     }
@@ -93,7 +93,7 @@ impl<'a> Delivery<'a> {
                         continue;
                     }
                     let left = self.deadline.saturating_duration_since(Instant::now());
-                    // It may have ended since it was looked at.
+                    // The agent may have ended since the screen was read.
                     let reason = match self.typist.has_ended() {
                         true => NotNow::Ended,
                         false => reason,
@@ -114,8 +114,8 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    /// Takes a message up again that was set aside and whose text has appeared in the input
-    /// line since: Enter is all that it needs. Returns whether there is one.
+    /// Resumes a message that was set aside and whose text has appeared in the input line since:
+    /// only Enter is missing. Returns whether there is one.
     fn resume_from_line(&mut self) -> Result<bool> {
         let aside = self.queue.set_aside_messages();
         if aside.is_empty() {
@@ -132,7 +132,8 @@ impl<'a> Delivery<'a> {
         Ok(true)
     }
 
-    /// Moves a message aside that the program does not show, and removes what it shows instead.
+    /// Sets aside a message that the program does not show, and clears a different text that it
+    /// shows instead.
     fn set_aside_unshown(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
         let reason = match in_line {
             true => "not delivered, its program shows another text than was typed",
@@ -144,7 +145,7 @@ impl<'a> Delivery<'a> {
         self.set_aside(taken, reason)
     }
 
-    /// Moves a message aside and records an event.
+    /// Sets a message aside and writes an event.
     fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
         self.queue.set_aside(taken, reason)?;
         if let Some(target) = &self.identity {
@@ -157,7 +158,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// What a crashed process had begun comes first, then the queue.
+    /// Returns the next message: an interrupted delivery first, then the queue.
     fn next(&self) -> Result<Option<Taken>> {
         let Some(taken) = self.queue.interrupted() else {
             return self.queue.take(&self.life);
@@ -169,8 +170,9 @@ impl<'a> Delivery<'a> {
         if taken.life == self.life {
             return Ok(Some(taken));
         }
-        // Typed to an earlier session, whose input line is gone. Its hook has left a receipt or
-        // a tag, or its transcript tells; otherwise it may have the message, and gets no second.
+        // Typed to an earlier session, whose input line is gone. A receipt or tag of its hook, or
+        // its transcript, may prove the delivery. Otherwise the session may have received it, and
+        // the message is not retried.
         match self.taken_by_earlier(&taken)? {
             Earlier::Took(proof) => self.finish(&taken, proof, 1)?,
             Earlier::DidNotTake => self.queue.put_back(&taken)?,
@@ -179,7 +181,7 @@ impl<'a> Delivery<'a> {
         self.next()
     }
 
-    /// Whether an earlier session took the message.
+    /// Returns whether an earlier session took the message.
     fn taken_by_earlier(&self, taken: &Taken) -> Result<Earlier> {
         if taken.phase != Phase::Entering {
             return Ok(Earlier::DidNotTake);

@@ -1,4 +1,4 @@
-//! The parts of what an agent is told.
+//! The sections of the text for an agent.
 
 use super::Primed;
 use crate::molecule::{self, MoleculeStatus};
@@ -79,8 +79,8 @@ fn handed_over(marker: &Marker) -> Section {
     )
 }
 
-/// What the role is told: by the rig, by the town, or by us. What of it cannot be read hides
-/// nothing else.
+/// Returns the role's text: the rig's, the town's, or the built-in one. An unreadable part does not
+/// hide the others.
 fn role(town: &Town, primed: &Primed) -> Section {
     let agent = &primed.agent;
     let mut broken = Vec::new();
@@ -128,7 +128,7 @@ fn role(town: &Town, primed: &Primed) -> Section {
     )
 }
 
-/// The text of the role, and where it comes from.
+/// Returns the template of the role, and its source.
 fn template(town: &Town, agent: &Identity, broken: &mut Vec<Problem>) -> (String, String) {
     let file = format!("{}.md", agent.role().word());
     let rig = agent.rig().map(|rig| town.root().join(rig));
@@ -157,7 +157,7 @@ fn work(item: &Item) -> Section {
     section("work", Weight::High, "the hook", "gt hook", text)
 }
 
-/// What another life of the agent has written to it.
+/// Returns the handoff message of an earlier session.
 fn letter_of_before(item: &Item) -> Section {
     let text = format!(
         "## Left to you: {} ({})\n\n{}\n",
@@ -182,7 +182,7 @@ fn reminder(item: &Item) -> Section {
     section("work", Weight::High, "the hook", "gt hook", text)
 }
 
-/// What the life before was at when it ended.
+/// Returns the state of the previous session at its end.
 fn in_flight(primed: &Primed) -> Section {
     let mut text = String::from("## What was in flight\n");
     if let Some(before) = &primed.before {
@@ -247,8 +247,8 @@ fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
     )
 }
 
-/// What waits in the mailbox. What came before this life began is marked: another life may
-/// have dealt with it.
+/// Returns the unread mail. Messages from before this session are marked, because an earlier
+/// session may have handled them.
 fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
     const MOST: usize = 10;
     let (count, unread) = mail::unread_summary(town, &mail::mailbox(&primed.agent), MOST)?;
@@ -279,7 +279,7 @@ fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
     )))
 }
 
-/// What to do now.
+/// Returns the instruction for the agent.
 fn directive(primed: &Primed) -> Section {
     let has_work = primed
         .hooked

@@ -12,12 +12,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long the machine has been on.
+/// Returns the seconds since the machine booted.
 pub(super) fn uptime_seconds() -> Option<i64> {
     Some(rustix::system::sysinfo().uptime)
 }
 
-/// The id of the machine's present boot.
+/// Returns the id of the machine's current boot.
 pub(super) fn boot_id() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -27,7 +27,7 @@ pub(super) fn snapshot() -> Vec<Process> {
     pids().filter_map(read).collect()
 }
 
-/// `None` where the kernel was built without the lists of children.
+/// Returns the processes of these trees; `None` if the kernel was built without lists of children.
 pub(super) fn trees(roots: &[u32]) -> Option<Vec<Process>> {
     if !Path::new("/proc/thread-self/children").exists() {
         return None;
@@ -43,7 +43,7 @@ pub(super) fn trees(roots: &[u32]) -> Option<Vec<Process>> {
     Some(found)
 }
 
-/// Each thread has a list of its own.
+/// Returns the children of a process. Each of its threads has a separate list.
 fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
@@ -64,10 +64,10 @@ fn pids() -> impl Iterator<Item = u32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Reads `/proc/<pid>/stat`. The name stands in parentheses and may hold any
-/// byte, parentheses and blanks included, so the last one ends it.
+/// Parses `/proc/<pid>/stat`. The name is in parentheses and may contain any byte, including
+/// parentheses and blanks, so the last parenthesis ends it.
 pub(super) fn read(pid: u32) -> Option<Process> {
-    // One line of fewer than sixty numbers: one read has all of it.
+    // The line has fewer than sixty numbers, so one read is enough.
     let mut buffer = [0; 2048];
     let length = File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut file| file.read(&mut buffer))
@@ -166,14 +166,15 @@ pub(super) fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32
     found.collect()
 }
 
-/// What tells this process from a later one with the same pid, over reboots too.
+/// Returns a text that distinguishes this process from a later one with the same pid, also across
+/// reboots.
 pub fn birth_certificate(pid: u32) -> Option<String> {
     let process = read(pid).filter(|process| !process.zombie)?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     Some(format!("{}@{}", process.started, boot.trim()))
 }
 
-/// The process, if it still is the one of that certificate.
+/// Returns a handle on the process, if it still matches the certificate.
 pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
     let now = birth_certificate(pid)?;
     let (started, _) = certificate.split_once('@')?;
@@ -182,16 +183,16 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
         .flatten()
 }
 
-/// Whether our caller wants us to outlive the terminal, as `nohup` does.
+/// Returns whether the caller wants this process to outlive the terminal, as `nohup` does.
 pub fn is_deaf_to_hangups() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The lowest bit is that of the signal 1.
+    // The lowest bit is signal 1, SIGHUP.
     ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// A hold on one process: it cannot turn into another.
+/// A handle on one process. It never refers to another process with the same pid.
 #[derive(Debug)]
 pub struct Handle {
     pid: u32,
@@ -199,10 +200,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Takes hold of the process, if it still is the one that started then.
+    /// Opens a handle if the process still has this start time.
     pub fn open(pid: u32, started: u64) -> Option<Self> {
         let fd = pidfd_open(to_pid(pid)?, PidfdFlags::empty()).ok()?;
-        // Looked at after the hold is taken, so the answer stays true.
+        // Checked after the handle is open, so that the result stays valid.
         let process = read(pid)?;
         (process.started == started && !process.zombie).then_some(Handle { pid, fd })
     }
@@ -211,7 +212,7 @@ impl Handle {
         self.pid
     }
 
-    /// Sends a signal; one that has ended already needs none.
+    /// Sends a signal, and ignores the error if the process has ended.
     pub fn signal(&self, signal: Signal) {
         let _ = pidfd_send_signal(&self.fd, signal);
     }
@@ -229,7 +230,7 @@ impl Handle {
 pub(super) fn wait_any(handles: &[Handle], patience: Duration) {
     let mut fds: Vec<PollFd<'_>> = handles.iter().map(Handle::poll_fd).collect();
     let timeout = Timespec::try_from(patience).ok();
-    // An interrupted wait is no error: the caller looks again.
+    // An interrupted wait is not an error: the caller checks again.
     let _ = poll(&mut fds, timeout.as_ref());
 }
 
@@ -275,7 +276,7 @@ mod tests {
                 "GT_TEST_C=c".to_owned(),
             ]]
         };
-        // Until its exec is through, the child still shows our own environment.
+        // Until its exec completes, the child shows our own environment.
         gt_tmux::testing::wait_until("it is found", Duration::from_secs(10), || {
             carrying(&[child.id()], &set(&tag, "x,"))
                 .contains(&child.id())

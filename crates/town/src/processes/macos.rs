@@ -1,7 +1,7 @@
 //! Processes on macOS: libproc for the list, `kill` for signals.
 //!
-//! There is no pidfd here: a signal checks the start time right before it is
-//! sent, and an end is noticed by looking again.
+//! macOS has no pidfd: a signal checks the start time right before it is sent, and ends are
+//! detected by polling.
 
 #[path = "macos/libproc.rs"]
 mod libproc;
@@ -12,7 +12,7 @@ use rustix::process::{Signal, getsid, kill_process};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How long the machine has been on.
+/// Returns `None`: the uptime is not available here.
 pub(super) fn uptime_seconds() -> Option<i64> {
     None
 }
@@ -21,7 +21,7 @@ pub(super) fn boot_id() -> Option<String> {
     None
 }
 
-/// All are read at once here.
+/// Returns `None`: the caller reads all processes at once.
 pub(super) fn trees(_roots: &[u32]) -> Option<Vec<Process>> {
     None
 }
@@ -44,7 +44,7 @@ pub(super) fn read(pid: u32) -> Option<Process> {
         parent: info.pbi_ppid,
         group: info.pbi_pgid,
         session,
-        // Microseconds since the epoch: true over reboots as well.
+        // Microseconds since the epoch, valid across reboots.
         started: info.pbi_start_tvsec * 1_000_000 + info.pbi_start_tvusec,
         name: String::from_utf8_lossy(&name).into_owned(),
         aliases: Vec::new(),
@@ -59,7 +59,7 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
         .collect()
 }
 
-/// Only the program itself is told here.
+/// Returns only the program's path: the arguments are not available here.
 pub(super) fn words(pid: u32) -> Vec<String> {
     let path = libproc::path(pid);
     let word = path.map(|path| path.to_string_lossy().into_owned());
@@ -73,7 +73,7 @@ pub(super) fn details(pid: u32) -> Details {
     }
 }
 
-/// The environment of other processes is not to be had here.
+/// Returns nothing: the environment of other processes is not available here.
 pub(super) fn carrying(_candidates: &[u32], _sets: &[[String; 3]]) -> BTreeSet<u32> {
     BTreeSet::new()
 }
@@ -88,7 +88,7 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
     Handle::open(pid, started.parse().ok()?)
 }
 
-/// Which signals are ignored is not to be had here, so nothing is changed about them.
+/// Returns true: the ignored signals are not known here, so they are left unchanged.
 pub fn is_deaf_to_hangups() -> bool {
     true
 }

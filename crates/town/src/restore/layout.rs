@@ -1,8 +1,8 @@
-//! The user's own windows and panes beside a restored agent.
+//! Recreates the user's own windows and panes beside a restored agent.
 //!
-//! A shell in the same folder, with what stood there; what ran there is only told, not
-//! run again. Then the sizes, and what was active and zoomed. The agent's own program has
-//! not begun when this is done.
+//! Each pane gets a shell in the same folder, with the saved text. The program that ran there is
+//! only named, not restarted. Then sizes, active panes and zoom are restored. The agent's own
+//! program starts after this.
 
 use super::{note, shown};
 use crate::containers::tmux_problem;
@@ -12,14 +12,14 @@ use gt_core::Problem;
 use gt_core::save::{Pane, Saved, Window, is_layout};
 use gt_tmux::{Command, PaneId, format};
 
-/// Makes the windows of a saved container again, around the agent that is back.
+/// Recreates the windows of a saved container around the restored agent.
 pub(crate) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
     let Some((agents, _)) = saved.agents_pane() else {
         return Ok(());
     };
     let room = Room::of(town, saved, agent)?;
     let mut active = None;
-    // The agent's own window first: it may have to make room for the others.
+    // The agent's own window comes first: it may have to make room for the others.
     room.place(agents)?;
     for window in &saved.windows {
         let panes = match window.index == agents.index {
@@ -37,12 +37,12 @@ pub(crate) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
     Ok(())
 }
 
-/// The container that the windows are made in.
+/// The container that the windows are created in.
 struct Room<'a> {
     town: &'a Town,
     saved: &'a Saved,
     agent: PaneId,
-    /// The session's id, which is exact whatever its name is.
+    /// The session's id, which is exact regardless of its name.
     session: String,
     window_index: String,
     shell: String,
@@ -77,7 +77,7 @@ impl<'a> Room<'a> {
         format!("{}:{index}", self.session)
     }
 
-    /// Gives the agent's window its number and name.
+    /// Gives the agent's window its saved index and name.
     fn place(&self, window: &Window) -> Result<()> {
         if self.window_index != window.index.to_string() {
             let from = self.agent.to_string();
@@ -98,7 +98,7 @@ impl<'a> Room<'a> {
         .map(drop)
     }
 
-    /// The panes beside the agent's, in their order.
+    /// Creates the panes beside the agent's, in their order.
     fn fill(&self, window: &Window) -> Result<Vec<PaneId>> {
         let mut panes = Vec::new();
         let mut after_agent = false;
@@ -111,7 +111,7 @@ impl<'a> Room<'a> {
             let neighbour = panes.last().copied().unwrap_or(self.agent);
             let (place, neighbour) = match after_agent {
                 true => ("-v", neighbour),
-                // Each comes right before the agent's, and so after those before it.
+                // Each is inserted right before the agent's pane, and so after the earlier ones.
                 false => ("-bv", self.agent),
             };
             panes.push(self.split(pane, place, neighbour)?);
@@ -119,7 +119,7 @@ impl<'a> Room<'a> {
         Ok(panes)
     }
 
-    /// A window of the user's own.
+    /// Creates a window of the user's own.
     fn open(&self, window: &Window) -> Result<Vec<PaneId>> {
         let Some((first, others)) = window.panes.split_first() else {
             return Ok(Vec::new());
@@ -139,7 +139,7 @@ impl<'a> Room<'a> {
     }
 
     fn split(&self, pane: &Pane, place: &str, neighbour: PaneId) -> Result<PaneId> {
-        // Evened out first, or there is soon no room for another.
+        // The layout is evened out first, or there is soon no room for another pane.
         self.run(Command::new("select-layout").target(neighbour).arg("tiled"))?;
         let command = Command::new("split-window")
             .args(["-d", place, "-P", "-F", "#{pane_id}"])
@@ -147,7 +147,7 @@ impl<'a> Room<'a> {
         self.made(command, pane)
     }
 
-    /// Makes a pane with a shell in its folder, and gives its id.
+    /// Creates a pane with a shell in its folder. Returns its id.
     fn made(&self, command: Command, pane: &Pane) -> Result<PaneId> {
         let command = command.option("-c", format::escape(&pane.folder));
         let text = shown(&pane.text, &self.note(pane));
@@ -166,12 +166,12 @@ impl<'a> Room<'a> {
         if pane.command.is_empty() || pane.command == shell || pane.dead {
             return back;
         }
-        // A name is text from outside as well.
+        // The command name is external text as well.
         let ran = gt_core::save::printable(&pane.command).replace('\n', " ");
         format!("{back}; this ran here: {ran}")
     }
 
-    /// Sizes, and what was active and zoomed.
+    /// Restores sizes, the active pane and the zoom.
     fn arrange(&self, window: &Window, panes: &[PaneId]) -> Result<()> {
         let Some(first) = panes.first() else {
             return Ok(());

@@ -1,8 +1,8 @@
-//! What there is to bring back: a save, and the lives that only the journal knows of.
+//! Sources of a restore: a save, and sessions that only the journal has.
 //!
-//! Between a start and the save that follows it lies a second, and a town may save
-//! nothing by itself. An agent that was lost then is in the journal all the same, with
-//! the wishes of its start: it comes back without windows and scrollback.
+//! A save follows a start after a second, and a town may have automatic saves disabled. An agent
+//! that is lost before its first save is still in the journal, with its start options: it is
+//! restored without windows and scrollback.
 
 use crate::save;
 use crate::sessions::{Query, Sessions};
@@ -12,13 +12,13 @@ use gt_core::record::{Outcome, Record};
 use gt_core::save::Saved;
 use gt_core::{Identity, Kind, Problem};
 
-/// The containers that a restore is about.
+/// The containers of a restore.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// The save they are from; none where only the journal knows of them.
+    /// The save that they are from; `None` if only the journal has them.
     pub save: Option<String>,
     pub containers: Vec<Saved>,
-    /// What is wrong with newer saves.
+    /// Errors of newer saves.
     pub damaged: Vec<String>,
 }
 
@@ -33,8 +33,8 @@ fn has(containers: &[Saved], who: &Identity) -> bool {
     containers.iter().any(|saved| saved.agent == address)
 }
 
-/// Finds the save that is called so, or the newest one that has these agents. To the
-/// newest belongs what was lost since.
+/// Returns the named save, or the newest save that has these agents. Agents that were lost since
+/// belong to the newest save.
 pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Source> {
     let newest = save::find(town, None).ok().map(|(save, _)| save.name);
     let lost = lost(town)?;
@@ -48,7 +48,7 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Sou
             containers: save.containers,
             damaged,
         },
-        // Nothing was saved yet, or no save can be read.
+        // There is no save yet, or none can be read.
         Err(problem)
             if problem.kind() == Kind::NotFound && wanted.is_none() && !lost.is_empty() =>
         {
@@ -76,13 +76,13 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Sou
     }
 }
 
-/// The agents whose newest life went down with its server, as bare containers.
+/// Returns the agents whose newest session ended with its server, as containers without windows.
 fn lost(town: &Town) -> Result<Vec<Saved>> {
     let sessions = Sessions::of(town);
     let socket = town.server().socket_path().to_string_lossy().into_owned();
     let now = jiff::Timestamp::now().as_second();
     let not_before = timestamp(Some(now - save::LOST_FOR_GOOD_SECONDS));
-    // What a sync would write may not be written yet, and is not written by asking.
+    // A sync may be due. It is computed here and not written.
     let unwritten = sync::sync(town, &sessions, true)?;
     let is_lost = |line: &Record| line.lost == Some(true);
     let ids = unwritten.lines.iter().map(|(_, line)| line);
@@ -112,8 +112,8 @@ fn lost(town: &Town) -> Result<Vec<Saved>> {
     Ok(found)
 }
 
-/// A container as far as the journal knows it. What was only named like an agent's has no
-/// harness, and gt has not started it.
+/// Returns a container from the journal's data. A session that was only named like an agent's has
+/// no harness, because `gt` did not start it.
 fn bare(life: &Record) -> Option<Saved> {
     Some(Saved {
         name: life.tmux_session.clone()?,

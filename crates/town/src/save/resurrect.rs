@@ -1,4 +1,4 @@
-//! The save of tmux-resurrect, for towns that want it beside ours.
+//! Runs the save of tmux-resurrect, for towns that enable it in addition to ours.
 
 use crate::containers::tmux_problem;
 use crate::{Result, Town, callback};
@@ -6,12 +6,12 @@ use gt_core::{Problem, shell};
 use gt_tmux::{Command, format};
 use std::path::PathBuf;
 
-/// The option in which the plugin says where its script is.
+/// The option with the path of the plugin's script.
 const OPTION: &str = "@resurrect-save-script-path";
 const SCRIPT: &str = "tmux/plugins/tmux-resurrect/scripts/save.sh";
 const OLD_SCRIPT: &str = ".tmux/plugins/tmux-resurrect/scripts/save.sh";
 
-/// Lets tmux run the plugin's script; nobody waits for it.
+/// Asks tmux to run the plugin's script, and does not wait for it.
 pub(super) fn save(town: &Town) -> Result<()> {
     let cannot = |error| tmux_problem("cannot ask tmux-resurrect for a save", error);
     let server = town.server();
@@ -35,7 +35,7 @@ pub(super) fn save(town: &Town) -> Result<()> {
         .hint("install it, or set `resurrect = false` under [save] in town.toml"));
     };
     let script = shell::quote(&script.to_string_lossy());
-    // Without the word it would draw a spinner on somebody's status line.
+    // Without `quiet` it would draw a spinner in the status line.
     let line = format::escape(&callback::quiet(&format!("{script} quiet")));
     server
         .run(Command::new("run-shell").args(["-b", &line]))

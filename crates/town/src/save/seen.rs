@@ -1,4 +1,4 @@
-//! What tmux shows of the town's containers: one listing, then what stands in the panes.
+//! Reads the town's containers from tmux: one listing, then the contents of the panes.
 
 use crate::containers::tmux_problem;
 use crate::when::timestamp;
@@ -7,11 +7,11 @@ use gt_core::Identity;
 use gt_core::save::{Pane, Saved, ServerId, Window};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionId};
 
-/// So many panes are captured in one go; then others may ask tmux for something.
+/// Number of panes captured in one call, so that other clients are served in between.
 const PORTION: usize = 16;
 
 gt_tmux::query! {
-    /// One pane, with its window and what its session says of itself.
+    /// One pane, with its window and the tags of its session.
     struct SeenPane {
         server_pid: u32 = "#{pid}",
         server_started: i64 = "#{start_time}",
@@ -50,8 +50,7 @@ gt_tmux::query! {
     }
 }
 
-/// The town's containers as they are now, and the server they are on. Nothing where no
-/// server runs.
+/// Returns the town's containers and their server; `None` if no server runs.
 pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>)>> {
     let list = Command::new("list-panes").arg("-a");
     let rows = match town.server().rows::<SeenPane>(list) {
@@ -77,16 +76,17 @@ pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>
         .into_iter()
         .filter(|row| row.tag_town == town.root_text())
         .filter(|row| Identity::from_address(&row.tag_agent, town.registry()).is_some())
-        // What has no life has nothing to come back to, and our own windows are opened anew.
+        // A container without a session has nothing to restore, and our own windows are opened
+        // again.
         .filter(|row| !row.tag_session.is_empty() && row.tag_window.is_empty())
-        // Beside an adopted program stand panes that are the person's alone.
+        // The other panes beside an adopted program belong to the person.
         .filter(|row| row.tag_adopted.is_empty() || row.tag_pane == Some(row.pane))
         .collect();
     let texts = capture(town, &ours)?;
     Ok(Some((server, group(ours, texts, server, now))))
 }
 
-/// What stands in each of the panes. One that has gone meanwhile has nothing.
+/// Returns the text of each pane; empty for a pane that has gone meanwhile.
 fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
     let lines = town.settings().save.scrollback_lines;
     let command = |row: &SeenPane| {
@@ -169,7 +169,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) ->
     found.into_iter().map(|(_, container)| container).collect()
 }
 
-/// Without the blanks that fill up lines and screen: they would wrap in a smaller one.
+/// Removes trailing blanks of lines and screen, which would wrap on a narrower screen.
 fn tidy(text: &str) -> String {
     let lines: Vec<&str> = text
         .lines()

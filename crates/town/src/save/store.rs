@@ -1,7 +1,7 @@
 //! The files of saves: `.sessions/saves/<time>-<id>.json.gz`.
 //!
-//! Compressed JSON, a line for the header and one for each container. A file appears
-//! whole or not at all. One that is damaged all the same is named and passed over.
+//! Compressed JSON, with one line for the header and one for each container. Files are written
+//! atomically. A damaged file is reported and skipped.
 
 use crate::{Result, Town, files};
 use flate2::Compression;
@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-/// The time in the name of a save, in UTC: names sort like times.
+/// Format of the time in the name of a save, in UTC, so that names sort chronologically.
 const TIME: &str = "%Y%m%dT%H%M%S%.3fZ";
 const EXTENSION: &str = ".json.gz";
 
@@ -29,7 +29,7 @@ pub struct Save {
     pub containers: Vec<Saved>,
 }
 
-/// One file among the saves.
+/// One file of the saves.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub name: String,
@@ -45,7 +45,7 @@ fn path(town: &Town, name: &str) -> PathBuf {
     folder(town).join(format!("{name}{EXTENSION}"))
 }
 
-/// The names of all saves, the newest first.
+/// Returns the names of all saves, newest first.
 fn names(town: &Town) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(folder(town))
         .into_iter()
@@ -59,15 +59,15 @@ fn names(town: &Town) -> Vec<String> {
     names
 }
 
-/// The file of the newest save.
+/// Returns the file of the newest save.
 pub(super) fn newest_file(town: &Town) -> Option<PathBuf> {
     names(town).first().map(|name| path(town, name))
 }
 
-/// Writes a save, under the lock, and gives its name and size.
+/// Writes a save, under the lock. Returns its name and size.
 pub(super) fn write(town: &Town, header: &Header, containers: &[Saved]) -> Result<(String, usize)> {
     let cannot = |error: std::io::Error| Problem::failed("cannot write a save").caused_by(error);
-    // Scrollback shrinks to a tenth in the first pass; more would cost more than it saves.
+    // The fastest level reduces scrollback to a tenth; higher levels cost more than they save.
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     line(&mut packed, header)?;
     for container in containers {
@@ -93,8 +93,8 @@ fn new_name(town: &Town) -> String {
     format!("{}-{id}", time_after(&names(town), now))
 }
 
-/// The time in a name that comes after all others, even if the clock was set back: then
-/// it is a moment later than that of the newest, and the name as long as any.
+/// Returns a time for a name that sorts after all others. If the clock was set back, it is a
+/// millisecond after the newest, in the same format.
 fn time_after(names: &[String], now: DateTime) -> String {
     let time_of = |name: &String| {
         let (time, _) = name.split_once('-')?;
@@ -106,11 +106,11 @@ fn time_after(names: &[String], now: DateTime) -> String {
     time.strftime(TIME).to_string()
 }
 
-/// Every save, the newest first, read and checked.
+/// Returns all saves, newest first, read and checked.
 pub fn list(town: &Town) -> Vec<Entry> {
     let entry = |name: String| {
         let path = path(town, &name);
-        // One that is gone was removed by a newer save just now.
+        // A missing file was just removed by a concurrent save.
         let bytes = path.metadata().ok()?.len();
         let save = read(&path, &name);
         (save.is_ok() || path.exists()).then_some(Entry { bytes, save, name })
@@ -118,13 +118,13 @@ pub fn list(town: &Town) -> Vec<Entry> {
     names(town).into_iter().filter_map(entry).collect()
 }
 
-/// The save that is called so or begins so; without a name the newest that is whole,
-/// and what is wrong with the newer ones.
+/// Returns the save whose name is or begins with `wanted`; without a name the newest intact one,
+/// with the errors of newer ones.
 pub fn find(town: &Town, wanted: Option<&str>) -> Result<(Save, Vec<String>)> {
     find_with(town, wanted, |_| true)
 }
 
-/// The same; without a name it must be one that fits.
+/// Returns a save like [`find`]; without a name only one that `fits`.
 pub fn find_with(
     town: &Town,
     wanted: Option<&str>,
@@ -170,7 +170,7 @@ fn damage(name: &str, why: impl std::fmt::Display) -> Problem {
     Problem::failed(format!("the save {name} is damaged: {why}"))
 }
 
-/// The header alone, without what comes after it.
+/// Reads only the header.
 fn read_header(from: &mut impl BufRead, name: &str) -> Result<Header> {
     let mut text = String::new();
     from.read_line(&mut text)
@@ -204,8 +204,8 @@ fn read(path: &Path, name: &str) -> Result<Save> {
     })
 }
 
-/// Removes what is too much, under the lock: the oldest automatic ones, the oldest
-/// others, and what a save that was killed has left.
+/// Removes surplus saves, under the lock: the oldest automatic ones, the oldest others, and
+/// leftovers of a killed save.
 pub(super) fn prune(town: &Town) -> Result<()> {
     let keep = town.settings().save.keep;
     let (mut automatic, mut others) = (0, 0);
@@ -245,7 +245,7 @@ mod tests {
         check(&[], "20260117T120000.500Z");
         check(&["20260117T120000.499Z-ffffff"], "20260117T120000.500Z");
         check(&["20260117T120000.500Z-ffffff"], "20260117T120000.501Z");
-        // Whatever the clock said then.
+        // Regardless of the clock at that time.
         let ahead = "20991231T235959.999Z-ffffff";
         check(&["nobody's", ahead], "21000101T000000.000Z");
         check(&[&format!("{ahead}+ffffff")], "21000101T000000.000Z");

@@ -1,14 +1,13 @@
-//! A conversation of one account, lent to another for the time of a talk.
+//! Lends a conversation of one account to another for the duration of a talk.
 //!
-//! It is a copy, because the original must stay as it is, and it is taken away again. A
-//! note says which, before it is made; who dies leaves the note, and the next seance takes
-//! the copy away. What stood there before is never replaced, and never taken for ours: a
-//! copy is made under a name of its own and linked to where the program looks, and only
-//! what is still the same file is removed.
+//! A copy is lent, because the original must not change, and removed afterwards. A note names the
+//! copy before it is made; if the process dies, the next seance removes the copy by the note.
+//! Existing files are never replaced or removed: a copy has a unique name and is hard-linked to the
+//! place where the program looks, and only a link to the same file is removed.
 //!
-//! Several may talk to one conversation at once, for hours. They share the copy: each holds
-//! the lock of its note together with the others, and whoever can take it alone is the last,
-//! and takes the copy away. Lending and taking away are done by one at a time.
+//! Several processes may talk to one conversation concurrently, for hours. They share the copy:
+//! each holds a shared lock on its note, and the process that can take the lock exclusively is the
+//! last, and removes the copy. Lending and removing are serialized.
 
 use crate::lock::FileLock;
 use crate::{Result, Town, fault, files};
@@ -22,31 +21,31 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long others may lend and take away before we.
+/// Maximum wait for a concurrent lending or removal.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where a test can kill us: the next seance clears up.
+/// Fault points: the next seance cleans up.
 pub const FAULT_POINTS: &[&str] = &["seance.noted", "seance.copied", "seance.lent"];
 
-/// Copies that are taken away when the last who has them is dropped.
+/// Copies that are removed when the last holder is dropped.
 #[derive(Debug)]
 pub struct Lent {
     town: Town,
     note: PathBuf,
-    /// Whoever can take it alone knows that nobody talks any more.
+    /// Shared lock on the note. Taking it exclusively proves that no talk is left.
     shared: Option<FileLock>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Loan {
-    /// The copy, under a name that is nobody else's.
+    /// The copy, under a unique name.
     copy: PathBuf,
-    /// Where the program finds it.
+    /// The path where the program finds it.
     shown: PathBuf,
 }
 
-/// Lends these files of one folder to another, under the same names. `None` if all of
-/// them are there.
+/// Lends these files of one folder to another, under the same names. Returns `None` if the target
+/// already has all of them.
 pub(super) fn lend(
     town: &Town,
     preset: &Preset,
@@ -73,7 +72,7 @@ pub(super) fn lend(
     let note = folder(town).join(format!("{}.json", name_of(&places)));
     let _turn = turn(town)?;
     take_away_unless_shared(&note)?;
-    // What another lends just now is still there, and all of it.
+    // If the note exists, another process lends all of the files already.
     if !note.exists() {
         let copies = copies(&places);
         if copies.is_empty() {
@@ -85,7 +84,7 @@ pub(super) fn lend(
         files::write_whole(&note, &text)?;
         fault::point(town, "seance.noted");
         if let Err(problem) = make(town, &copies, &places) {
-            // Nobody has them yet.
+            // No process uses the copies yet.
             let _ = take_away(&note);
             return Err(problem);
         }
@@ -99,7 +98,7 @@ pub(super) fn lend(
     }))
 }
 
-/// The copies of what the account does not have: what it has is its own.
+/// Returns copies for the files that the account lacks. Existing files are its own.
 fn copies(places: &[(&PathBuf, PathBuf)]) -> Vec<Loan> {
     let id = uuid::Uuid::now_v7().simple().to_string();
     let missing = places
@@ -125,7 +124,7 @@ fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<
             |error: &io::Error| files::cannot("copy a conversation to", &loan.shown, error);
         copy(original, &loan.copy).map_err(|error| cannot(&error))?;
         fault::point(town, "seance.copied");
-        // Fails where another has put something meanwhile.
+        // Fails if another process has created the file meanwhile.
         fs::hard_link(&loan.copy, &loan.shown).map_err(|error| cannot(&error))?;
     }
     Ok(())
@@ -133,7 +132,7 @@ fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // What cannot be taken away now is taken away by the next seance.
+        // If the removal fails, the next seance retries it.
         let _ = turn(&self.town).and_then(|_turn| {
             drop(self.shared.take());
             take_away_unless_shared(&self.note)
@@ -141,7 +140,7 @@ impl Drop for Lent {
     }
 }
 
-/// Takes away what was left by those who died.
+/// Removes copies that killed processes left behind.
 pub(super) fn clean_up(town: &Town) -> Result<()> {
     let entries = fs::read_dir(folder(town)).into_iter().flatten().flatten();
     let notes = entries.map(|entry| entry.path());
@@ -156,13 +155,13 @@ pub(super) fn clean_up(town: &Town) -> Result<()> {
         .try_for_each(|note| take_away_unless_shared(note))
 }
 
-/// One at a time lends and takes away; the locks of notes are opened and removed by nobody
-/// else.
+/// Takes the lock that serializes lending and removing. Locks of notes are opened and removed only
+/// under it.
 fn turn(town: &Town) -> Result<FileLock> {
     FileLock::take(&town.runtime_dir().join("locks/seance.lock"), PATIENCE)
 }
 
-/// Takes away what nobody has any more.
+/// Removes the copies if no process uses them.
 fn take_away_unless_shared(note: &Path) -> Result<()> {
     if !note.exists() {
         return Ok(());
@@ -175,7 +174,7 @@ fn take_away_unless_shared(note: &Path) -> Result<()> {
 
 fn take_away(note: &Path) -> Result<()> {
     let text = files::read_if_there(note)?.unwrap_or_default();
-    // One that says nothing was never acted upon.
+    // An unreadable note was never acted upon.
     let copies: Vec<Loan> = serde_json::from_str(&text).unwrap_or_default();
     for loan in &copies {
         if is_same(&loan.copy, &loan.shown) {
@@ -205,7 +204,7 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     io::copy(&mut source, &mut target).map(drop)
 }
 
-/// The same places have the same note.
+/// Returns the name of the note for these places. Equal places have equal names.
 fn name_of(places: &[(&PathBuf, PathBuf)]) -> String {
     let mut hash = Sha256::new();
     for (_, shown) in places {

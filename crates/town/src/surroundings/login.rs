@@ -8,15 +8,15 @@ use std::sync::{Arc, OnceLock};
 pub struct Login(Arc<OnceLock<String>>);
 
 impl Login {
-    /// A known name, for tests.
+    /// Returns a known name, for tests.
     pub fn named(name: &str) -> Self {
         Login(Arc::new(OnceLock::from(name.to_owned())))
     }
 }
 
 impl Surroundings {
-    /// The login name of the user that runs us: by user id, and by `USER` only where the
-    /// system's list of users does not have that id.
+    /// Returns the login name of the current user: by user id, or by `USER` if `/etc/passwd` does
+    /// not have that id.
     pub fn login_name(&self) -> &str {
         self.login.0.get_or_init(|| {
             let uid = rustix::process::getuid().as_raw();

@@ -1,5 +1,5 @@
-//! A quick look whether anything has changed at all: mostly nothing has, and this asks
-//! tmux for little of what it would have to find out.
+//! A cheap check whether anything has changed at all. Usually nothing has, and this reads much less
+//! from tmux than a sync.
 
 use super::{Synced, of_another_town};
 use crate::containers::Adopted;
@@ -26,16 +26,15 @@ gt_tmux::query! {
     }
 }
 
-/// What a sync says where the journal knows everything that is to be seen; `None` if it
-/// is worth a closer look. `running` are the lives that it takes for running on this
-/// server.
+/// Returns the result of a sync if the journal already has everything; `None` if a full sync is
+/// needed. `running` are the sessions that the journal has as running on this server.
 pub(super) fn all_agrees(
     town: &Town,
     sessions: &Sessions,
     running: &[Record],
 ) -> Result<Option<Synced>> {
     let listing = Command::new("list-panes").arg("-a");
-    // Whatever is wrong, the closer look says it.
+    // The full sync reports any error.
     let Ok(rows) = town.server().rows::<Row>(listing) else {
         return Ok(None);
     };
@@ -47,7 +46,7 @@ pub(super) fn all_agrees(
     for panes in rows.chunk_by(|a, b| a.session == b.session) {
         let first = &panes[0];
         if first.town.is_empty() {
-            // It may be only named like an agent's.
+            // The session may be only named like an agent's.
             if Identity::from_container(&first.name, town.registry()).is_some() {
                 return Ok(None);
             }
@@ -57,7 +56,7 @@ pub(super) fn all_agrees(
             left_alone.push((first.name.clone(), of_another_town(&first.town)));
             continue;
         }
-        // A command beside the agent has ended, and nothing was told of it.
+        // A command beside the agent has ended, and its failure was not reported yet.
         let is_untold = |row: &Row| {
             row.dead && row.window.starts_with(background::WINDOW) && row.failure_told.is_empty()
         };
@@ -67,7 +66,7 @@ pub(super) fn all_agrees(
         if first.life.is_empty() {
             continue;
         }
-        // Of the end of a program under a person's shell tmux knows nothing.
+        // tmux does not see the end of a program under a person's shell.
         let adopted = Adopted::parse(&first.adopted);
         if adopted.is_some_and(|it| !processes::lives(it.pid, &it.birth)) {
             return Ok(None);

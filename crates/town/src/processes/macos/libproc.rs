@@ -1,7 +1,7 @@
-//! The three questions that macOS answers about processes, made safe to ask.
+//! Safe wrappers for three process queries of macOS.
 //!
-//! `libproc` is part of the system; the crates around it generate their bindings
-//! with a C compiler's library at build time, which is much for three calls.
+//! `libproc` is part of the system. The crates for it generate their bindings at build time with
+//! libclang, which is too much for three calls.
 
 #![expect(
     unsafe_code,
@@ -14,11 +14,11 @@ use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The pids of all processes.
+/// Returns the pids of all processes.
 pub(super) fn pids() -> Vec<u32> {
-    // SAFETY: without a buffer it only counts.
+    // SAFETY: without a buffer the call only counts.
     let count = unsafe { proc_listallpids(std::ptr::null_mut(), 0) };
-    // Room for those that are born meanwhile.
+    // Room for processes that start meanwhile.
     let room = usize::try_from(count).unwrap_or_default() + 64;
     let mut pids: Vec<c_int> = vec![0; room];
     let bytes = c_int::try_from(size_of_val(pids.as_slice())).unwrap_or_default();
@@ -30,7 +30,7 @@ pub(super) fn pids() -> Vec<u32> {
         .collect()
 }
 
-/// What the kernel says of one process.
+/// Returns the kernel's information about a process.
 pub(super) fn info(pid: u32) -> Option<proc_bsdinfo> {
     let pid = c_int::try_from(pid).ok()?;
     let mut info = MaybeUninit::<proc_bsdinfo>::zeroed();
@@ -38,11 +38,11 @@ pub(super) fn info(pid: u32) -> Option<proc_bsdinfo> {
     let buffer = info.as_mut_ptr().cast::<c_void>();
     // SAFETY: the buffer is valid for writes of `size` bytes.
     let written = unsafe { proc_pidinfo(pid, libc::PROC_PIDTBSDINFO, 0, buffer, size) };
-    // SAFETY: the struct is plain numbers, for which zeroes are valid as well.
+    // SAFETY: the struct consists of plain numbers, for which zeroes are valid as well.
     (written == size).then(|| unsafe { info.assume_init() })
 }
 
-/// The program that the process runs.
+/// Returns the path of the program that the process runs.
 pub(super) fn path(pid: u32) -> Option<PathBuf> {
     let pid = c_int::try_from(pid).ok()?;
     let mut buffer = [0_u8; libc::PROC_PIDPATHINFO_MAXSIZE as usize];
