@@ -2,7 +2,7 @@
 //! earlier session left.
 //!
 //! The engine collects the parts. This module derives the state that they amount to ([`state`]),
-//! fills in a role's template ([`fill`]), and limits the length ([`compose`]).
+//! fills in a role's template ([`fill`]), and limits the length ([`compose()`]).
 
 mod compose;
 

@@ -26,7 +26,10 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 fn comment(line: &str) -> Option<(&str, bool)> {
     let text = line.trim_start().strip_prefix("//")?;
     let documentation = text.strip_prefix('/').or_else(|| text.strip_prefix('!'));
-    Some((documentation.unwrap_or(text).trim(), documentation.is_some()))
+    Some((
+        documentation.unwrap_or(text).trim(),
+        documentation.is_some(),
+    ))
 }
 
 fn begins_with(text: &str, beginning: &str) -> bool {
@@ -50,7 +53,7 @@ fn comments_name_their_subject() {
             let mut words = text.split(|letter: char| !letter.is_alphabetic());
             let is_vague = words.any(|word| VAGUE.contains(&word.to_lowercase().as_str()));
             let begins = |beginning: &&str| begins_with(text, beginning);
-            if is_vague || is_first && documents && BEGINNINGS.iter().any(|it| begins(it)) {
+            if is_vague || is_first && documents && BEGINNINGS.iter().any(begins) {
                 findings.push(format!("{}:{number}: {text}", file.display()));
             }
             is_first = false;

@@ -33,7 +33,7 @@ impl Remote {
     }
 }
 
-/// Returns the URLs of a remote in the output of `git remote --verbose`: "name<tab>URL (fetch)",
+/// Returns the URLs of a remote in the output of `git remote --verbose`: `name<tab>URL (fetch)`,
 /// and likewise for pushes.
 fn urls<'t>(remotes: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
     let lines = remotes.lines().filter_map(move |line| {

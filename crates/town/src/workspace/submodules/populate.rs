@@ -323,7 +323,7 @@ fn modules(git: Git<'_>) -> Result<Vec<Module>> {
     Ok(read(&git.run(words)?))
 }
 
-/// Parses the output of `git config --null --list`: each entry is "key<newline>value".
+/// Parses the output of `git config --null --list`: each entry is `key<newline>value`.
 fn read(text: &str) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     for entry in text.split('\0') {
