@@ -30,7 +30,7 @@ impl Trait {
         }
     }
 
-    pub(crate) fn word(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         match self {
             Trait::Mine => "mine".to_owned(),
             Trait::Blocked => "blocked".to_owned(),
@@ -61,7 +61,7 @@ impl Trait {
 fn state_word(card: &Card) -> &'static str {
     card.session
         .as_ref()
-        .map_or("no session", |session| session.state.word())
+        .map_or("no session", |session| session.state.as_str())
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,7 +96,7 @@ impl Filter {
     }
 
     pub(crate) fn words(&self) -> String {
-        let words: Vec<String> = self.wanted.iter().map(Trait::word).collect();
+        let words: Vec<String> = self.wanted.iter().map(Trait::value).collect();
         words.join(" ")
     }
 }

@@ -27,7 +27,7 @@ impl Sort {
         Sort::Updated,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Sort::Usual => "usual",
             Sort::Priority => "priority",

@@ -76,7 +76,7 @@ impl Bead {
             _ if value["pinned"] == true => Status::Pinned,
             known => known.unwrap_or(Status::Blocked),
         };
-        value["status"] = status.word().into();
+        value["status"] = status.as_str().into();
         let times = [
             ("created_at", Some(now)),
             ("updated_at", Some(now)),
@@ -169,7 +169,7 @@ impl Bead {
     pub fn unhook(&mut self) {
         if self.item.status == Status::Hooked {
             self.item.status = Status::Open;
-            let label = format!("{OWN_LABEL}{}", Status::Hooked.word());
+            let label = format!("{OWN_LABEL}{}", Status::Hooked.as_str());
             if !self.item.labels.contains(&label) {
                 self.item.labels.push(label);
                 self.item.labels.sort();

@@ -157,7 +157,7 @@ mod tests {
 
     fn words(report: &Report) -> String {
         let reason = report.reason.as_deref().unwrap_or("-");
-        format!("{} {reason}", report.state.word())
+        format!("{} {reason}", report.state.as_str())
     }
 
     const ASKS: &str = "> go\n\n Bash command\n\n   git add -A\n\n Do you want to proceed?\n \

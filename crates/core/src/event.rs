@@ -44,7 +44,7 @@ impl Visibility {
         self != Visibility::Audit
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Visibility::Audit => "audit",
             Visibility::Feed => "feed",
@@ -101,7 +101,7 @@ impl Event {
     /// Sets the source from which the event is known.
     #[must_use]
     pub fn known_by(self, source: Source) -> Self {
-        self.with(VIA, source.word())
+        self.with(VIA, source.as_str())
     }
 
     /// Marks the event as caused by a command of its actor.
@@ -141,7 +141,11 @@ impl Event {
     pub fn source_words(&self) -> String {
         let via = self.payload.get(VIA).and_then(Value::as_str);
         match via.filter(|via| *via != COMMAND) {
-            Some(via) if [Source::Start, Source::Gt].map(Source::word).contains(&via) => {
+            Some(via)
+                if [Source::Start, Source::Gt]
+                    .map(Source::as_str)
+                    .contains(&via) =>
+            {
                 "gt".to_owned()
             }
             Some(via) => via.to_owned(),
@@ -222,7 +226,7 @@ impl Decay {
         }
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Decay::Rapid => "rapid",
             Decay::Steady => "steady",

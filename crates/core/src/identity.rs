@@ -95,7 +95,7 @@ impl Identity {
 
     /// Returns the display name: the name, or the role if there is none.
     pub fn short_name(&self) -> &str {
-        self.name.as_deref().unwrap_or(self.role.word())
+        self.name.as_deref().unwrap_or(self.role.as_str())
     }
 
     /// Returns the address, as used for mail, `GT_ROLE` and the command line.
@@ -103,9 +103,11 @@ impl Identity {
         let rig = self.rig.as_deref().unwrap_or_default();
         let name = self.name.as_deref().unwrap_or_default();
         match self.role {
-            Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer => self.role.word().to_owned(),
+            Role::Mayor | Role::Deacon | Role::Boot | Role::Overseer => {
+                self.role.as_str().to_owned()
+            }
             Role::Dog => format!("deacon/dogs/{name}"),
-            Role::Witness | Role::Refinery => format!("{rig}/{}", self.role.word()),
+            Role::Witness | Role::Refinery => format!("{rig}/{}", self.role.as_str()),
             Role::Crew => format!("{rig}/crew/{name}"),
             Role::Polecat => format!("{rig}/polecats/{name}"),
             Role::Agent => format!("agent/{name}"),
@@ -167,7 +169,7 @@ impl Identity {
         let name = pattern
             .replace("{prefix}", prefix)
             .replace("{rig}", self.rig.as_deref().unwrap_or_default())
-            .replace("{role}", self.role.word())
+            .replace("{role}", self.role.as_str())
             .replace("{name}", self.name.as_deref().unwrap_or_default());
         // tmux replaces dots with underscores. We do it first, so that the session gets exactly
         // the name that we ask for. The tag keeps the dotted id.

@@ -45,7 +45,7 @@ impl Status {
         Status::Withdrawn,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Queued => "queued",
             Status::Merging => "merging",
@@ -77,7 +77,7 @@ impl FromStr for Status {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
-        let found = Self::ALL.into_iter().find(|status| status.word() == text);
+        let found = Self::ALL.into_iter().find(|status| status.as_str() == text);
         found.ok_or_else(|| Problem::usage(format!("{text:?} is no status of a merge")))
     }
 }
@@ -220,7 +220,7 @@ pub enum Leaving {
 impl Leaving {
     pub const ALL: [Leaving; 3] = [Leaving::Completed, Leaving::Escalated, Leaving::Deferred];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Leaving::Completed => "completed",
             Leaving::Escalated => "escalated",
@@ -252,7 +252,7 @@ impl FromStr for Leaving {
     fn from_str(text: &str) -> Result<Self, Problem> {
         // The documents write it in capitals.
         let wanted = text.to_ascii_lowercase();
-        let found = Self::ALL.into_iter().find(|one| one.word() == wanted);
+        let found = Self::ALL.into_iter().find(|one| one.as_str() == wanted);
         found.ok_or_else(|| {
             Problem::usage(format!("nobody can leave an item as {text:?}"))
                 .hint("completed, escalated or deferred")
@@ -342,10 +342,10 @@ pub(crate) mod tests {
     #[test]
     fn words_are_read_back() {
         for status in Status::ALL {
-            assert_eq!(status.word().parse::<Status>().unwrap(), status);
+            assert_eq!(status.as_str().parse::<Status>().unwrap(), status);
         }
         for leaving in Leaving::ALL {
-            assert_eq!(leaving.word().parse::<Leaving>().unwrap(), leaving);
+            assert_eq!(leaving.as_str().parse::<Leaving>().unwrap(), leaving);
         }
         assert_eq!(
             "DEFERRED".parse::<Leaving>().unwrap(),

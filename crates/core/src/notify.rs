@@ -22,7 +22,7 @@ pub enum Event {
 impl Event {
     pub const ALL: [Event; 3] = [Event::Waiting, Event::Done, Event::Died];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Event::Waiting => "waiting",
             Event::Done => "done",
@@ -31,7 +31,7 @@ impl Event {
     }
 
     pub fn from_word(word: &str) -> Option<Event> {
-        Event::ALL.into_iter().find(|event| event.word() == word)
+        Event::ALL.into_iter().find(|event| event.as_str() == word)
     }
 
     /// Returns the verb for a sentence that begins with the agent's name.

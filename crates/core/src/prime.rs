@@ -28,7 +28,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             State::Normal => "normal",
             State::PostHandoff => "post-handoff",

@@ -47,7 +47,7 @@ impl Kind {
     }
 
     /// Returns the word for JSON errors.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::Failed | Kind::Ended => "failed",
             Kind::InitFailed => "init_failed",

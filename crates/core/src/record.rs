@@ -44,7 +44,7 @@ impl Outcome {
         }
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Outcome::Handoff => "handoff",
             Outcome::Done => "done",
@@ -56,7 +56,9 @@ impl Outcome {
     }
 
     pub fn from_word(word: &str) -> Option<Outcome> {
-        Self::ALL.into_iter().find(|outcome| outcome.word() == word)
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == word)
     }
 
     /// Returns whether the session left nothing unfinished: another continued its work, or it was
@@ -75,7 +77,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Running => "running",
             Status::Stopped => "stopped",
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn every_outcome_has_a_word() {
         for outcome in Outcome::ALL {
-            assert_eq!(Outcome::from_word(outcome.word()), Some(outcome));
+            assert_eq!(Outcome::from_word(outcome.as_str()), Some(outcome));
         }
         assert_eq!(Outcome::from_word("x"), None);
     }

@@ -95,7 +95,7 @@ impl Role {
         &ROLES[self as usize]
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         self.row().word
     }
 
@@ -133,7 +133,7 @@ impl Role {
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.as_str())
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     fn the_table_is_in_the_order_of_the_enum() {
         for (index, role) in Role::all().enumerate() {
             assert_eq!(role as usize, index);
-            assert_eq!(Role::from_word(role.word()), Some(role));
+            assert_eq!(Role::from_word(role.as_str()), Some(role));
         }
     }
 

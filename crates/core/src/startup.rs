@@ -182,9 +182,9 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         ),
         (tag::HARNESS, wish.preset.name.clone()),
         (tag::PROCESS_NAMES, process_names.join(",")),
-        (tag::STATE, state.word().to_owned()),
+        (tag::STATE, state.as_str().to_owned()),
         (tag::STATE_SINCE, wish.now.to_string()),
-        (tag::STATE_SOURCE, source.word().to_owned()),
+        (tag::STATE_SOURCE, source.as_str().to_owned()),
     ];
     let auto_respawn = if wish.auto_respawn { "1" } else { "" };
     tags.push((tag::AUTO_RESPAWN, auto_respawn.to_owned()));

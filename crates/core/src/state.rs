@@ -40,7 +40,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             State::Initializing => "initializing",
             State::Starting => "starting",
@@ -75,7 +75,7 @@ impl State {
             State::Stopped,
         ]
         .into_iter()
-        .find(|state| state.word() == word)
+        .find(|state| state.as_str() == word)
     }
 
     /// Returns whether the agent's process has ended.
@@ -99,7 +99,7 @@ pub enum Source {
 }
 
 impl Source {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Source::Process => "process",
             Source::Hook => "hook",
@@ -120,7 +120,7 @@ impl Source {
             Source::Gt,
         ]
         .into_iter()
-        .find(|source| source.word() == word)
+        .find(|source| source.as_str() == word)
     }
 }
 
@@ -181,7 +181,7 @@ impl Report {
 
 /// Returns a state for people, with the number of background tasks.
 pub fn label(state: State, background: u32) -> String {
-    let word = state.word();
+    let word = state.as_str();
     match background {
         0 => word.to_owned(),
         1 => format!("{word} (1 background task)"),
@@ -766,7 +766,7 @@ mod tests {
             };
             let report = judge(&seen, Some(&claude), &Patterns::default());
             let since = report.since.unwrap();
-            let found = format!("{} {:?} {since}", report.state.word(), report.source);
+            let found = format!("{} {:?} {since}", report.state.as_str(), report.source);
             assert_eq!(found, expected, "{tag:?} {reason} {lines:?}");
             let is_interrupted = report.reason.as_deref() == Some(INTERRUPTED);
             assert_eq!(is_interrupted, report.state == State::Idle, "{report:?}");
@@ -933,7 +933,7 @@ mod tests {
             State::Done,
             State::Crashed,
         ] {
-            assert_eq!(State::from_word(state.word()), Some(state));
+            assert_eq!(State::from_word(state.as_str()), Some(state));
         }
     }
 

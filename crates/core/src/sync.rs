@@ -76,7 +76,7 @@ impl Change {
         Change::Gone,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Change::Found => "found",
             Change::Adopted => "adopted",

@@ -119,7 +119,7 @@ impl Status {
         Status::Closed,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Status::Open => "open",
             Status::Hooked => "hooked",
@@ -136,9 +136,11 @@ impl FromStr for Status {
 
     fn from_str(text: &str) -> Result<Self, Problem> {
         let wanted = text.replace('-', "_");
-        let found = Self::ALL.into_iter().find(|status| status.word() == wanted);
+        let found = Self::ALL
+            .into_iter()
+            .find(|status| status.as_str() == wanted);
         found.ok_or_else(|| {
-            let words: Vec<&str> = Self::ALL.iter().map(|status| status.word()).collect();
+            let words: Vec<&str> = Self::ALL.iter().map(|status| status.as_str()).collect();
             Problem::usage(format!("there is no status {text:?}")).hint(words.join(", "))
         })
     }

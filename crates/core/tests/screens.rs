@@ -15,7 +15,7 @@ fn told(found: &Classification, row: &Row) -> Row {
     let dialog = found.dialog.as_ref();
     let input = found.input.as_ref();
     Row {
-        state: found.state.word().to_owned(),
+        state: found.state.as_str().to_owned(),
         rule: found.rule.clone(),
         options: dialog.map(|dialog| dialog.options.clone()),
         marked: dialog.and_then(|dialog| dialog.marked),

@@ -19,7 +19,7 @@ fn check(preset: &str, title: &str, text: &str, expected: (&str, &str, Option<&s
     let found = classify(preset, title, text);
     let typed = found.input.as_ref().map(screen::Input::typed);
     assert_eq!(
-        (found.state.word(), found.rule.as_str(), typed),
+        (found.state.as_str(), found.rule.as_str(), typed),
         expected,
         "{text}\n{found:#?}"
     );
@@ -27,7 +27,7 @@ fn check(preset: &str, title: &str, text: &str, expected: (&str, &str, Option<&s
 
 fn check_dialog(preset: &str, text: &str, kind: &str, options: &[&str], marked: Option<usize>) {
     let found = classify(preset, "", text);
-    assert_eq!(found.state.word(), "waiting", "{text}\n{found:#?}");
+    assert_eq!(found.state.as_str(), "waiting", "{text}\n{found:#?}");
     let dialog = found
         .dialog
         .unwrap_or_else(|| panic!("no dialog in\n{text}"));
@@ -120,7 +120,7 @@ fn claude_at_work() {
     let busy = |above: &str, typed: &str, footer: &str| {
         let text = claude(above, typed, footer);
         let found = classify("claude", "✳ x", &text);
-        assert_eq!(found.state.word(), "busy", "{text}\n{found:#?}");
+        assert_eq!(found.state.as_str(), "busy", "{text}\n{found:#?}");
     };
     for sign in ["·", "✢", "✳", "✶", "✻", "✽", "*"] {
         busy(&format!("❯ go\n\n{sign} Baking…"), "", "");
@@ -162,7 +162,7 @@ fn claude_at_work() {
     );
     let shells = "● Started.\n\n✻ Cooked for 1s · done 5:52 PM · 2 shells still running\n";
     let found = classify("claude", "✳ x", &claude(shells, "", ""));
-    assert_eq!((found.state.word(), found.background), ("idle", 2));
+    assert_eq!((found.state.as_str(), found.background), ("idle", 2));
     assert!(found.is_at_prompt());
 }
 
@@ -170,7 +170,7 @@ fn claude_at_work() {
 fn claude_after_a_turn_that_went_wrong() {
     let error = "❯ go\n\n● API Error: 400 bad request, told at such length that it is\n  wrapped to a second line\n\n✻ Cooked for 1s";
     let found = classify("claude", "✳ x", &claude(error, "", ""));
-    assert_eq!(found.state.word(), "error");
+    assert_eq!(found.state.as_str(), "error");
     assert_eq!(
         found.reason,
         "API Error: 400 bad request, told at such length that it is wrapped to a second line"
@@ -581,7 +581,7 @@ fn nothing_and_noise() {
             "1. a\n2. b",
         ] {
             let found = classify(preset, "", text);
-            let is_idle = found.state.word() == "idle";
+            let is_idle = found.state.as_str() == "idle";
             assert!(
                 !is_idle || found.input.is_some() || found.rule.starts_with("marks."),
                 "{preset} {text:?} {found:?}"

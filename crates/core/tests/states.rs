@@ -43,7 +43,12 @@ fn every_recorded_screen_is_a_state_where_no_hook_speaks() {
             state => state,
         };
         let report = judged(&screen, None, &Patterns::default());
-        assert_eq!(report.state.word(), expected, "{} {report:?}", screen.name);
+        assert_eq!(
+            report.state.as_str(),
+            expected,
+            "{} {report:?}",
+            screen.name
+        );
     }
 }
 
@@ -327,7 +332,7 @@ fn every_row_of_the_table_is_in_its_documentation() {
             .lines()
             .find(|line| line.contains(&format!("`{}`", row.shows())));
         let line = line.unwrap_or_else(|| panic!("{} is missing", row.shows()));
-        let begins = format!("| `{}` | {} |", row.state().word(), row.priority());
+        let begins = format!("| `{}` | {} |", row.state().as_str(), row.priority());
         assert!(line.starts_with(&begins), "{}: {line}", row.shows());
     }
 }

@@ -118,8 +118,8 @@ impl Session {
                     .screen()
                     .draw(|frame| board.draw(frame, now()))?;
             }
-            let patience = self.board.wake_at().map(until);
-            self.inbox.wait(patience);
+            let timeout = self.board.wake_at().map(until);
+            self.inbox.wait(timeout);
             if self.board.wake_at().is_some_and(|at| at <= now()) {
                 wishes = self.board.handle(Event::Tick, now());
             }

@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use gt_core::Problem;
-use gt_town::{Patience, Surroundings, Town, keepalive, processes};
+use gt_town::{Deadline, Surroundings, Town, keepalive, processes};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,9 +68,9 @@ impl Context {
     }
 
     /// Opens the town for a hook of an agent's program, with this timeout.
-    pub(crate) fn town_for_hook(&self, patience: Duration) -> Result<Town, Problem> {
+    pub(crate) fn town_for_hook(&self, timeout: Duration) -> Result<Town, Problem> {
         let around = Surroundings {
-            patience: Patience::lasting(patience),
+            deadline: Deadline::after(timeout),
             ..self.around.clone()
         };
         Town::open(&Town::find(self.town.as_deref(), &around)?, around)

@@ -20,7 +20,7 @@ pub(crate) fn report(problem: &Problem, json: bool) -> ExitCode {
 
 pub(crate) fn as_json(problem: &Problem) -> serde_json::Value {
     json!({"error": {
-        "kind": problem.kind().word(),
+        "kind": problem.kind().as_str(),
         "message": problem.message(),
         "causes": problem.causes(),
         "hints": problem.hints(),

@@ -171,18 +171,18 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Returns the outcome of a command on a server that behaves as `serve`.
     fn outcome(serve: impl FnOnce(UnixListener)) -> Outcome {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
-        let mut stream = Stream::connect(&path, PATIENCE).unwrap();
+        let mut stream = Stream::connect(&path, TIMEOUT).unwrap();
         stream.send(b"a command").unwrap();
         serve(listener);
         let exchange = Exchange::new(Layout::Long, b"");
-        converse(&mut stream, exchange, Instant::now() + PATIENCE)
+        converse(&mut stream, exchange, Instant::now() + TIMEOUT)
     }
 
     #[test]

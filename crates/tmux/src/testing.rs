@@ -21,7 +21,7 @@ use crate::nonce::nonce;
 use crate::{Command, ErrorKind, Server, Socket};
 
 /// Maximum wait for any condition in a test.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A private tmux server. It starts with the first command that starts one, like `new-session`.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl TestServer {
         let server = Server::new(Socket::Path(folder.join("s")))
             .with_program(program)
             .with_config("/dev/null")
-            .with_timeout(PATIENCE)
+            .with_timeout(TIMEOUT)
             .with_env([
                 ("PATH", path),
                 ("HOME", folder.clone().into()),
@@ -106,7 +106,7 @@ impl TestServer {
         let process = self.process()?;
         // The command may fail because the server is gone; only the process counts.
         let _ = self.server.run(Command::new("kill-server"));
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while is_running(process) {
             if Instant::now() > deadline {
                 let _ = kill_process(process, Signal::KILL);

@@ -19,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for the lock on the accounts.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Parent of the folders that `gt` creates for accounts, relative to the town.
 const OWN_FOLDERS: &str = ".accounts";
 
@@ -210,7 +210,7 @@ impl Accounts {
     }
 
     fn lock(town: &Town) -> Result<FileLock> {
-        FileLock::take(&town.runtime_dir().join("locks/accounts.lock"), PATIENCE)
+        FileLock::take(&town.runtime_dir().join("locks/accounts.lock"), TIMEOUT)
     }
 
     fn change_locked<T>(town: &Town, change: impl FnOnce(&mut Accounts) -> Result<T>) -> Result<T> {
@@ -313,7 +313,7 @@ fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Re
 /// Fails if a running agent uses one of the folders.
 fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     let running = Sessions::of(town).find(&Query {
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         ..Query::default()
     })?;
     for life in running {

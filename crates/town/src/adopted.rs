@@ -106,6 +106,6 @@ pub fn elsewhere(town: &Town) -> Vec<Town> {
     sockets.sort();
     sockets.dedup();
     sockets.retain(|socket| *socket != own);
-    let home = |socket: &PathBuf| town.at(socket).with_patience(SERVER_TIMEOUT);
+    let home = |socket: &PathBuf| town.at(socket).with_timeout(SERVER_TIMEOUT);
     sockets.iter().map(home).collect()
 }

@@ -18,9 +18,9 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 /// Maximum wait for the typing lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum wait for the program to redraw after a key.
-const REDRAW_PATIENCE: Duration = Duration::from_secs(2);
+const REDRAW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Minimum time that a question must be unchanged: to be completely drawn, and to be answered.
 const DRAWN: Duration = Duration::from_millis(200);
 const STANDS: Duration = Duration::from_secs(1);
@@ -128,7 +128,7 @@ pub fn question(town: &Town, asker: &Asker<'_>) -> Result<Asking> {
 /// Returns the open question once it has been unchanged for `stands`. Before that it may be half
 /// drawn, or too new for a person to have read it.
 fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -> Result<Asking> {
-    let deadline = Instant::now() + stands + REDRAW_PATIENCE;
+    let deadline = Instant::now() + stands + REDRAW_TIMEOUT;
     let mut standing: Option<(Asking, Instant)> = None;
     loop {
         let seen = typist.observe()?;
@@ -163,7 +163,7 @@ pub fn answer(
     expected: Option<&str>,
 ) -> Result<Answered> {
     let queue = Queue::of(town, asker.identity);
-    let _lock = FileLock::take(&queue.lock_path(), LOCK_PATIENCE)?;
+    let _lock = FileLock::take(&queue.lock_path(), LOCK_TIMEOUT)?;
     let mut typist = asker.typist(town);
     let asking = open_question(&mut typist, asker, STANDS)?;
     if expected.is_some_and(|expected| expected != answer::fingerprint(&asking)) {
@@ -267,7 +267,7 @@ fn is_same(now: &Asking, before: &Asking) -> bool {
 
 /// Reads the screen until the condition holds, the program ends or the timeout passes.
 fn await_look(typist: &mut Typist<'_>, is_so: impl Fn(&Seen) -> bool) -> Result<Seen> {
-    let deadline = Instant::now() + REDRAW_PATIENCE;
+    let deadline = Instant::now() + REDRAW_TIMEOUT;
     loop {
         let seen = typist.observe()?;
         let left = deadline.saturating_duration_since(Instant::now());

@@ -28,7 +28,7 @@ const MOST_FILES: usize = 100;
 /// Timeout of git: a repository that does not answer must not block the caller.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Maximum wait for the lock. It is held only while a small file is written.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The agent's own statements.
 #[derive(Clone, Debug, Default)]
@@ -170,7 +170,7 @@ fn text(checkpoint: &Checkpoint) -> Result<String> {
 /// Takes the lock: the agent and `gt` may write concurrently.
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
     let path = path(town, agent).with_extension("lock");
-    FileLock::take(&path, town.patience().at_most(PATIENCE))
+    FileLock::take(&path, town.deadline().at_most(TIMEOUT))
 }
 
 /// Returns the checkpoint of an agent. An unreadable checkpoint counts as missing, since it is only
@@ -227,7 +227,7 @@ pub fn age(checkpoint: &Checkpoint) -> i64 {
 pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
     let lives = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         limit: Some(1),
         ..Query::default()
     })?;

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum wait for a concurrent prune.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The chronicle of a town.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ impl Chronicle {
 
     /// Removes expired events. With `only_tell` it only counts them.
     pub fn prune(&self, only_tell: bool) -> Result<Pruned> {
-        let _lock = FileLock::take(&self.lock_path(), PATIENCE)?;
+        let _lock = FileLock::take(&self.lock_path(), TIMEOUT)?;
         self.prune_alone(only_tell)
     }
 

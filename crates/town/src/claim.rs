@@ -11,7 +11,7 @@ use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Claim {
@@ -60,7 +60,7 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
     };
     let _lock = FileLock::take(
         &path.with_extension("lock"),
-        town.patience().at_most(PATIENCE),
+        town.deadline().at_most(TIMEOUT),
     )?;
     let text = files::read_if_there(&path)?;
     let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());

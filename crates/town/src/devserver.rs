@@ -37,7 +37,7 @@ const WINDOW: &str = "dev-";
 const ANSWER: Duration = Duration::from_millis(200);
 /// Time for which a start watches whether the server comes up or fails.
 const SETTLE: Duration = Duration::from_millis(500);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             State::Running => "running",
             State::Starting => "starting",
@@ -231,7 +231,7 @@ pub fn restart(
 }
 
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
-    FileLock::take(&lock_path(town, agent), PATIENCE)
+    FileLock::take(&lock_path(town, agent), TIMEOUT)
 }
 
 fn lock_path(town: &Town, agent: &Identity) -> PathBuf {

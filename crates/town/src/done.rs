@@ -220,7 +220,7 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
     let event = town
         .event_at(kind, &finished.agent)
         .with("bead", item.to_string())
-        .with("status", finished.leaving.word())
+        .with("status", finished.leaving.as_str())
         .with("branch", finished.branch.clone())
         .with("merge", finished.merge.as_ref().map(WorkId::to_string))
         .with("reason", said.map(str::to_owned));

@@ -7,7 +7,7 @@
 
 use crate::lines::{Backwards, Durability, Lines};
 use crate::lock::FileLock;
-use crate::surroundings::Patience;
+use crate::surroundings::Deadline;
 use crate::{Result, Town, files, when};
 use gt_core::Problem;
 use gt_core::event::{Event, fits};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for the lock of the event files.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum disorder of the times of neighbouring lines, since clocks are adjusted.
 const DISORDER: SignedDuration = SignedDuration::from_secs(60);
 
@@ -27,7 +27,7 @@ pub struct Events {
     log: Lines,
     feed: Lines,
     lock: PathBuf,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 /// Filter for events. All fields that are set must match.
@@ -67,7 +67,7 @@ impl Query {
 impl Events {
     pub fn of(town: &Town) -> Self {
         Events {
-            patience: town.patience(),
+            deadline: town.deadline(),
             ..Self::in_folder(town.root())
         }
     }
@@ -78,7 +78,7 @@ impl Events {
             log: Lines::at(root.join(".events.jsonl")),
             feed: Lines::at(root.join(".feed.jsonl")),
             lock: root.join(".runtime/locks/events.lock"),
-            patience: Patience::default(),
+            deadline: Deadline::default(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Events {
 
     /// Takes the lock of both files.
     pub(crate) fn lock(&self) -> Result<FileLock> {
-        FileLock::take(&self.lock, self.patience.at_most(PATIENCE))
+        FileLock::take(&self.lock, self.deadline.at_most(TIMEOUT))
     }
 
     /// Appends events. Events without a time get the current time, taken under the lock, so that

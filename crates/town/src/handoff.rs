@@ -394,7 +394,7 @@ fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> 
     if is_own_pane && shown.start.is_some() && mode != Mode::Cycle && !was_cut {
         return Ok(Record {
             agent: Some(agent.address()),
-            role: Some(agent.role().word().to_owned()),
+            role: Some(agent.role().as_str().to_owned()),
             rig: agent.rig().map(str::to_owned),
             tmux_session: Some(container.name().to_owned()),
             ..shown

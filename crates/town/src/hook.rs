@@ -35,7 +35,7 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
     let sessions = Sessions::of(town);
     let running = sessions.find(&Query {
         agent: Some(address.to_owned()),
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         limit: Some(1),
         ..Query::default()
     })?;

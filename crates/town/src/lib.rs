@@ -91,7 +91,7 @@ pub mod windows;
 pub mod work;
 pub mod workspace;
 
-pub use surroundings::{Cancel, Patience, Surroundings};
+pub use surroundings::{Cancel, Deadline, Surroundings};
 pub use town::Town;
 
 /// Result of every fallible function in this crate.

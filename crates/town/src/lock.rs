@@ -28,9 +28,9 @@ impl FileLock {
         }))
     }
 
-    /// Takes the lock, and waits at most `patience` for its holder.
-    pub fn take(path: &Path, patience: Duration) -> Result<Self> {
-        Self::wait(path, patience, || Self::try_take(path))
+    /// Takes the lock, and waits at most `timeout` for its holder.
+    pub fn take(path: &Path, timeout: Duration) -> Result<Self> {
+        Self::wait(path, timeout, || Self::try_take(path))
     }
 
     /// Takes the lock, and waits without a timeout. For background processes.
@@ -44,8 +44,8 @@ impl FileLock {
     }
 
     /// Takes a shared lock. An exclusive lock waits for all shared ones.
-    pub fn share(path: &Path, patience: Duration) -> Result<Self> {
-        Self::wait(path, patience, || {
+    pub fn share(path: &Path, timeout: Duration) -> Result<Self> {
+        Self::wait(path, timeout, || {
             Self::try_lock(path, FlockOperation::NonBlockingLockShared)
         })
     }
@@ -71,10 +71,10 @@ impl FileLock {
 
     fn wait(
         path: &Path,
-        patience: Duration,
+        timeout: Duration,
         attempt: impl Fn() -> Result<Option<Self>>,
     ) -> Result<Self> {
-        let deadline = Instant::now() + patience;
+        let deadline = Instant::now() + timeout;
         let mut pause = Duration::from_millis(1);
         loop {
             if let Some(lock) = attempt()? {

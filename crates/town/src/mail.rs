@@ -266,7 +266,7 @@ fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
                 0 => Priority::Urgent,
                 _ => Priority::Normal,
             },
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
         };
         match nudge::send(town, identity, &order) {
             Ok(_) => sent.nudged = true,

@@ -300,6 +300,6 @@ fn tell_escalated(town: &Town, merge: &Merge) {
 }
 
 fn note(town: &Town, merge: &Merge, became: Status) {
-    let event = announce::event(town, &format!("merge_{}", became.word()), merge);
+    let event = announce::event(town, &format!("merge_{}", became.as_str()), merge);
     Events::of(town).note(vec![event]);
 }

@@ -47,7 +47,7 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
         }
     }
     call.env("GT_TMUX_SOCKET", town.own().socket_text())
-        .env(variable::EVENT, event.word())
+        .env(variable::EVENT, event.as_str())
         .env(variable::AGENT, agent)
         .env(variable::REASON, reason);
     if let Err(error) = callback::begin(call) {
@@ -114,7 +114,7 @@ struct Telling {
 /// program beside it is on the program's pane, with its question, because it may ask several in a
 /// row.
 fn telling(moved: &Moved) -> Option<Telling> {
-    let state = moved.now.state.word();
+    let state = moved.now.state.as_str();
     match &moved.window {
         Some(window) => {
             let reason = moved.now.reason.as_deref().unwrap_or_default();

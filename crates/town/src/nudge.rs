@@ -35,7 +35,7 @@ pub const FAULT_POINTS: &[&str] = &[
 ];
 
 /// Maximum wait for the typing lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Time of delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Mode::Immediate => "immediate",
             Mode::Queue => "queue",
@@ -67,7 +67,7 @@ pub struct Order<'a> {
     pub mode: Mode,
     pub priority: Priority,
     /// Maximum wait for an idle agent.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// The result of sending a message.
@@ -102,7 +102,7 @@ pub enum Deliverer {
 }
 
 impl Deliverer {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Deliverer::Background => "background",
             Deliverer::Resume => "resume",
@@ -172,13 +172,13 @@ pub fn send_telling(
     }
     let deadline = match order.mode {
         Mode::Immediate => Instant::now(),
-        _ => Instant::now() + order.patience,
+        _ => Instant::now() + order.timeout,
     };
     let Some(_lock) = await_lock(
         town,
         &queue,
         &message.id,
-        deadline.max(began + LOCK_PATIENCE),
+        deadline.max(began + LOCK_TIMEOUT),
         on_wait,
     )?
     else {
@@ -215,7 +215,7 @@ pub fn send_telling(
 
 /// Starts the background delivery of a waiting message. Returns how it will be delivered.
 fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
-    let is_paused = container.pane().tag_state == State::Paused.word();
+    let is_paused = container.pane().tag_state == State::Paused.as_str();
     let by = match reason {
         Some(NotNow::Ended) => Deliverer::Start,
         Some(NotNow::Paused) => Deliverer::Resume,

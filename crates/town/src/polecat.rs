@@ -36,7 +36,7 @@ pub enum State {
 }
 
 impl State {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             State::Working => "working",
             State::Stopped => "stopped",
@@ -57,7 +57,7 @@ pub enum Worktree {
 }
 
 impl Worktree {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Worktree::Sound => "sound",
             Worktree::Broken => "broken",

@@ -70,7 +70,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
     let mut lives = look()?;
     // A fast program calls before its start has recorded the session and its predecessor.
-    let until = Instant::now() + town.patience().at_most(BEGINNING);
+    let until = Instant::now() + town.deadline().at_most(BEGINNING);
     let is_unknown = |lives: &Lives| own.as_deref().is_some_and(|own| lives.get(own).is_none());
     while is_unknown(&lives) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
@@ -176,7 +176,7 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     }
     // Without the session id: every start has this event, so it does not belong in the timeline.
     let event = Event::new("prime", &primed.agent)
-        .with("state", primed.state.word())
+        .with("state", primed.state.as_str())
         .with("characters", primed.composed.text.chars().count())
         .by_gt();
     Events::of(town).note(vec![event]);

@@ -23,7 +23,7 @@ pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
 /// Grace period between TERM and KILL.
 pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum wait for the kernel to end a killed process.
-pub(crate) const KILL_PATIENCE: Duration = Duration::from_secs(2);
+pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns all processes, in one pass.
 pub fn snapshot() -> Table {
@@ -143,8 +143,8 @@ pub fn signal_all(handles: &[Handle], signal: Signal) {
 }
 
 /// Waits until all processes have ended or the timeout passes. Returns those that still run.
-pub fn wait_all(mut handles: Vec<Handle>, patience: Duration) -> Vec<Handle> {
-    let deadline = Instant::now() + patience;
+pub fn wait_all(mut handles: Vec<Handle>, timeout: Duration) -> Vec<Handle> {
+    let deadline = Instant::now() + timeout;
     loop {
         handles.retain(|handle| !handle.has_ended());
         let left = deadline.saturating_duration_since(Instant::now());
@@ -160,7 +160,7 @@ pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
     signal_all(&handles, Signal::TERM);
     let left = wait_all(handles, grace);
     signal_all(&left, Signal::KILL);
-    wait_all(left, KILL_PATIENCE);
+    wait_all(left, KILL_TIMEOUT);
 }
 
 /// Returns the machine's boot time in seconds since the epoch, if known.

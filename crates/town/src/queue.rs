@@ -32,7 +32,7 @@ pub enum Phase {
 
 impl Phase {
     /// Returns the word in file names and JSON documents.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Phase::Taken => "taken",
             Phase::Pasting => "pasting",
@@ -43,7 +43,7 @@ impl Phase {
     fn from_suffix(suffix: &str) -> Option<Phase> {
         [Phase::Taken, Phase::Pasting, Phase::Entering]
             .into_iter()
-            .find(|phase| phase.word() == suffix)
+            .find(|phase| phase.as_str() == suffix)
     }
 }
 
@@ -72,7 +72,7 @@ impl Taken {
             pastes,
             ..
         } = self;
-        let (key, phase) = (message.key(), phase.word());
+        let (key, phase) = (message.key(), phase.as_str());
         match pastes {
             0 => format!("{key}.{life}.{prompts}.{phase}"),
             _ => format!("{key}.{life}.{prompts}+{pastes}.{phase}"),

@@ -23,7 +23,7 @@ use gt_tmux::{Command, PaneId};
 use std::time::Duration;
 
 /// Maximum wait for another process that starts or stops the agent.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The result of a respawn.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     let mut started = start();
     if started.as_ref().is_err_and(start::lost_to_another) {
         // The holder of the lock may leave the agent dead, and no other hook will run.
-        drop(FileLock::share(&town.lock_path(&identity), PATIENCE)?);
+        drop(FileLock::share(&town.lock_path(&identity), TIMEOUT)?);
         started = start();
     }
     match started {
@@ -210,7 +210,7 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
     let crashes = Sessions::of(town).find(&Query {
         agent: Some(identity.address()),
         work: Some(hooked.item.id.to_string()),
-        outcome: Some(Ended::Crash.word().to_owned()),
+        outcome: Some(Ended::Crash.as_str().to_owned()),
         ..Query::default()
     })?;
     // A concurrent sync may or may not have recorded this death already.

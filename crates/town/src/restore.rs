@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum wait for another restore: it may start many slow agents.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A saved container, and the decision about it.
 #[derive(Clone, Debug)]
@@ -271,7 +271,7 @@ fn start(
 /// Takes the lock for a restore of this town. A second restore waits for the first, and then plans
 /// what is left.
 pub fn lock(town: &Town) -> Result<FileLock> {
-    FileLock::take(&town.runtime_dir().join("locks/restore.lock"), PATIENCE)
+    FileLock::take(&town.runtime_dir().join("locks/restore.lock"), TIMEOUT)
 }
 
 /// Returns whether an agent runs, after any concurrent start or stop has finished.

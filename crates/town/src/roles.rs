@@ -30,7 +30,7 @@ pub(crate) fn on_exit(town: &Town, address: &str) -> OnExit {
 }
 
 fn override_paths(town: &Town, role: Role, rig: Option<&str>) -> Vec<PathBuf> {
-    let file = format!("{}.toml", role.word());
+    let file = format!("{}.toml", role.as_str());
     let town_dir = Some(town.root().join("roles"));
     let rig_dir = rig.map(|rig| town.root().join(rig).join("roles"));
     town_dir

@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum wait for a concurrent save.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Seconds for which a lost agent is kept for a restore.
 pub(crate) const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
 /// Delay between the first request and the save.
@@ -51,7 +51,7 @@ pub struct Made {
 
 /// Saves every container of the town. Returns `None` if nothing runs.
 pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
-    let _lock = FileLock::take(&lock_path(town), PATIENCE)?;
+    let _lock = FileLock::take(&lock_path(town), TIMEOUT)?;
     // Cleared before tmux is read: a later request may follow a change that this save misses.
     forget_request(town)?;
     let now = jiff::Timestamp::now().as_second();
@@ -146,7 +146,7 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
         return;
     }
     let query = Query {
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         ..Query::default()
     };
     let running = sessions.find(&query).unwrap_or_default();

@@ -29,7 +29,7 @@ pub struct Facts<'a> {
 }
 
 /// Maximum wait for the program's lock on its file.
-const LOCK_PATIENCE: Duration = Duration::from_secs(2);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Age at which the lock is stale, as the programs themselves define it.
 const STALE: Duration = Duration::from_secs(10);
 
@@ -176,7 +176,7 @@ impl ProgramsLock {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
         let lock = PathBuf::from(name);
-        let deadline = Instant::now() + LOCK_PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match fs::create_dir(&lock) {
                 Ok(()) => return Some(ProgramsLock(lock)),

@@ -68,9 +68,9 @@ impl Sessions {
     pub fn of(town: &Town) -> Self {
         let folder = town.root().join(".sessions");
         Sessions {
-            journal: Journal::in_folder(&folder).with_patience(town.patience()),
+            journal: Journal::in_folder(&folder).with_deadline(town.deadline()),
             archive: Archive::in_folder(&folder),
-            database: Place::at(&folder.join("index.db"), false).with_patience(town.patience()),
+            database: Place::at(&folder.join("index.db"), false).with_deadline(town.deadline()),
             folder,
             events: Events::of(town),
         }

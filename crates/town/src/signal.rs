@@ -201,7 +201,7 @@ impl<'a> Swapped<'a> {
 
     /// Returns whether the state is now as reported: a pause, for example, may have outlasted it.
     fn is_so(&self, said: &Said) -> bool {
-        self.now == said.state.word() && !self.agent.is_empty()
+        self.now == said.state.as_str() && !self.agent.is_empty()
     }
 
     /// Returns the notification that the report causes, unless the agent is being stopped.
@@ -252,7 +252,7 @@ fn report(said: &Said) -> Report {
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
-    let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.word());
+    let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let forget = unless(&target, &is_paused, forget_stop(&target));
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
     let batch = Batch::from(ask(target, BEFORE)).then(forget).then_all(tags);
@@ -333,7 +333,7 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let target = living(town, identity)?;
     let now = jiff::Timestamp::now().as_second();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
-    let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.word());
+    let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let batch = Batch::from(ask(target, BEFORE)).then(unless(&target, &is_not, tags));
     let answer = apply(town, batch.then_all(forget_stop(&target)))?;
     Ok(was_paused(&answer))
@@ -427,7 +427,7 @@ fn state_tags(
     reason: &str,
 ) -> Vec<Command> {
     // A repeated report does not reset the time. First, because it reads the previous state.
-    let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
+    let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
     let before = format!("#{{{}}}", tag::STATE_SINCE);
     let since = format!("#{{?#{{&&:{is_same},{before}}},{before},{now}}}");
     let since = Command::new("set-option")
@@ -435,8 +435,8 @@ fn state_tags(
         .target(target.clone())
         .args([tag::STATE_SINCE, &since]);
     let values = [
-        (tag::STATE, state.word()),
-        (tag::STATE_SOURCE, source.word()),
+        (tag::STATE, state.as_str()),
+        (tag::STATE_SOURCE, source.as_str()),
         (tag::STATE_REASON, reason),
     ];
     let set = |(option, value): (&str, &str)| {
@@ -464,7 +464,7 @@ fn unless(
 /// given number of seconds, if any.
 fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
     let is = |(state, seconds): &(State, Option<i64>)| {
-        let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.word());
+        let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
         match seconds {
             None => is_it,
             Some(seconds) => {

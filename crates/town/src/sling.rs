@@ -131,7 +131,10 @@ pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
 pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     let id = &item.id;
     if matches!(item.status, Status::Closed | Status::Pinned) {
-        return Err(Problem::conflict(format!("{id} is {}", item.status.word())));
+        return Err(Problem::conflict(format!(
+            "{id} is {}",
+            item.status.as_str()
+        )));
     }
     Work::of(town).check_not_handed_in(id)?;
     let blockers = Work::of(town).open_blockers(id)?;

@@ -440,11 +440,11 @@ fn finish(
     };
     let now = jiff::Timestamp::now().as_second().to_string();
     let mut batch = Batch::from(vec![
-        unless_hook(tag::STATE, state.word()),
+        unless_hook(tag::STATE, state.as_str()),
         unless_hook(tag::STATE_SINCE, &now),
         unless_hook(tag::STATE_REASON, reason),
         // Last, because the conditions of the others read it.
-        unless_hook(tag::STATE_SOURCE, source.word()),
+        unless_hook(tag::STATE_SOURCE, source.as_str()),
     ]);
     if !prepared.role.start.remain_on_exit {
         batch.push(
@@ -473,7 +473,7 @@ fn finish(
     if prepared.role.start.verify_survived && dead == Some("1") {
         return Err(await_ready::death(town, prepared, made));
     }
-    let told = tagged.filter(|_| source == Some(Source::Hook.word()));
+    let told = tagged.filter(|_| source == Some(Source::Hook.as_str()));
     Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
@@ -501,10 +501,10 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
 
 /// Types the first prompt of a program that takes it in no other way.
 fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
-    const PATIENCE: Duration = Duration::from_secs(10);
+    const TIMEOUT: Duration = Duration::from_secs(10);
     // Another process may already be delivering a message.
     let queue = Queue::of(town, prepared.identity);
-    let _lock = FileLock::take(&queue.lock_path(), PATIENCE)?;
+    let _lock = FileLock::take(&queue.lock_path(), TIMEOUT)?;
     let began = Instant::now();
     let mut typist = Typist::for_pane(town, made.pane, &made.tty, made.pid, &prepared.preset);
     let prompt = gt_core::nudge::clean(prompt);
@@ -518,7 +518,7 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
                 return Err(Problem::failed("its program does not show what was typed"));
             }
             Submission::NotNow(reason, phase) => {
-                if phase != Phase::Taken || began.elapsed() > PATIENCE {
+                if phase != Phase::Taken || began.elapsed() > TIMEOUT {
                     return Err(Problem::failed(reason.words()));
                 }
                 typist.wait_for_chance(reason, Duration::from_millis(250))?;

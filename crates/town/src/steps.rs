@@ -14,7 +14,7 @@ use gt_core::record::{Record, Step};
 use std::time::Duration;
 
 /// Maximum wait for the lock of the steps.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Records that a session has started a step.
 pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Result<Step> {
@@ -74,7 +74,7 @@ fn change(
     let lines = sessions.step_lines(&life.id);
     // Concurrent writers must see each other's steps.
     let lock = town.runtime_dir().join("locks/steps.lock");
-    let _lock = FileLock::take(&lock, PATIENCE)?;
+    let _lock = FileLock::take(&lock, TIMEOUT)?;
     let mut steps = sessions.steps(&life.id)?;
     let step = change(&mut steps)?;
     let mut line = serde_json::to_vec(&step)

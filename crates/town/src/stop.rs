@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// Maximum wait for a concurrent start or stop of the same agent.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug)]
 pub struct StopOptions {
@@ -174,7 +174,7 @@ fn stop_on_server(
 /// Takes the lock of an agent. A read-only town has no locks, and nothing can be started there
 /// meanwhile.
 fn lock_agent(town: &Town, identity: &Identity) -> Result<Option<FileLock>> {
-    match FileLock::take(&town.lock_path(identity), LOCK_PATIENCE) {
+    match FileLock::take(&town.lock_path(identity), LOCK_TIMEOUT) {
         Err(_) if is_read_only(town) => Ok(None),
         lock => lock.map(Some),
     }
@@ -441,7 +441,7 @@ fn end_members(
 ) -> BTreeSet<u32> {
     let mut killed = BTreeSet::new();
     // Twice: processes that were forked during the first round are found in the second.
-    for patience in [grace, Duration::ZERO] {
+    for timeout in [grace, Duration::ZERO] {
         let now = later.as_ref().unwrap_or(before);
         let members = members(town, victims, before, now);
         let handles = processes::hold(now, &members);
@@ -449,10 +449,10 @@ fn end_members(
             break;
         }
         processes::signal_all(&handles, Signal::TERM);
-        let left = processes::wait_all(handles, patience);
+        let left = processes::wait_all(handles, timeout);
         processes::signal_all(&left, Signal::KILL);
         killed.extend(left.iter().map(Handle::pid));
-        let _ = processes::wait_all(left, processes::KILL_PATIENCE);
+        let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
         later = Some(processes::snapshot());
     }
     killed
@@ -650,7 +650,7 @@ pub fn end_orphans_of(
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, grace);
     processes::signal_all(&left, Signal::KILL);
-    let _ = processes::wait_all(left, processes::KILL_PATIENCE);
+    let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
     // Read again: a start may have written a new file meanwhile.
     let now = pidfile::all(town);
     for tracked in &lost {

@@ -28,7 +28,7 @@ pub struct Surroundings {
     pub gt: PathBuf,
     pub current_dir: PathBuf,
     pub cancel: Cancel,
-    pub patience: Patience,
+    pub deadline: Deadline,
     pub login: Login,
 }
 
@@ -91,14 +91,14 @@ fn is_executable(path: &Path) -> bool {
 /// own timeout. In a hook, one deadline applies to all waits together, because the programs that
 /// call hooks do not wait longer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience {
+pub struct Deadline {
     pub(crate) until: Option<Instant>,
 }
 
-impl Patience {
+impl Deadline {
     /// Returns a deadline after this time from now.
-    pub fn lasting(time: Duration) -> Self {
-        Patience {
+    pub fn after(time: Duration) -> Self {
+        Deadline {
             until: Some(Instant::now() + time),
         }
     }
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn all_waits_of_a_hook_end_at_the_same_moment() {
         let usual = Duration::from_secs(30);
-        assert_eq!(Patience::default().at_most(usual), usual);
-        let short = Patience::lasting(Duration::from_secs(5));
+        assert_eq!(Deadline::default().at_most(usual), usual);
+        let short = Deadline::after(Duration::from_secs(5));
         assert!(short.at_most(usual) <= Duration::from_secs(5));
         assert_eq!(short.at_most(Duration::ZERO), Duration::ZERO);
-        let over = Patience::lasting(Duration::ZERO);
+        let over = Deadline::after(Duration::ZERO);
         assert_eq!(over.at_most(usual), Duration::ZERO);
     }
 }

@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 /// Maximum wait for a start or stop that a sync waits for.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The result of a sync, or its plan.
 #[derive(Debug, Default)]
@@ -70,7 +70,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     // The journal is read first: a session that begins meanwhile is in tmux before it is in the
     // journal, and one that ends leaves tmux before its end is written.
     let mut running = sessions.find(&Query {
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         ..Query::default()
     })?;
     // Sessions on other servers are not visible here.
@@ -210,7 +210,7 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
         let Some(agent) = synced.busy.first() else {
             break;
         };
-        drop(FileLock::share(&town.lock_path(agent), PATIENCE)?);
+        drop(FileLock::share(&town.lock_path(agent), TIMEOUT)?);
     }
     if has_changed {
         save::request(town);
@@ -292,7 +292,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
             tmux_pid: Some(pane.server_pid),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
-            role: Some(identity.role().word().to_owned()),
+            role: Some(identity.role().as_str().to_owned()),
             started_at: Some(timestamp(life.began_at())),
             chain_id: text(&pane.tag_chain).or_else(|| Some(life.to_string())),
             cwd: text(&pane.path),

@@ -95,7 +95,7 @@ fn by_pane(town: &Town) -> Option<Identity> {
 /// Returns the agent that runs in this folder: agents may be started in any folder.
 fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     let running = Sessions::of(town).find(&Query {
-        status: Some(Status::Running.word().to_owned()),
+        status: Some(Status::Running.as_str().to_owned()),
         ..Query::default()
     })?;
     let mut here = running.into_iter().filter(|session| {

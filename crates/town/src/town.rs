@@ -1,7 +1,7 @@
 //! A town: finds, opens and creates it.
 
 use crate::settings::{self, Settings};
-use crate::surroundings::Patience;
+use crate::surroundings::Deadline;
 use crate::{Result, Surroundings, files, lock::FileLock};
 use gt_core::Identity;
 use gt_core::environment::belongs_to_an_agent;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for the lock of a shared file.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An open town.
 #[derive(Clone, Debug)]
@@ -155,10 +155,10 @@ impl Town {
 
     /// Returns this town with one deadline for all waits, after this time from now.
     #[must_use]
-    pub fn with_patience(&self, time: Duration) -> Self {
+    pub fn with_timeout(&self, time: Duration) -> Self {
         let mut town = self.clone();
-        town.around.patience = Patience::lasting(time);
-        if let Some(moment) = town.around.patience.until {
+        town.around.deadline = Deadline::after(time);
+        if let Some(moment) = town.around.deadline.until {
             town.server = town.server.with_deadline(moment);
         }
         town
@@ -196,8 +196,8 @@ impl Town {
         self.own_server.is_some()
     }
 
-    pub(crate) fn patience(&self) -> Patience {
-        self.around.patience
+    pub(crate) fn deadline(&self) -> Deadline {
+        self.around.deadline
     }
 
     /// Returns the socket as an agent's `GT_TMUX_SOCKET`.
@@ -233,7 +233,7 @@ impl Town {
         &mut self,
         change: impl FnOnce(&mut Registry) -> Result<T>,
     ) -> Result<T> {
-        let _lock = FileLock::take(&self.runtime_dir().join("locks/rigs.lock"), PATIENCE)?;
+        let _lock = FileLock::take(&self.runtime_dir().join("locks/rigs.lock"), TIMEOUT)?;
         let mut registry = read_registry(&self.root)?;
         let result = change(&mut registry)?;
         files::write_whole(&self.root.join(REGISTRY), registry.to_json().as_bytes())?;
@@ -248,7 +248,7 @@ fn server_at(socket: Socket, root: &Path, around: &Surroundings) -> Server {
         Some(path) => server.with_path(path),
         None => server,
     };
-    let server = match around.patience.until {
+    let server = match around.deadline.until {
         Some(moment) => server.with_deadline(moment),
         None => server,
     };

@@ -73,10 +73,10 @@ impl PaneWatch {
         self.pause = Duration::from_millis(1);
     }
 
-    /// Waits at most `patience`.
-    pub fn wait(&mut self, patience: Duration) -> Woke {
+    /// Waits at most `timeout`.
+    pub fn wait(&mut self, timeout: Duration) -> Woke {
         if self.since.elapsed() < ATTENTIVE {
-            let pause = self.pause.min(patience);
+            let pause = self.pause.min(timeout);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             return match system::wait(self.process.as_ref(), None, pause) {
                 Woke::TimedOut => Woke::Look,
@@ -87,7 +87,7 @@ impl PaneWatch {
         let events = self
             .events
             .get_or_insert_with(|| system::Events::of(tty, folders));
-        system::wait(self.process.as_ref(), Some(events), patience)
+        system::wait(self.process.as_ref(), Some(events), timeout)
     }
 }
 
@@ -132,13 +132,13 @@ mod system {
     pub(super) fn wait(
         process: Option<&Handle>,
         events: Option<&Events>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Woke {
         let mut fds: Vec<PollFd<'_>> = process.iter().map(|handle| handle.poll_fd()).collect();
         let of_process = fds.len();
         let terminal = events.and_then(|events| events.0.as_ref());
         fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        let timeout = Timespec::try_from(patience).ok();
+        let timeout = Timespec::try_from(timeout).ok();
         if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
             return Woke::TimedOut;
         }
@@ -170,14 +170,14 @@ mod system {
     pub(super) fn wait(
         process: Option<&Handle>,
         events: Option<&Events>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Woke {
         let pause = if events.is_some() {
             Duration::from_millis(50)
         } else {
-            patience
+            timeout
         };
-        std::thread::sleep(patience.min(pause));
+        std::thread::sleep(timeout.min(pause));
         match process {
             Some(process) if process.has_ended() => Woke::Ended,
             _ => Woke::Look,

@@ -45,7 +45,7 @@ pub use read::Query;
 pub use recover::Recovered;
 
 use crate::Town;
-use crate::surroundings::Patience;
+use crate::surroundings::Deadline;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub struct Work {
     path: PathBuf,
     /// The rigs whose items are kept in beads.
     beads: Option<Arc<beads::Beads>>,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 impl Work {
@@ -63,7 +63,7 @@ impl Work {
         Work {
             path: town.root().join(".work/items.db"),
             beads: beads::Beads::of(town),
-            patience: town.patience(),
+            deadline: town.deadline(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Work {
         Work {
             path,
             beads: None,
-            patience: Patience::default(),
+            deadline: Deadline::default(),
         }
     }
 

@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for the repository lock: another process may fetch or create a worktree.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum time that a start waits for a remote.
 const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
@@ -58,7 +58,7 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
     // The town comes last: its path may contain anything, including braces.
     let text = template
         .replace("{rig}", identity.rig().unwrap_or_default())
-        .replace("{role}", identity.role().word())
+        .replace("{role}", identity.role().as_str())
         .replace("{name}", identity.name().unwrap_or_default())
         .replace("{town}", town.root_text());
     Ok(town.root().join(text))
@@ -138,7 +138,7 @@ pub fn glance(town: &Town, rig: &str) {
 
 /// Takes the lock that excludes other processes from changing the rig's repository.
 pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
-    FileLock::take(&repository_lock(town, rig), PATIENCE)
+    FileLock::take(&repository_lock(town, rig), TIMEOUT)
 }
 
 fn repository_lock(town: &Town, rig: &str) -> PathBuf {

@@ -252,7 +252,7 @@ fn filters_of_one_kind_add_up_and_of_several_narrow() {
         let Some(crate::overlay::Overlay::Filter { choices, .. }) = &stage.board.overlay else {
             panic!("no filter");
         };
-        let row = choices.iter().position(|choice| choice.word() == word);
+        let row = choices.iter().position(|choice| choice.value() == word);
         stage.press(&"j".repeat(row.expect("a choice")));
         stage.press(" <Esc>");
     };

@@ -231,7 +231,7 @@ impl Board {
         let about = bound.iter().map(|(id, agent)| {
             let session = self.card(id).and_then(|card| card.session.as_ref());
             let reason = session.map_or("", |session| {
-                session.reason.as_deref().unwrap_or(session.state.word())
+                session.reason.as_deref().unwrap_or(session.state.as_str())
             });
             format!("{id}  {agent}: {reason}")
         });

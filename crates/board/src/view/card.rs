@@ -273,7 +273,7 @@ fn word(card: &Card) -> (String, Tone) {
                 .map_or(0, |session| session.background);
             (state::label(state, background), theme::tone(Some(state)))
         }
-        None => (card.status.word().replace('_', " "), Tone::Dim),
+        None => (card.status.as_str().replace('_', " "), Tone::Dim),
     }
 }
 
@@ -292,7 +292,7 @@ fn notes(card: &Card, now: Moment) -> Vec<Chip> {
         } else {
             Tone::Text
         };
-        notes.push((format!("merge {}", merge.word()), tone));
+        notes.push((format!("merge {}", merge.as_str()), tone));
     }
     if !card.blocked_by.is_empty() {
         let ids: Vec<&str> = card.blocked_by.iter().map(WorkId::as_str).collect();

@@ -57,9 +57,9 @@ fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
 
 /// Returns the state of the agent, with its age and its source.
 pub(super) fn session_text(session: &Session, age: &str) -> String {
-    let source = session.source.word();
+    let source = session.source.as_str();
     let sign = theme::sign(Some(session.state));
-    format!("{sign} {} {age} ({source})", session.state.word())
+    format!("{sign} {} {age} ({source})", session.state.as_str())
 }
 
 /// Draws the end of the screen, or the part `up` lines above it. Returns the scroll offset.
@@ -133,7 +133,7 @@ pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<L
                 .filter(|branch| !branch.conflicts.is_empty())
                 .map(|branch| branch.conflicts.join(" ")),
         ),
-        ("merge", card.merge.map(|merge| merge.word().to_owned())),
+        ("merge", card.merge.map(|merge| merge.as_str().to_owned())),
     ];
     for (name, value) in facts {
         if let Some(value) = value {

@@ -58,7 +58,7 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
         false => seen.status,
     };
     if !closed(now) {
-        say("status", before.word(), now.status.word());
+        say("status", before.as_str(), now.status.as_str());
     }
     let name = |item: &Item| item.assignee.clone().unwrap_or_default();
     say("assignee", &name(seen), &name(now));

@@ -139,7 +139,7 @@ mod tests {
             for row in named {
                 let days = kind.ttl_seconds / DAY;
                 let kept = format!("{days} day{}", if days == 1 { "" } else { "s" });
-                assert_eq!((row[1], row[2]), (&*kept, kind.decay.word()), "{name}");
+                assert_eq!((row[1], row[2]), (&*kept, kind.decay.as_str()), "{name}");
             }
         }
         // Every documented type has the retention of the table, including a type that only matches

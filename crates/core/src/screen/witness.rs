@@ -75,7 +75,7 @@ fn told(fit: Fit<'_>, found: Classification) -> Classification {
             State::Waiting => format!("asks: {line}"),
             _ => line,
         },
-        rule: format!("pattern.{}", state.word()),
+        rule: format!("pattern.{}", state.as_str()),
         mark: Some(fit.pattern.shows().to_owned()),
         ..found
     }
@@ -111,7 +111,7 @@ mod tests {
             silent_seconds: silent,
         };
         let found = witness(looked, "", preset, patterns);
-        format!("{} {}", found.state.word(), found.reason)
+        format!("{} {}", found.state.as_str(), found.reason)
     }
 
     #[test]

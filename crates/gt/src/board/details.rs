@@ -71,8 +71,8 @@ pub(super) fn chain(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
 
 fn life(record: Record) -> Life {
     let seconds = |time: &str| time.parse().map_or(0, Timestamp::as_second);
-    let outcome = record.outcome.map(Outcome::word);
-    let status = outcome.or(record.status.map(Status::word));
+    let outcome = record.outcome.map(Outcome::as_str);
+    let status = outcome.or(record.status.map(Status::as_str));
     Life {
         agent: record.agent.unwrap_or_default(),
         started_at: record.started_at.as_deref().map_or(0, seconds),

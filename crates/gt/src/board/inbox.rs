@@ -111,13 +111,13 @@ impl Inbox {
 
     /// Sleeps until a key or an event arrives, or until the timeout; without a timeout,
     /// indefinitely.
-    pub(super) fn wait(&self, patience: Option<Duration>) {
+    pub(super) fn wait(&self, timeout: Option<Duration>) {
         let input = stdin();
         let mut fds = [
             PollFd::new(&input, PollFlags::IN),
             PollFd::new(&self.woken, PollFlags::IN),
         ];
-        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         // An interrupted wait is treated as a wake-up.
         let _ = poll(&mut fds, timeout.as_ref());
         // The terminal is gone.

@@ -85,7 +85,7 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
         sender: None,
         mode: Mode::WaitIdle,
         priority: Priority::Normal,
-        patience: Duration::from_secs(15),
+        timeout: Duration::from_secs(15),
     };
     let max = Identity::crew(RIG, CREW[0]);
     let sent = nudge::send(&town, &max, &order)?;

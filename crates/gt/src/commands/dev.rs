@@ -130,9 +130,9 @@ fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
     let mut table = Table::new(&["AGENT", "SERVER", "STATE", "PORT", "URL"]);
     for server in servers {
         let state = match server.state {
-            State::Running => Cell::painted(State::Running.word(), Paint::green),
-            State::Starting => Cell::painted(State::Starting.word(), Paint::yellow),
-            State::Stopped => Cell::painted(State::Stopped.word(), Paint::dim),
+            State::Running => Cell::painted(State::Running.as_str(), Paint::green),
+            State::Starting => Cell::painted(State::Starting.as_str(), Paint::yellow),
+            State::Stopped => Cell::painted(State::Stopped.as_str(), Paint::dim),
             State::Error => Cell::painted(format!("error: {}", how(server)), Paint::red),
         };
         let port = server.port.map(|port| port.to_string());
@@ -167,7 +167,7 @@ fn document(server: &Server) -> Value {
         "command": server.command,
         "container": server.container,
         "work_dir": server.work_dir,
-        "state": server.state.word(),
+        "state": server.state.as_str(),
         "since": server.since.and_then(output::time),
         "reason": server.reason,
         "port": server.port,
@@ -190,7 +190,7 @@ fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
     })?;
     let Some(url) = server.url().filter(|_| server.state == State::Running) else {
         return Err(
-            Problem::conflict(format!("{} is {}", server.window, server.state.word()))
+            Problem::conflict(format!("{} is {}", server.window, server.state.as_str()))
                 .hint(format!("`gt dev start {agent} {}` starts it", server.name)),
         );
     };

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
     /// How it is left: completed, escalated (it needs help) or deferred
-    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(Leaving::ALL.map(Leaving::word)))]
+    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(Leaving::ALL.map(Leaving::as_str)))]
     status: String,
     /// Notes for the next agent
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]

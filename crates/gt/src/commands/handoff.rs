@@ -272,7 +272,7 @@ fn meaning(
     let Some(what) = what else {
         return Ok((own()?, None));
     };
-    if own().is_ok_and(|own| own.role().word() == what) {
+    if own().is_ok_and(|own| own.role().as_str() == what) {
         return Ok((own()?, None));
     }
     if let Some(agent) = own().ok().and_then(|own| of_the_same_rig(what, &own)) {

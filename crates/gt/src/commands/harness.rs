@@ -166,7 +166,7 @@ fn described(found: &Classification) -> String {
         None => found.rule.clone(),
     };
     let mut rows = vec![
-        ("state", found.state.word().to_owned()),
+        ("state", found.state.as_str().to_owned()),
         ("reason", found.reason.clone()),
         ("rule", rule),
     ];

@@ -84,7 +84,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
             Some(taken) => {
                 let now = match taken.item.status {
                     Status::Open => "open again",
-                    status => status.word(),
+                    status => status.as_str(),
                 };
                 let (id, agent) = (&taken.item.id, &taken.agent);
                 format!("{id} is off the hook of {agent}, and {now}.")

@@ -158,8 +158,8 @@ fn rules_table(rules: &[Rule]) -> Table {
         table.row([
             rule.pattern.clone().into(),
             length(rule.ttl_seconds).into(),
-            rule.decay.word().into(),
-            rule.visibility.word().into(),
+            rule.decay.as_str().into(),
+            rule.visibility.as_str().into(),
             match rule.overridden {
                 true => Cell::painted("town", Paint::cyan),
                 false => "built-in".into(),

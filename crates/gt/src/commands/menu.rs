@@ -44,7 +44,7 @@ impl Entry {
 }
 
 /// Timeout of a menu or a pop-up that waits for a person.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Keys that choose entries, in order.
 const SHORTCUTS: &str = "123456789abcdefhijklmnoprstuvwxyz";
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
     let server = client_server(town);
     // tmux answers when the menu is closed.
     server
-        .with_timeout(PATIENCE)
+        .with_timeout(TIMEOUT)
         .run(command)
         .map_err(|error| tmux_problem("cannot show the menu", error))?;
     Ok(ExitCode::SUCCESS)

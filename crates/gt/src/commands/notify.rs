@@ -63,7 +63,7 @@ pub(crate) fn run(args: &NotifyArgs, context: &Context) -> Answer {
 fn show(context: &Context) -> Answer {
     let town = context.town()?;
     let settings = &town.settings().notify;
-    let on: Vec<&str> = settings.on.iter().map(|event| event.word()).collect();
+    let on: Vec<&str> = settings.on.iter().map(|event| event.as_str()).collect();
     let hours = settings.quiet_hours.map(|hours| hours.to_string());
     if context.json {
         output::json(&output::without_nulls(json!({

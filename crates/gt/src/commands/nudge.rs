@@ -147,7 +147,7 @@ fn send(
 
 /// Returns the reason why a message waits, as a sentence.
 pub(crate) fn waiting(identity: &Identity, order: &Order<'_>, reason: NotNow) -> String {
-    let limit = order.patience.as_secs_f64();
+    let limit = order.timeout.as_secs_f64();
     match reason {
         NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
         _ => format!(
@@ -172,7 +172,7 @@ impl NudgeFlags {
         town: &Town,
         context: &'a Context,
     ) -> Result<Order<'a>, Problem> {
-        let patience = match self.timeout {
+        let timeout = match self.timeout {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))?,
             None => Duration::from_secs(town.settings().nudge.wait_seconds),
@@ -188,7 +188,7 @@ impl NudgeFlags {
                 PriorityArg::Normal => Priority::Normal,
                 PriorityArg::Urgent => Priority::Urgent,
             },
-            patience,
+            timeout,
         })
     }
 }
@@ -220,7 +220,7 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
     let proof = receipt.and_then(|receipt| receipt.proof.as_deref());
     let mut document = json!({
         "agent": identity,
-        "mode": mode.word(),
+        "mode": mode.as_str(),
         "delivered": delivered,
         "verified": proof.is_some(),
         "proof": proof,
@@ -232,7 +232,7 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
         document["reason"] = json!(reason);
     }
     if let Some(later) = sent.later {
-        document["deliverer"] = json!(later.by.word());
+        document["deliverer"] = json!(later.by.as_str());
         if let Some(until) = later.until.and_then(output::time) {
             document["tries_until"] = json!(until);
         }
@@ -303,7 +303,7 @@ fn listed(queue: &Queue) -> Vec<Listed> {
         reason,
     };
     let begun = queue.interrupted().into_iter();
-    let begun = begun.map(|taken| row(taken.message, taken.phase.word(), None));
+    let begun = begun.map(|taken| row(taken.message, taken.phase.as_str(), None));
     let waiting = queue.waiting().into_iter();
     let waiting = waiting.map(|message| row(message, "waiting", None));
     let aside = queue.set_aside_messages().into_iter();
@@ -415,7 +415,7 @@ fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answe
         let until = sent.until.and_then(output::time);
         output::json(&output::without_nulls(json!({
             "id": found,
-            "deliverer": sent.by.word(),
+            "deliverer": sent.by.as_str(),
             "tries_until": until,
         })))?;
     } else {

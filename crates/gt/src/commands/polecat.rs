@@ -103,12 +103,12 @@ fn list(town: &Town, args: &ListArgs, context: &Context) -> Answer {
         let bead = polecat.bead.as_ref().map(ToString::to_string);
         table.row([
             polecat.identity.address().into(),
-            polecat.state.word().into(),
+            polecat.state.as_str().into(),
             bead.unwrap_or_else(|| "-".to_owned()).into(),
             match (&polecat.branch, polecat.worktree) {
                 (Some(branch), _) => branch.as_str().into(),
                 (None, Worktree::Sound) => "-".into(),
-                (None, worktree) => format!("({})", worktree.word()).into(),
+                (None, worktree) => format!("({})", worktree.as_str()).into(),
             },
             count(polecat.ahead).into(),
             count(polecat.changed_files).into(),
@@ -135,7 +135,7 @@ fn show(polecat: &Polecat, context: &Context) -> Answer {
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for (name, value) in [
         ("agent", polecat.identity.address()),
-        ("state", polecat.state.word().to_owned()),
+        ("state", polecat.state.as_str().to_owned()),
         (
             "item",
             or_none(polecat.bead.as_ref().map(ToString::to_string)),
@@ -285,7 +285,7 @@ fn document(polecat: &Polecat) -> Value {
         "agent": polecat.identity,
         "rig": polecat.identity.rig(),
         "name": polecat.identity.short_name(),
-        "state": polecat.state.word(),
+        "state": polecat.state.as_str(),
         "running": polecat.state == State::Working,
         "bead": polecat.bead,
         "branch": polecat.branch,
@@ -293,7 +293,7 @@ fn document(polecat: &Polecat) -> Value {
         "session": polecat.session,
         "ahead": polecat.ahead,
         "changed_files": polecat.changed_files,
-        "worktree": polecat.worktree.word(),
+        "worktree": polecat.worktree.as_str(),
         "work_dir": polecat.work_dir,
     }))
 }

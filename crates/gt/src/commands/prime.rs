@@ -39,14 +39,14 @@ pub(crate) struct PrimeArgs {
 
 /// Deadline for the text. Some programs wait for three seconds, and the hook must also record the
 /// report within them.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const NOTING: Duration = Duration::from_millis(500);
 /// Maximum wait for the report; the rest of the time is for the answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
     if args.hook {
-        return match context.town_for_hook(PATIENCE) {
+        return match context.town_for_hook(TIMEOUT) {
             Ok(town) => run_as_hook(&town, context),
             // The program does not belong to an agent of the town.
             Err(problem) if context.around().var("GT_ROLE").is_none() => {
@@ -132,7 +132,7 @@ fn run_as_hook(town: &Town, context: &Context) -> Answer {
             "session-start"
         };
         // A new timeout: the time spent on the text does not count against this.
-        let noted = town.with_patience(NOTING);
+        let noted = town.with_timeout(NOTING);
         signal::note_report(&noted, Some(event), None, &report, context).unwrap_or_else(log);
     }
     Ok(ExitCode::SUCCESS)
@@ -213,15 +213,15 @@ fn refusal(agent: &Identity, problem: &Problem) -> String {
 
 fn show_state(primed: &Primed, context: &Context) -> Result<(), Problem> {
     if !context.json {
-        return output::line(primed.state.word());
+        return output::line(primed.state.as_str());
     }
     output::json(&state_document(primed))
 }
 
 fn state_document(primed: &Primed) -> Value {
     let mut document = json!({
-        "state": primed.state.word(),
-        "role": primed.agent.role().word(),
+        "state": primed.state.as_str(),
+        "role": primed.agent.role().as_str(),
         "agent": primed.agent.address(),
     });
     let fields = [
@@ -273,7 +273,7 @@ fn explain(primed: &Primed, town: &Town, context: &Context) -> Result<(), Proble
     output::line(format!(
         "{} begins as {}",
         primed.agent,
-        primed.state.word()
+        primed.state.as_str()
     ))?;
     for section in &primed.sections {
         let cut = primed

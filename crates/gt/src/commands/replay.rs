@@ -22,16 +22,16 @@ pub(crate) struct ReplayArgs {
 }
 
 /// Maximum wait for the terminal's answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum wait until tmux reports a new size to the kernel; it collects changes for a while.
-const SIZE_PATIENCE: Duration = Duration::from_secs(3);
+const SIZE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum wait for an announced text.
-const TEXT_PATIENCE: Duration = Duration::from_secs(20);
+const TEXT_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(args: &ReplayArgs) -> Answer {
     let soon = args.file.with_extension("txt.soon");
     let began = Instant::now();
-    while soon.exists() && began.elapsed() < TEXT_PATIENCE {
+    while soon.exists() && began.elapsed() < TEXT_TIMEOUT {
         std::thread::sleep(Duration::from_millis(5));
     }
     // The program starts even if the text cannot be shown.
@@ -86,7 +86,7 @@ fn await_size(out: &mut impl Write) -> std::io::Result<Option<u16>> {
             return Ok(None);
         };
         let known = tcgetwinsize(stdout())?;
-        if (known.ws_row, known.ws_col) == (rows, columns) || began.elapsed() > SIZE_PATIENCE {
+        if (known.ws_row, known.ws_col) == (rows, columns) || began.elapsed() > SIZE_TIMEOUT {
             out.write_all(b"\x1b[H")?;
             return Ok(Some(rows));
         }
@@ -98,7 +98,7 @@ fn await_size(out: &mut impl Write) -> std::io::Result<Option<u16>> {
 fn ask_place(out: &mut impl Write) -> std::io::Result<Option<(u16, u16)>> {
     out.write_all(b"\x1b[6n")?;
     out.flush()?;
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut seen = Vec::new();
     loop {
         if let Some(place) = place_of(&seen) {

@@ -136,7 +136,7 @@ fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -
         (Verdict::Restore, Some(Ok(back))) => {
             let started = &back.started;
             let (mark, words) = (paint.green("✓"), words(&back.conversation));
-            let (state, container) = (started.state.word(), &started.container);
+            let (state, container) = (started.state.as_str(), &started.container);
             let seconds = started.elapsed.as_secs_f64();
             Some(format!(
                 "{mark} {who} {state} in {container}, {words} ({}, {seconds:.1} s)",
@@ -166,7 +166,7 @@ fn reason(verdict: &Verdict) -> String {
         Verdict::Restore => "is missing".to_owned(),
         Verdict::Runs => "is there already".to_owned(),
         Verdict::Taken(words) => words.clone(),
-        Verdict::Ended(outcome) => format!("was ended since ({})", outcome.word()),
+        Verdict::Ended(outcome) => format!("was ended since ({})", outcome.as_str()),
         Verdict::WasOver => "had ended before the save".to_owned(),
         Verdict::Removed => "was removed".to_owned(),
     }

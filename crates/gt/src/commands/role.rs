@@ -31,7 +31,7 @@ pub(crate) struct ShowArgs {
 
 pub(crate) fn parse(word: &str) -> Result<Role, Problem> {
     Role::from_word(word).ok_or_else(|| {
-        let words: Vec<&str> = Role::all().map(Role::word).collect();
+        let words: Vec<&str> = Role::all().map(Role::as_str).collect();
         Problem::not_found(format!("there is no role {word:?}"))
             .hint(format!("the roles: {}", words.join(", ")))
     })
@@ -54,7 +54,7 @@ pub(crate) fn run(command: RoleCommand, context: &Context) -> Answer {
                     "description": config.description,
                 }));
                 table.row([
-                    role.word().into(),
+                    role.as_str().into(),
                     config.session.pattern.into(),
                     config.session.work_dir.into(),
                     if config.start.auto_respawn { "yes" } else { "" }.into(),
@@ -73,7 +73,7 @@ pub(crate) fn run(command: RoleCommand, context: &Context) -> Answer {
                 gt_town::rig::entry(&town, rig)?;
             }
             let resolved = roles::resolve(&town, role, args.rig.as_deref())?;
-            show(role.word(), "role", &resolved.fields, context)?;
+            show(role.as_str(), "role", &resolved.fields, context)?;
         }
     }
     Ok(ExitCode::SUCCESS)

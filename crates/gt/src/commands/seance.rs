@@ -25,7 +25,7 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 pub(crate) struct SeanceArgs {
     /// Only lives of this role
-    #[arg(long, conflicts_with = "talk", value_parser = Words::of(Role::all().map(Role::word)))]
+    #[arg(long, conflicts_with = "talk", value_parser = Words::of(Role::all().map(Role::as_str)))]
     role: Option<String>,
     /// Only lives of this rig
     #[arg(long, conflicts_with = "talk")]
@@ -178,7 +178,7 @@ fn show(lives: &[Offered], context: &Context) -> Result<(), Problem> {
             text(&life.agent).into(),
             output::minute(life.started_at.as_deref()).into(),
             life.outcome
-                .map_or("running", |outcome| outcome.word())
+                .map_or("running", |outcome| outcome.as_str())
                 .into(),
             text(&life.harness).into(),
             if life.can_talk { "yes" } else { "" }.into(),

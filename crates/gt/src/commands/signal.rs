@@ -41,12 +41,12 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
 
 /// Deadline for a report. Programs do not retry, so it is close to the timeout that
 /// `gt_town::hooks` gives them. Programs with a shorter timeout continue without it.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// Maximum wait for the report; the rest of the time is for recording it.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
-    let town = context.town_for_hook(PATIENCE)?;
+    let town = context.town_for_hook(TIMEOUT)?;
     let report = hook_report::read(READ_TIMEOUT);
     match report.problem {
         // Without an event argument, only the report names the event.

@@ -92,7 +92,7 @@ pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Ans
         RigCommand::Status(_) => "status",
     };
     let of = |given: &Option<String>| {
-        let how_to_name = format!("`gt {} {verb} RIG`", role.word());
+        let how_to_name = format!("`gt {} {verb} RIG`", role.as_str());
         let name = rig::named_or_only(&town, given.as_deref(), &how_to_name)?;
         rig::entry(&town, &name)?;
         Ok::<_, Problem>([Identity::of_rig(role, name)])

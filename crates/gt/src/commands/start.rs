@@ -221,7 +221,7 @@ fn started_line(started: &Started, paint: Paint) -> String {
         "{} {} {} in {} ({}, {:.1} s)",
         paint.green("✓"),
         paint.bold(&started.identity.address()),
-        started.state.word(),
+        started.state.as_str(),
         started.container,
         started.harness,
         started.elapsed.as_secs_f64()

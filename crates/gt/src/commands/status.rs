@@ -37,7 +37,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     let agents = engine::list_among(&town, &containers, Wanted::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
-        *states.entry(agent.report.state.word()).or_default() += 1;
+        *states.entry(agent.report.state.as_str()).or_default() += 1;
     }
     let ill: Vec<&AgentView> = agents
         .iter()
@@ -126,7 +126,7 @@ fn popup(town: &Town, client: &str) -> Answer {
         .arg(format!("{gt} --town {root} status --hold"));
     town.server()
         .clone()
-        .with_timeout(super::menu::PATIENCE)
+        .with_timeout(super::menu::TIMEOUT)
         .run(command)
         .map_err(|error| tmux_problem("cannot open the pop-up", error))?;
     Ok(ExitCode::SUCCESS)

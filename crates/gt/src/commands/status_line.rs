@@ -56,7 +56,7 @@ pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
         (count > 0).then(|| format!("{sign}{count}"))
     });
     let mut words: Vec<String> = own
-        .map(|state| state.word().to_owned())
+        .map(|state| state.as_str().to_owned())
         .into_iter()
         .collect();
     words.extend(counts);

@@ -126,7 +126,7 @@ fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value 
     let changes: Vec<Value> = synced
         .lines
         .iter()
-        .map(|(change, record)| json!({"change": change.word(), "record": record}))
+        .map(|(change, record)| json!({"change": change.as_str(), "record": record}))
         .collect();
     let left_alone: Vec<Value> = synced
         .left_alone
@@ -151,8 +151,8 @@ fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value 
 
 fn tell(synced: &Synced, verbose: bool) -> Result<(), Problem> {
     for (change, record) in &synced.lines {
-        let outcome = record.outcome.map_or("running", |outcome| outcome.word());
-        output::line(format!("{} {}: {outcome}", change.word(), record.id))?;
+        let outcome = record.outcome.map_or("running", |outcome| outcome.as_str());
+        output::line(format!("{} {}: {outcome}", change.as_str(), record.id))?;
     }
     for agent in &synced.busy {
         output::line(format!(

@@ -324,7 +324,7 @@ fn document(task: &Task) -> Value {
         "bead": task.id,
         "rig": task.agent.rig(),
         "title": task.item.as_ref().map(|item| &item.title),
-        "status": task.item.as_ref().map(|item| item.status.word()),
+        "status": task.item.as_ref().map(|item| item.status.as_str()),
         "initialized": task.initialized,
         "work_dir": task.work_dir,
         "branch": task.branch,

@@ -45,7 +45,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
         .timeout
         .map(|seconds| {
             Duration::try_from_secs_f64(seconds)
-                .map(|patience| began + patience)
+                .map(|timeout| began + timeout)
                 .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))
         })
         .transpose()?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
             Until::Dead => false,
         };
         if wanted {
-            return done(ended.or(state).map_or("", State::word), began, context);
+            return done(ended.or(state).map_or("", State::as_str), began, context);
         }
         if typist.has_ended() {
             return match args.until {
@@ -85,7 +85,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
         context.around().cancel.check()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            let is = state.map_or("not to be read", State::word);
+            let is = state.map_or("not to be read", State::as_str);
             return Err(Problem::failed(format!("{identity} is still {is}")));
         }
         typist.wait(

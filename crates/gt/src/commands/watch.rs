@@ -87,7 +87,7 @@ fn line(moved: &Moved, json: bool) -> String {
         return format!("{document}\n");
     }
     let at = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
-    let before = moved.before.map_or("-", gt_core::state::State::word);
+    let before = moved.before.map_or("-", gt_core::state::State::as_str);
     let source = json!(now.source);
     let source = source.as_str().unwrap_or_default();
     let reason = now.reason.as_deref().map(|reason| format!(": {reason}"));

@@ -1,7 +1,7 @@
 //! `gt adopt` of programs that a person started without `gt` and its hooks.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -32,7 +32,7 @@ fn it_is_adopted_while_it_runs() {
         let preset = gt_core::harness::resolve(harness, None).unwrap().value;
         stage.start_bare(&preset.command.trust_folder);
         let ready = |text: &str| text.contains("❯") || text.contains("› Ask Codex");
-        wait_until("its prompt", PATIENCE, || {
+        wait_until("its prompt", TIMEOUT, || {
             ready(&stage.bare_screen()).then_some(())
         });
         let socket = stage.path("s").display().to_string();
@@ -58,7 +58,7 @@ fn it_is_adopted_while_it_runs() {
         let nudged: Value = serde_json::from_str(&stage.ok(&nudge)).unwrap();
         assert_eq!(nudged["delivered"], "agent", "{nudged}");
         stage.wait_prompt("hello from gt");
-        wait_until("it is idle again", PATIENCE, || {
+        wait_until("it is idle again", TIMEOUT, || {
             let seen = agent(stage);
             let by_hooks = seen["state_source"] == "hook" || !is_claude;
             if seen["state"] == "idle" && !by_hooks {
@@ -72,7 +72,7 @@ fn it_is_adopted_while_it_runs() {
             let hooks = adopted["hooks"].as_str().unwrap().to_owned();
             // `/clear` begins a new conversation in the same process.
             stage.ok(&["nudge", "helper", "/clear", "--timeout", "60"]);
-            wait_until("its new conversation is known", PATIENCE, || {
+            wait_until("its new conversation is known", TIMEOUT, || {
                 let life = adopted["session"].as_str().unwrap();
                 let known = stage.ok(&["sessions", "show", life, "--json"]);
                 let known: Value = serde_json::from_str(&known).unwrap();
@@ -101,7 +101,7 @@ fn adopt_in_shell(stage: &Stage) -> Value {
     let preset = gt_core::harness::resolve(harness, None).unwrap().value;
     stage.start_in_shell(&preset.command.trust_folder);
     let ready = |text: &str| text.contains("❯") || text.contains("› Ask Codex");
-    wait_until("its prompt", PATIENCE, || {
+    wait_until("its prompt", TIMEOUT, || {
         ready(&stage.bare_screen()).then_some(())
     });
     let socket = stage.path("s").display().to_string();
@@ -112,7 +112,7 @@ fn adopt_in_shell(stage: &Stage) -> Value {
     stage.ok(&["wait", "helper", "--until", "idle", "--timeout", "60"]);
     stage.ok(&["nudge", "helper", "hello from gt", "--timeout", "60"]);
     stage.wait_prompt("hello from gt");
-    wait_until("it is idle again", PATIENCE, || {
+    wait_until("it is idle again", TIMEOUT, || {
         (agent(stage)["state"] == "idle").then_some(())
     });
     // Records the conversation that Codex created at the prompt.
@@ -123,7 +123,7 @@ fn adopt_in_shell(stage: &Stage) -> Value {
 /// Waits until the end of the session is recorded, and returns the session. `gt agents` detects the
 /// end.
 fn ended(stage: &Stage, adopted: &Value) -> Value {
-    wait_until("its end is recorded", PATIENCE, || {
+    wait_until("its end is recorded", TIMEOUT, || {
         let listed = agent(stage);
         let id = adopted["session"].as_str().unwrap();
         let known = stage.ok(&["sessions", "show", id, "--json"]);
@@ -146,7 +146,7 @@ fn adopted_program_that_exits_is_recorded_as_exited() {
     for_promised("adopted exit", |stage| {
         let adopted = adopt_in_shell(stage);
         stage.type_bare(&["-l", "/exit"]);
-        wait_until("it is in the line", PATIENCE, || {
+        wait_until("it is in the line", TIMEOUT, || {
             stage.bare_screen().contains("/exit").then_some(())
         });
         std::thread::sleep(Duration::from_millis(500)); // the menu of commands opens

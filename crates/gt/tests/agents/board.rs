@@ -1,7 +1,7 @@
 //! The board with real programs: starting, answering, reviewing and stopping by its keys.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use serde_json::Value;
@@ -48,7 +48,7 @@ impl<'s> Board<'s> {
             self.server.run(capture).unwrap_or_default()
         };
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(text, PATIENCE, || screen().contains(text).then_some(()));
+            wait_until(text, TIMEOUT, || screen().contains(text).then_some(()));
         }));
         assert!(found.is_ok(), "no {text:?} on the board:\n{}", screen());
     }
@@ -85,7 +85,7 @@ fn a_task_is_started_answered_and_stopped_by_keys() {
         board.shows("The number of an option");
         board.write("yes");
         board.press(&["Enter"]);
-        wait_until("what was asked for", PATIENCE, || {
+        wait_until("what was asked for", TIMEOUT, || {
             approved.exists().then_some(())
         });
         // The new file in the worktree is ready for review.

@@ -1,7 +1,7 @@
 //! End-to-end contract with a real program: its hooks prime it, and its tool calls hand over and
 //! submit work.
 
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use crate::{each, every, runs_without_asking_and_stops};
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
@@ -26,7 +26,7 @@ fn told(stage: &Stage, after: usize, words: &str) {
         texts.any(|text| text.contains(words)).then_some(())
     };
     let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until("the model was told", PATIENCE, is_told);
+        wait_until("the model was told", TIMEOUT, is_told);
     }));
     if waited.is_ok() {
         return;
@@ -49,7 +49,7 @@ fn let_it_run(stage: &Stage, command: &str) {
 }
 
 fn await_life(stage: &Stage, number: usize) -> Value {
-    wait_until("the next life", PATIENCE, || {
+    wait_until("the next life", TIMEOUT, || {
         let all = read(stage, &["sessions", "list", "--agent", MAX]);
         let all = all.as_array().unwrap();
         (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
@@ -88,7 +88,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         told(stage, 0, "Begin now");
         let first = await_life(stage, 1);
         assert_eq!(first["work_unit"], id);
-        wait_until("a checkpoint by itself", PATIENCE, || {
+        wait_until("a checkpoint by itself", TIMEOUT, || {
             let noted = read(stage, &["checkpoint", "read", "--agent", MAX]);
             (noted["session_id"] == first["id"] && noted["hooked_bead"] == id).then_some(())
         });
@@ -99,7 +99,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             stage,
             "git add -A && git commit -q -m Half && gt checkpoint write --notes 'two lines'",
         );
-        wait_until("the checkpoint", PATIENCE, || {
+        wait_until("the checkpoint", TIMEOUT, || {
             (read(stage, &["checkpoint", "read", "--agent", MAX])["notes"] == "two lines")
                 .then_some(())
         });
@@ -116,7 +116,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         stage.ok(&["wait", MAX, "--timeout", "60"]);
         fs::write(dir.join("poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
         let_it_run(stage, "gt checkpoint write --notes 'to be committed'");
-        wait_until("the checkpoint", PATIENCE, || {
+        wait_until("the checkpoint", TIMEOUT, || {
             (read(stage, &["checkpoint", "read", "--agent", MAX])["notes"] == "to be committed")
                 .then_some(())
         });
@@ -133,12 +133,12 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             stage,
             "git commit -q -a -m Rest && gt done --exit -m 'four lines'",
         );
-        wait_until("it is done", PATIENCE, || {
+        wait_until("it is done", TIMEOUT, || {
             let life = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
             (life["outcome"] == "done").then_some(())
         });
         // The queue merges without a further command.
-        wait_until("it is merged", PATIENCE, || {
+        wait_until("it is merged", TIMEOUT, || {
             let item = read(stage, &["work", "show", id]);
             (item["status"] == "closed").then_some(())
         });
@@ -187,7 +187,7 @@ fn what_a_hook_says_reaches_the_model() {
         told(stage, 0, "Write a poem");
         // The first request with tools already contains the prime text, so no answer was given
         // without it.
-        let first = wait_until("a request with tools", PATIENCE, || {
+        let first = wait_until("a request with tools", TIMEOUT, || {
             let mut requests = stage.requests().into_iter();
             requests.find(|request| request.has_tools)
         });
@@ -219,7 +219,7 @@ fn its_hooks_tell_what_it_does() {
         let sent = stage.nudge("some words");
         assert_eq!(sent["delivered"], "agent", "{sent}");
         stage.ok(&["wait", MAX, "--timeout", "60"]);
-        wait_until("the hook of its turn's end", PATIENCE, || {
+        wait_until("the hook of its turn's end", TIMEOUT, || {
             (stage.tag("@gt_state_reason") == "finished its turn").then_some(())
         });
         assert_eq!(stage.tag("@gt_prompts"), "1");

@@ -1,7 +1,7 @@
 //! How a session of a real program ends, and what `gt` does then.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_model::fingerprint;
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
@@ -26,7 +26,7 @@ fn sessions(stage: &Stage) -> Vec<Value> {
 
 #[track_caller]
 fn await_sessions(stage: &Stage, number: usize) -> Vec<Value> {
-    wait_until(&format!("session {number}"), PATIENCE, || {
+    wait_until(&format!("session {number}"), TIMEOUT, || {
         let all = sessions(stage);
         (all.len() == number && all[0]["status"] == "running").then_some(all)
     })
@@ -34,7 +34,7 @@ fn await_sessions(stage: &Stage, number: usize) -> Vec<Value> {
 
 #[track_caller]
 fn await_outcome(stage: &Stage, id: &Value, outcome: &str) {
-    wait_until(&format!("the outcome {outcome}"), PATIENCE, || {
+    wait_until(&format!("the outcome {outcome}"), TIMEOUT, || {
         let all = sessions(stage);
         let found = all.iter().find(|session| session["id"] == *id);
         found
@@ -112,7 +112,7 @@ fn slash_exit_is_recorded_as_exited() {
         exit(stage);
         await_outcome(stage, &first["id"], "exited");
         // A crew worker is not respawned after an exit; its next start is a separate session.
-        wait_until("it is not wanted back", PATIENCE, || {
+        wait_until("it is not wanted back", TIMEOUT, || {
             stage.tag("@gt_auto_respawn").is_empty().then_some(())
         });
         assert_eq!(sessions(stage).len(), 1);

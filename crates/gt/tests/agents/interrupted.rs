@@ -2,7 +2,7 @@
 //! at busy or waiting.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::fs;
@@ -30,7 +30,7 @@ fn notes(stage: &Stage) -> Vec<String> {
 #[track_caller]
 fn await_state(stage: &Stage, wanted: &str) -> Value {
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until(wanted, PATIENCE, || {
+        wait_until(wanted, TIMEOUT, || {
             let all: Value = serde_json::from_str(&stage.ok(&["agents", "--json"])).unwrap();
             (all[0]["state"] == wanted).then(|| all[0].clone())
         })
@@ -46,9 +46,9 @@ fn await_state(stage: &Stage, wanted: &str) -> Value {
 /// instant as its dialog appears.
 fn refuse(stage: &Stage) {
     let is_asking = || stage.plain_screen().contains("1. Yes");
-    wait_until("its dialog", PATIENCE, || is_asking().then_some(()));
+    wait_until("its dialog", TIMEOUT, || is_asking().then_some(()));
     let mut pressed: Option<Instant> = None;
-    wait_until("no dialog any more", PATIENCE, || {
+    wait_until("no dialog any more", TIMEOUT, || {
         let is_over = !is_asking();
         if !is_over && pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(2)) {
             stage.type_by_hand(&["Escape"]);
@@ -85,7 +85,7 @@ fn an_interrupt_is_seen_and_is_no_end() {
         // A turn that completes produces a notice.
         stage.ok(&["keys", MAX, "C-u"]);
         stage.nudge("And now?");
-        let told = wait_until("its end is told", PATIENCE, || {
+        let told = wait_until("its end is told", TIMEOUT, || {
             Some(notes(stage)).filter(|told| told.len() > 1)
         });
         assert_eq!(told, ["waiting", "done"]);

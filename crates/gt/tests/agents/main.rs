@@ -31,7 +31,7 @@ mod usage;
 use gt_tmux::testing::wait_until;
 use program::{PROGRAMS, Program};
 use rustix::process::{Pid, Signal};
-use stage::{PATIENCE, Stage};
+use stage::{Stage, TIMEOUT};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,7 @@ fn it_comes_up_through_its_real_dialogs() {
         // With `--no-dialogs` `gt` does not answer, and the program stays at its question.
         stage.start(&["--no-dialogs", "--no-prompt"]);
         // Codex shows its prompt for a moment before its dialog.
-        let asked = wait_until("its question", PATIENCE, || {
+        let asked = wait_until("its question", TIMEOUT, || {
             let asked = stage.gt(&["answer", "gastown/max", "--json"]);
             asked.status.success().then_some(asked.stdout)
         });
@@ -124,7 +124,7 @@ fn it_comes_up_in_a_fresh_home() {
 /// Checks that the program runs commands without asking, and that a stop leaves no process.
 fn runs_without_asking_and_stops(stage: &Stage) {
     stage.nudge(stage.program().run);
-    wait_until("the command ran", PATIENCE, || {
+    wait_until("the command ran", TIMEOUT, || {
         let agents = stage.ok(&["agents", "--json"]);
         assert!(!agents.contains("\"waiting\""), "{agents}");
         stage.was_approved().then_some(())
@@ -322,7 +322,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
     each("half a line", |stage| {
         stage.start(&["--no-prompt"]);
         stage.type_by_hand(&["-l", "half a line"]);
-        wait_until("it is in the line", PATIENCE, || {
+        wait_until("it is in the line", TIMEOUT, || {
             stage.screen().contains("half a line").then_some(())
         });
         let answer = stage.nudge_with("a message", &["--timeout", "0.5"]);
@@ -331,7 +331,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
         assert!(!stage.screen().contains("a message"), "{}", stage.screen());
         // The message is delivered after the half-typed line is completed and sent.
         stage.type_by_hand(&["-l", ", now whole"]);
-        wait_until("it is whole", PATIENCE, || {
+        wait_until("it is whole", TIMEOUT, || {
             stage.screen().contains("now whole").then_some(())
         });
         stage.enter_until("the model got it", || !stage.history().is_empty());
@@ -366,7 +366,7 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
         let end = stage.nudge("the end");
         assert_eq!(end["delivered"], "agent", "{end}\n{}", stage.screen());
         let last = gt_model::fingerprint("the end");
-        let got = wait_until("the end", PATIENCE, || {
+        let got = wait_until("the end", TIMEOUT, || {
             Some(stage.history()).filter(|history| history.last() == Some(&last))
         });
         // Messages are missing if the kill came before they were queued; all others arrive in

@@ -2,7 +2,7 @@
 //! command.
 
 use crate::each;
-use crate::stage::PATIENCE;
+use crate::stage::TIMEOUT;
 use gt_tmux::testing::wait_until;
 
 #[test]
@@ -30,7 +30,7 @@ fn grapheme_clusters_arrive_and_do_not_block_the_queue() {
             );
         }
         // A program may change the text, so only the number of messages is compared.
-        wait_until("the model got all of them", PATIENCE, || {
+        wait_until("the model got all of them", TIMEOUT, || {
             (stage.history().len() >= sent.len()).then_some(())
         });
         assert_eq!(stage.wait_history(sent.len()).len(), sent.len());
@@ -45,19 +45,19 @@ fn queued_message_reaches_an_idle_agent_without_another_command() {
         let answer = stage.nudge_with("from the queue", &["--mode", "queue"]);
         assert_eq!(answer["delivered"], "queue", "{answer}");
         assert_eq!(answer["deliverer"], "background", "{answer}");
-        wait_until("the model got it", PATIENCE, || {
+        wait_until("the model got it", TIMEOUT, || {
             (stage.history().len() == 1).then_some(())
         });
         // A message behind a half-typed line is delivered when the line is cleared.
         stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
         stage.type_by_hand(&["-l", "half"]);
-        wait_until("it is in the line", PATIENCE, || {
+        wait_until("it is in the line", TIMEOUT, || {
             stage.screen().contains("half").then_some(())
         });
         let answer = stage.nudge_with("behind the line", &["--timeout", "0.3"]);
         assert_eq!(answer["delivered"], "queue", "{answer}");
         stage.type_by_hand(&["C-u"]);
-        wait_until("the model got that too", PATIENCE, || {
+        wait_until("the model got that too", TIMEOUT, || {
             (stage.history().len() == 2).then_some(())
         });
         stage.arrived(&["from the queue", "behind the line"].map(String::from));
@@ -104,7 +104,7 @@ fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
             .output()
             .unwrap();
         assert!(!killed.status.success(), "{killed:?}");
-        wait_until("the model got it", PATIENCE, || {
+        wait_until("the model got it", TIMEOUT, || {
             (stage.history().len() == 1).then_some(())
         });
         stage.crash();

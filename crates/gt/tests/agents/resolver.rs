@@ -1,7 +1,7 @@
 //! Real programs in the window `merge`: their dialogs are detected and answered in that window.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         );
         let updated = stage.gt(&["task", "update", id, "--json"]);
         assert_eq!(updated.status.code(), Some(1), "{updated:?}");
-        let asks = wait_until("its question", PATIENCE, || {
+        let asks = wait_until("its question", TIMEOUT, || {
             let shown = json(stage, &["task", "show", id, "--json"]);
             let reason = shown["resolver"]["reason"].as_str()?.to_owned();
             reason.contains("touch approved").then_some(reason)
@@ -69,12 +69,12 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         let asked = json(stage, &answer);
         let expected = asked["fingerprint"].as_str().unwrap();
         stage.ok(&[&answer[..], &["--expect", expected, "yes"]].concat());
-        wait_until("what was asked for", PATIENCE, || {
+        wait_until("what was asked for", TIMEOUT, || {
             approved.exists().then_some(())
         });
         // The resolver left the conflicts open, so the card needs a person until another process
         // resolves them.
-        wait_until("it is at its prompt", PATIENCE, || {
+        wait_until("it is at its prompt", TIMEOUT, || {
             let card = card(stage, id);
             let reason = card["resolver"]["reason"].as_str()?;
             let is_left = reason == "merge stands at its prompt";

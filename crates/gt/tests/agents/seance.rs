@@ -1,7 +1,7 @@
 //! A fork of a real conversation, asked with its own account and with another one.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::fs;
@@ -50,7 +50,7 @@ fn a_fork_answers_and_the_original_stays() {
         assert_eq!(lives[0]["can_talk"], true, "{lives}");
         assert_eq!(lives[0]["account"], "work", "{lives}");
         let life = lives[0]["id"].as_str().unwrap();
-        let original = wait_until("its transcript", PATIENCE, || {
+        let original = wait_until("its transcript", TIMEOUT, || {
             transcripts(&folder("work")).into_iter().next()
         });
         let before = fs::read(&original).unwrap();

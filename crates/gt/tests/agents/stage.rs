@@ -17,7 +17,7 @@ use tempfile::TempDir;
 const AGENT: &str = "gt-crew-max";
 const BARE: &str = "bare";
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(crate) struct Stage {
     program: &'static Program,
@@ -206,7 +206,7 @@ impl Stage {
         let ask = Tmux::new("display-message").args(["-p", "#{pid}"]);
         let pid = self.tmux(ask).trim().parse().unwrap();
         kill(pid);
-        wait_until("the server is gone", PATIENCE, || {
+        wait_until("the server is gone", TIMEOUT, || {
             let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             (status.is_empty() || status.contains(") Z ")).then_some(())
         });
@@ -273,12 +273,12 @@ impl Stage {
     pub(crate) fn wait_history(&self, count: usize) -> Vec<String> {
         wait_until(
             &format!("{} has {count} messages", self.program.harness),
-            PATIENCE,
+            TIMEOUT,
             || (self.history().len() >= count).then_some(()),
         );
         // With an empty queue no duplicate is in transit. A message that the program itself holds
         // back makes it busy again.
-        wait_until("nothing is left in the queue", PATIENCE, || {
+        wait_until("nothing is left in the queue", TIMEOUT, || {
             let list = self.ok(&["nudge", "gastown/max", "--list", "--json"]);
             (list.trim() == "[]").then_some(())
         });
@@ -317,7 +317,7 @@ impl Stage {
         let folder = self.path(self.program.conversations);
         let answer = format!("echo: {prompt}");
         let what = format!("{} has written its answer", self.program.harness);
-        wait_until(&what, PATIENCE, || {
+        wait_until(&what, TIMEOUT, || {
             has_file_with(&folder, answer.as_bytes()).then_some(())
         });
     }
@@ -327,7 +327,7 @@ impl Stage {
     pub(crate) fn wait_prompt(&self, beginning: &str) {
         let what = format!("{} was given {beginning:?}", self.program.harness);
         let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(&what, PATIENCE, || {
+            wait_until(&what, TIMEOUT, || {
                 let requests = self.model.requests();
                 let found = requests.iter().any(|r| r.prompt.starts_with(beginning));
                 found.then_some(())
@@ -359,7 +359,7 @@ impl Stage {
     #[track_caller]
     pub(crate) fn enter_until(&self, what: &str, condition: impl Fn() -> bool) {
         let mut pressed: Option<Instant> = None;
-        wait_until(what, PATIENCE, || {
+        wait_until(what, TIMEOUT, || {
             let holds = condition();
             if !holds && pressed.is_none_or(|at| at.elapsed() > Duration::from_secs(1)) {
                 self.type_by_hand(&["Enter"]);
@@ -373,7 +373,7 @@ impl Stage {
     #[track_caller]
     pub(crate) fn type_command(&self, command: &str) {
         self.type_by_hand(&["-l", command]);
-        wait_until("the menu of commands", PATIENCE, || {
+        wait_until("the menu of commands", TIMEOUT, || {
             (self.plain_screen().matches(command).count() > 1).then_some(())
         });
     }
@@ -481,7 +481,7 @@ impl Stage {
     /// Waits until no process of this stage is left.
     #[track_caller]
     pub(crate) fn nothing_is_left(&self) {
-        wait_until("no process is left", PATIENCE, || {
+        wait_until("no process is left", TIMEOUT, || {
             processes_of(self.folder.path()).is_empty().then_some(())
         });
     }

@@ -1,7 +1,7 @@
 //! States that only real programs show: errors, retries, usage limits, background tasks, the start
 //! of a session, and a start as root.
 
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use crate::{each, is_full};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn agent(stage: &Stage) -> Value {
 #[track_caller]
 fn wait_state(stage: &Stage, state: &str) -> Value {
     let what = format!("{} is {state}", stage.program().harness);
-    wait_until(&what, PATIENCE, || {
+    wait_until(&what, TIMEOUT, || {
         let agent = agent(stage);
         (agent["state"] == state).then_some(agent)
     })
@@ -49,7 +49,7 @@ fn api_error_stays_until_the_next_prompt() {
         assert_eq!(failed["health"], "turn_failed");
         if is_claude {
             assert!(reason.starts_with("API Error: 400"), "{failed}");
-            wait_until("the idle reminder", PATIENCE, || {
+            wait_until("the idle reminder", TIMEOUT, || {
                 stage.path("reminded").exists().then_some(())
             });
             assert_eq!(agent(stage)["state"], "error", "{}", stage.screen());
@@ -73,7 +73,7 @@ fn retried_request_is_the_reason_of_busy() {
         };
         stage.start(&["--no-prompt"]);
         stage.nudge(error);
-        let retrying = wait_until("a retry that is shown", PATIENCE, || {
+        let retrying = wait_until("a retry that is shown", TIMEOUT, || {
             let agent = agent(stage);
             let reason = agent["state_reason"].as_str().unwrap_or_default();
             let is_shown = reason.starts_with("retrying: ") && reason.contains(", attempt ");
@@ -95,7 +95,7 @@ fn usage_limit_is_limited_with_its_reset_time() {
         start_with_limits(stage);
         let before = jiff::Timestamp::now();
         stage.nudge("[[limit=7200]]");
-        let limited = wait_until("a limit with its time", PATIENCE, || {
+        let limited = wait_until("a limit with its time", TIMEOUT, || {
             let agent = agent(stage);
             let is_whole = agent["state"] == "limited"
                 && (agent["continues"] == true || stage.program().harness == "codex");
@@ -187,7 +187,7 @@ fn background_shell_leaves_the_agent_idle() {
         stage.start(&["--no-prompt"]);
         let call = json!({"command": "sleep 300", "description": "s", "run_in_background": true});
         stage.nudge(&format!("[[tool=Bash {call}]]"));
-        let idle = wait_until("idle with a background task", PATIENCE, || {
+        let idle = wait_until("idle with a background task", TIMEOUT, || {
             let agent = agent(stage);
             (agent["background"] == 1).then_some(agent)
         });

@@ -1,7 +1,7 @@
 //! Tasks with real programs: pausing in the middle of a turn, and resuming.
 
 use crate::each;
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn a_paused_task_goes_on_where_it_was() {
         stage.tasks_have_its_environment();
         let id = stage.work(LONG_TURN);
         stage.ok(&["task", "start", &id, "--work", "--yolo", "--no-attach"]);
-        wait_until("it was given its work", PATIENCE, || {
+        wait_until("it was given its work", TIMEOUT, || {
             prompts(stage, LONG_TURN).pop()
         });
         let draft = stage.path(&format!("gastown-{id}/draft"));
@@ -36,7 +36,7 @@ fn a_paused_task_goes_on_where_it_was() {
             let said = |text: &str| request.user.iter().any(|words| words.contains(text));
             request.has_tools && said("Now go on.") && said(LONG_TURN)
         };
-        wait_until("it goes on", PATIENCE, || {
+        wait_until("it goes on", TIMEOUT, || {
             stage.requests().iter().any(goes_on).then_some(())
         });
         assert!(draft.exists(), "its files are as they were");

@@ -1,7 +1,7 @@
 //! Usage of a session from the transcripts of real programs, compared with the usage that the model
 //! server reported.
 
-use crate::stage::{PATIENCE, Stage};
+use crate::stage::{Stage, TIMEOUT};
 use crate::{every, is_shortened};
 use gt_model::{Api, Request};
 use gt_tmux::testing::wait_until;
@@ -45,13 +45,13 @@ fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
     let before = stage.requests().len();
     stage.start(&[&["--no-prompt"], args].concat());
     stage.nudge(message);
-    wait_until("its message is answered", PATIENCE, || {
+    wait_until("its message is answered", TIMEOUT, || {
         let new = &stage.requests()[before..];
         new.iter().any(|r| r.has_tools).then_some(())
     });
     stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
     // The screen may be ahead of the transcript.
-    let running = wait_until("its tokens are counted", PATIENCE, || {
+    let running = wait_until("its tokens are counted", TIMEOUT, || {
         let life = newest(stage);
         let expected = reported(&stage.requests()[before..]);
         (counted(&life) == expected && expected[1] > 0).then_some(life)

@@ -125,7 +125,7 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     assert_conversation(&env, &of("home"));
     // A respawn uses the same configuration folder.
     crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
-    gt_tmux::testing::wait_until("the next life", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the next life", crate::env::TIMEOUT, || {
         (lives(&env, &["--status", "running"]).len() == 1 && lives(&env, &[]).len() == 4)
             .then_some(())
     });

@@ -6,7 +6,7 @@ mod handoff;
 mod moved_pane;
 mod other_server;
 
-use crate::env::{Answer, PATIENCE, TestEnv, lives, signal};
+use crate::env::{Answer, TIMEOUT, TestEnv, lives, signal};
 use crate::remembered;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
@@ -61,7 +61,7 @@ impl<'a> Desk<'a> {
     /// Starts the demo agent in the shell, and waits until it shows its prompt.
     fn start_program(&self, arguments: &str) -> Value {
         self.run(&format!("'{GT}' demo-agent {arguments}"));
-        wait_until("the program is a candidate", PATIENCE, || {
+        wait_until("the program is a candidate", TIMEOUT, || {
             let is_ready = self.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
             let found = self.candidates().first()?.clone();
             is_ready.contains("? for shortcuts").then_some(found)
@@ -133,7 +133,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     let nudged = env.json(&["nudge", "my-project", "hello there"]);
     assert_eq!(nudged["delivered"], "agent", "{nudged}");
     env.wait_screen("my-project", "You said: hello there");
-    wait_until("a hook has told the state", PATIENCE, || {
+    wait_until("a hook has told the state", TIMEOUT, || {
         let agent = env.agent("agent/my-project");
         (agent["state"] == "idle" && agent["state_source"] == "hook").then_some(())
     });
@@ -151,7 +151,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     assert!(!desk.settings().exists(), "no hook is left");
     assert!(!desk.folder.join(".gt-demo").exists());
     desk.run("echo the shell goes on");
-    wait_until("the shell answers", PATIENCE, || {
+    wait_until("the shell answers", TIMEOUT, || {
         let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
         (screen.matches("the shell goes on").count() > 1).then_some(())
     });
@@ -190,7 +190,7 @@ fn adopted_program_that_exits_is_released_and_can_be_started() {
             .contains("signal --adopted")
     );
     signal(pid.parse().unwrap(), Signal::KILL);
-    wait_until("it has left the list", PATIENCE, || {
+    wait_until("it has left the list", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });
     env.gt(&["nudge", "agent/helper", "hello"]).fails(3);
@@ -276,7 +276,7 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
     );
     env.wait_screen("agent/other", "You said: hello there");
     env.gt(&["peek", "agent/helper"]).fails(3);
-    wait_until("the journal knows the new name", PATIENCE, || {
+    wait_until("the journal knows the new name", TIMEOUT, || {
         let known = env.json(&["sessions", "show", life.as_str().unwrap()]);
         (known["agent"] == "agent/other" && known["container"] == "agent_other").then_some(())
     });
@@ -287,7 +287,7 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
     assert_eq!(adopted["agent"], "agent/other", "{adopted}");
     assert_eq!(adopted["conversation"], CONVERSATION, "{adopted}");
     env.json(&["nudge", "agent/other", "hello again"]);
-    wait_until("a hook has told the state", PATIENCE, || {
+    wait_until("a hook has told the state", TIMEOUT, || {
         (env.agent("agent/other")["state_source"] == "hook").then_some(())
     });
     env.gt(&["stop", "agent/other"]).ok();

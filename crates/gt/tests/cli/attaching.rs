@@ -1,6 +1,6 @@
 //! `gt attach` outside tmux, inside tmux, and from one server to another.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::testing::{TestServer, wait_until};
 use gt_tmux::{Command as Tmux, SessionName};
 
@@ -11,7 +11,7 @@ fn client_of(env: &TestEnv) -> String {
 }
 
 fn wait_client(env: &TestEnv, wanted: &str) {
-    wait_until(&format!("the client is at {wanted:?}"), PATIENCE, || {
+    wait_until(&format!("the client is at {wanted:?}"), TIMEOUT, || {
         (client_of(env) == wanted).then_some(())
     });
 }
@@ -45,7 +45,7 @@ fn press(outer: &TestServer, keys: &[&str]) {
 }
 
 pub(crate) fn wait_shown(outer: &TestServer, text: &str) {
-    wait_until(&format!("{text:?} in the terminal"), PATIENCE, || {
+    wait_until(&format!("{text:?} in the terminal"), TIMEOUT, || {
         let capture = Tmux::new("capture-pane").arg("-p").target(session("t"));
         outer
             .server()
@@ -62,7 +62,7 @@ fn users_own_tmux(env: &TestEnv, outer: &TestServer) -> TestServer {
     pane(env, &own, "mine", "true");
     let attach = format!("tmux -S '{}' attach-session", own.socket_path().display());
     terminal(env, outer, &attach);
-    wait_until("the user's own client", PATIENCE, || {
+    wait_until("the user's own client", TIMEOUT, || {
         let clients = own.server().run(Tmux::new("list-clients")).unwrap();
         (!clients.is_empty()).then_some(())
     });
@@ -205,7 +205,7 @@ fn the_menu_knows_the_servers_of_other_towns() {
     wait_shown(&outer, "other: deacon");
     press(&outer, &["2"]);
     let there = gt_tmux::Server::new(gt_tmux::Socket::Path(other_socket.clone()));
-    wait_until("the client is on the other server", PATIENCE, || {
+    wait_until("the client is on the other server", TIMEOUT, || {
         let clients = there.run(Tmux::new("list-clients").args(["-F", "#{session_name}"]));
         (clients.unwrap().trim_end() == "hq-deacon").then_some(())
     });
@@ -228,7 +228,7 @@ fn the_status_key_opens_a_pop_up_that_any_key_closes() {
     press(&outer, &["C-b", "a"]);
     wait_shown(&outer, "Agents: 1 ");
     press(&outer, &["q"]);
-    wait_until("the pop-up is closed", PATIENCE, || {
+    wait_until("the pop-up is closed", TIMEOUT, || {
         let capture = Tmux::new("capture-pane").arg("-p").target(session("t"));
         (!outer.server().run(capture).unwrap().contains("Agents: 1 ")).then_some(())
     });

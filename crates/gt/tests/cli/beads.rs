@@ -3,7 +3,7 @@
 
 mod elsewhere;
 
-use crate::env::{Answer, PATIENCE, TestEnv, run};
+use crate::env::{Answer, TIMEOUT, TestEnv, run};
 use crate::merging::{commit, item, repository};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
@@ -290,7 +290,7 @@ fn a_bead_goes_all_the_way_to_the_base() {
         assert_eq!(shown["status"], "closed", "{shown}");
         let merged = ["merge-base", "--is-ancestor", &tip, "refs/gt/merged/main"];
         env.git(&repository(env), &merged);
-        wait_until("its session is over", PATIENCE, || {
+        wait_until("its session is over", TIMEOUT, || {
             env.running().is_empty().then_some(())
         });
     });

@@ -1,7 +1,7 @@
 //! How a session begins, depending on how the previous ones ended.
 
 use crate::checkpoints::{age, life};
-use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::env::{TIMEOUT, TestEnv, run, signal};
 use crate::priming::{MAX, as_agent, await_rest, give_work, state};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -9,7 +9,7 @@ use serde_json::json;
 
 fn kill(env: &TestEnv) {
     signal(env.pid(MAX), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(MAX)["state"] == "crashed").then_some(())
     });
 }
@@ -63,7 +63,7 @@ fn what_was_left_is_over_once_a_life_has_ended_well() {
     kill(&env);
     start(&env);
     assert_eq!(state(&env), "crash-recovery");
-    wait_until("it is told", PATIENCE, || {
+    wait_until("it is told", TIMEOUT, || {
         let read = env.json(&["checkpoint", "read", "--agent", MAX]);
         (read["told_to"] == life(&env)).then_some(())
     });

@@ -6,7 +6,7 @@ mod shown;
 pub(crate) mod terminal;
 mod told;
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::tasks::{folder, with_project};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn card(env: &TestEnv, id: &str) -> Value {
 fn wait_card(env: &TestEnv, id: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
     let mut last = Value::Null;
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until(&format!("{id}: {what}"), PATIENCE, || {
+        wait_until(&format!("{id}: {what}"), TIMEOUT, || {
             last = card(env, id);
             is_so(&last).then_some(())
         });
@@ -82,7 +82,7 @@ fn from_idea_to_merged_by_keys_alone() {
     board.act("u");
     board.wait_text("merge");
     let dir = folder(&env, &id);
-    wait_until("a merge with conflicts", PATIENCE, || {
+    wait_until("a merge with conflicts", TIMEOUT, || {
         fs::read_to_string(dir.join("shared.txt"))
             .is_ok_and(|text| text.contains("<<<<<<<"))
             .then_some(())
@@ -111,7 +111,7 @@ fn from_idea_to_merged_by_keys_alone() {
     board.act("d");
     board.wait_text(dir.file_name().unwrap().to_str().unwrap());
     board.press(&["c"]);
-    wait_until("the worktree to be gone", PATIENCE, || {
+    wait_until("the worktree to be gone", TIMEOUT, || {
         (!dir.exists()).then_some(())
     });
     wait_card(&env, &id, "done", |card| {
@@ -120,7 +120,7 @@ fn from_idea_to_merged_by_keys_alone() {
     assert!(!env.sessions().contains(&format!("{id}-az")));
     board.wait_text("Done 1");
     board.press(&["q"]);
-    wait_until("the board to end", PATIENCE, || {
+    wait_until("the board to end", TIMEOUT, || {
         (!board.is_open()).then_some(())
     });
 }
@@ -190,7 +190,7 @@ fn the_terminal_is_given_back_however_the_board_ends() {
             let command = gt_tmux::Command::new(words[0]).args(words[1..].iter().copied());
             server.run(command).unwrap_or_default()
         };
-        wait_until("the board", PATIENCE, || {
+        wait_until("the board", TIMEOUT, || {
             tmux(&["capture-pane", "-p"]).contains(&id).then_some(())
         });
         match signal {
@@ -209,7 +209,7 @@ fn the_terminal_is_given_back_however_the_board_ends() {
                 assert!(kill.unwrap().success());
             }
         }
-        let settings = wait_until("the shell's turn", PATIENCE, || {
+        let settings = wait_until("the shell's turn", TIMEOUT, || {
             let text = fs::read_to_string(&shell).ok()?;
             text.contains("icanon").then_some(text)
         });

@@ -1,6 +1,6 @@
 //! Checkpoints that `gt` writes without a command.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::priming::{MAX, as_agent, give_work};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
@@ -51,7 +51,7 @@ fn a_start_notes_where_the_work_stands_without_being_asked() {
     let env = TestEnv::with_crew(&["max"]);
     let id = give_work(&env, "Mend the roof");
     env.gt(&["start", MAX]).ok();
-    let noted = wait_until("a checkpoint by itself", PATIENCE, || {
+    let noted = wait_until("a checkpoint by itself", TIMEOUT, || {
         Some(read(&env)).filter(|noted| !noted.is_null())
     });
     assert_eq!(noted["hooked_bead"], id);
@@ -187,7 +187,7 @@ fn while_it_looks(env: &TestEnv, what: impl FnOnce()) {
         .env("PATH", format!("{}:{path}", bin.display()))
         .spawn()
         .unwrap();
-    wait_until("git is asked", PATIENCE, || asked.exists().then_some(()));
+    wait_until("git is asked", TIMEOUT, || asked.exists().then_some(()));
     what();
     fs::write(may, "").unwrap();
     assert!(round.wait().unwrap().success());

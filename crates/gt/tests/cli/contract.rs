@@ -1,6 +1,6 @@
 //! End-to-end contract, from a work item to merged work, through several sessions of one agent.
 
-use crate::env::{PATIENCE, TestEnv, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use gt_town::lock::FileLock;
@@ -16,7 +16,7 @@ fn let_it_run(env: &TestEnv, command: &str) {
 }
 
 fn await_life(env: &TestEnv, number: usize) -> Value {
-    wait_until("the next life", PATIENCE, || {
+    wait_until("the next life", TIMEOUT, || {
         let all = lives(env, &["--agent", MAX]);
         (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
     })
@@ -57,7 +57,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
     fs::write(dir.join("poem.txt"), "one\ntwo\n").unwrap();
     let_it_run(&env, "git add -A && git commit -q -m 'Half a poem'");
     let_it_run(&env, "gt checkpoint write --notes 'two lines are there'");
-    wait_until("the checkpoint", PATIENCE, || {
+    wait_until("the checkpoint", TIMEOUT, || {
         let read = env.json(&["checkpoint", "read", "--agent", MAX]);
         (read["notes"] == "two lines are there").then_some(())
     });
@@ -72,7 +72,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
 
     fs::write(dir.join("poem.txt"), "one\ntwo\nthree\nfour\n").unwrap();
     let_it_run(&env, "gt checkpoint write --notes 'to be committed'");
-    wait_until("the checkpoint", PATIENCE, || {
+    wait_until("the checkpoint", TIMEOUT, || {
         let read = env.json(&["checkpoint", "read", "--agent", MAX]);
         (read["notes"] == "to be committed").then_some(())
     });
@@ -86,7 +86,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         &env,
         "git commit -q -a -m 'The rest'; gt done --exit -m 'four lines'",
     );
-    wait_until("it is done", PATIENCE, || {
+    wait_until("it is done", TIMEOUT, || {
         let life = env.json(&["sessions", "show", third["id"].as_str().unwrap()]);
         (life["outcome"] == "done").then_some(())
     });
@@ -133,12 +133,12 @@ fn an_item_that_kills_whoever_takes_it_up_is_left_after_a_while() {
         await_life(&env, number);
         // A process that dies before it is ready counts as a failed start, not as a death while it
         // works on the item.
-        wait_until("its start is over", PATIENCE, || {
+        wait_until("its start is over", TIMEOUT, || {
             (!FileLock::is_held(&lock)).then_some(())
         });
         signal(env.pid(MAX), Signal::KILL);
     }
-    let events = wait_until("it is given up", PATIENCE, || {
+    let events = wait_until("it is given up", TIMEOUT, || {
         let events = env
             .gt(&["events", "--type", "escalation_raised"])
             .ok()
@@ -219,7 +219,7 @@ fn items_over_ten_polecats_are_each_done_once() {
             scope.spawn(move || {
                 for turn in 0..ids.len() {
                     let id = &ids[(turn + racer * ids.len() / RACERS) % ids.len()];
-                    wait_until("the item is in somebody's hands", PATIENCE * 4, || {
+                    wait_until("the item is in somebody's hands", TIMEOUT * 4, || {
                         // A full rig refuses every call, so the loop polls only tmux until a
                         // session has ended.
                         if env.sessions().len() >= POLECATS {
@@ -237,7 +237,7 @@ fn items_over_ten_polecats_are_each_done_once() {
             });
         }
     });
-    wait_until("all are handed in", PATIENCE * 4, || {
+    wait_until("all are handed in", TIMEOUT * 4, || {
         let queue = env.json(&["mq", "list"]);
         (queue.as_array().unwrap().len() == items).then_some(())
     });

@@ -1,6 +1,6 @@
 //! Many agents, and many concurrent processes that act on the same one.
 
-use crate::env::{PATIENCE, TestEnv, processes_of, repetitions};
+use crate::env::{TIMEOUT, TestEnv, processes_of, repetitions};
 use gt_tmux::testing::wait_until;
 use std::process::Child;
 
@@ -26,7 +26,7 @@ fn fifty_agents_start_with_one_command_and_stop_with_one() {
     );
     assert_eq!(env.sessions(), Vec::<String>::new());
     assert_eq!(env.running(), Vec::<String>::new());
-    wait_until("no process of ours is left", PATIENCE, || {
+    wait_until("no process of ours is left", TIMEOUT, || {
         processes_of(env.home()).is_empty().then_some(())
     });
     let pids = std::fs::read_dir(env.town().join(".runtime/pids")).unwrap();
@@ -82,7 +82,7 @@ fn starting_and_stopping_at_once_ends_in_one_of_the_two() {
         }
         wait_until(
             &format!("no process is left of round {round}"),
-            PATIENCE,
+            TIMEOUT,
             || processes_of(env.home()).is_empty().then_some(()),
         );
     }

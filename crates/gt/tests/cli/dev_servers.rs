@@ -1,7 +1,7 @@
 //! Dev servers in windows beside an agent.
 
 use crate::board::terminal::Terminal;
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn create(env: &TestEnv) -> String {
 
 fn written(env: &TestEnv, id: &str, name: &str) -> Vec<u64> {
     let file: PathBuf = env.path(&format!("gastown-{id}/{name}"));
-    wait_until("the server to say its ports", PATIENCE, || {
+    wait_until("the server to say its ports", TIMEOUT, || {
         let text = fs::read_to_string(&file).ok()?;
         let ports = text.strip_suffix('\n')?.split(' ');
         Some(ports.map(|port| port.parse().unwrap()).collect())
@@ -160,7 +160,7 @@ fn one_that_fails_is_told_with_its_exit_code() {
     let id = create(&env);
     env.gt(&["task", "start", &id]).ok();
     env.gt(&["dev", "start", &id, "broken"]);
-    let failed = wait_until("the server to fail", PATIENCE, || {
+    let failed = wait_until("the server to fail", TIMEOUT, || {
         let server = server(&env, &id, "broken");
         (server["state"] == "error").then_some(server)
     });
@@ -233,7 +233,7 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
         let told = env.json(&["events", "--type", "server_failed"]);
         told.as_array().unwrap().clone()
     };
-    let once = wait_until("it is told", PATIENCE, || {
+    let once = wait_until("it is told", TIMEOUT, || {
         Some(told()).filter(|told| !told.is_empty())
     });
     assert_eq!(once[0]["payload"]["reason"], reason);
@@ -247,7 +247,7 @@ fn one_that_lives_and_answers_no_more_is_seen_on_an_open_board_and_so_is_its_ret
     assert_eq!(server(&env, &id, "web")["state"], "running");
     assert_eq!(told().len(), 1, "once, for as long as it lasts");
     signal(pid, Signal::USR1);
-    wait_until("it is told again", PATIENCE, || {
+    wait_until("it is told again", TIMEOUT, || {
         (told().len() == 2).then_some(())
     });
 }
@@ -284,7 +284,7 @@ fn a_server_that_runs_is_opened() {
     let _listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let url = format!("http://localhost:{port}/\n");
     assert_eq!(env.gt(&["dev", "open", &id]).ok().stdout, url);
-    wait_until("the browser to open it", PATIENCE, || {
+    wait_until("the browser to open it", TIMEOUT, || {
         (fs::read_to_string(env.path("opened")).ok()? == url).then_some(())
     });
 }

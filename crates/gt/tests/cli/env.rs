@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Shell script that checks for mount rights, prints `begun`, and runs its only argument.
 const NAMESPACE: &str = "mount -t tmpfs tmpfs \"$HOME\" && umount \"$HOME\" || exit 99; \
@@ -317,7 +317,7 @@ impl TestEnv {
     pub(crate) fn wait_screen(&self, target: &str, text: &str) {
         wait_until(
             &format!("{text:?} on the screen of {target}"),
-            PATIENCE,
+            TIMEOUT,
             || {
                 self.gt(&["peek", target])
                     .stdout

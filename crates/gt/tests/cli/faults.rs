@@ -221,7 +221,7 @@ fn a_killed_server_is_no_riddle() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max"]).ok();
     env.tmux(Tmux::new("kill-server"));
-    wait_until("the processes are gone", crate::env::PATIENCE, || {
+    wait_until("the processes are gone", crate::env::TIMEOUT, || {
         processes_of(env.home()).is_empty().then_some(())
     });
     assert_eq!(env.running(), Vec::<String>::new());
@@ -267,7 +267,7 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
     let demo = "[command]\nargs = ['demo-agent', '--startup-delay', '1500']\n";
     fs::write(env.town().join("harnesses/demo.toml"), demo).unwrap();
     let child = env.spawn(&["crew", "start", "--all", "--json"]);
-    wait_until("some are being started", crate::env::PATIENCE, || {
+    wait_until("some are being started", crate::env::TIMEOUT, || {
         (!env.sessions().is_empty()).then_some(())
     });
     interrupt(&child);
@@ -288,7 +288,7 @@ fn interrupting_a_start_of_many_leaves_nothing_half_made() {
         "what was told to run runs, and nothing else"
     );
     if started.is_empty() {
-        wait_until("no process is left", crate::env::PATIENCE, || {
+        wait_until("no process is left", crate::env::TIMEOUT, || {
             processes_of(env.home()).is_empty().then_some(())
         });
     }
@@ -316,7 +316,7 @@ fn a_remote_that_never_answers_can_be_interrupted() {
         "{output:?}"
     );
     assert!(!env.town().join("gastown").exists());
-    wait_until("no git is left", crate::env::PATIENCE, || {
+    wait_until("no git is left", crate::env::TIMEOUT, || {
         processes_of(env.home()).is_empty().then_some(())
     });
     let left: Vec<_> = fs::read_dir(env.town())

@@ -1,6 +1,6 @@
 //! `gt done`: submits the item on the hook and ends the session.
 
-use crate::env::{Answer, PATIENCE, TestEnv};
+use crate::env::{Answer, TIMEOUT, TestEnv};
 use crate::merging::{commit, item, repository, with_bare_remote};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
@@ -22,11 +22,11 @@ fn with_polecat() -> (TestEnv, PathBuf, String) {
 
 #[track_caller]
 fn assert_idle(env: &TestEnv, id: &str) {
-    wait_until("its session is over", PATIENCE, || {
+    wait_until("its session is over", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });
     assert_eq!(env.json(&["hook", "--agent", TOAST]), Value::Null);
-    wait_until("its life is remembered as done", PATIENCE, || {
+    wait_until("its life is remembered as done", TIMEOUT, || {
         let life = &lives(env, &["--agent", TOAST])[0];
         (life["outcome"] == "done" && life["status"] == "stopped").then_some(())
     });

@@ -1,6 +1,6 @@
 //! `gt handoff`: from one session of an agent to the next.
 
-use crate::env::{PATIENCE, TestEnv, lives as is_alive, run};
+use crate::env::{TIMEOUT, TestEnv, lives as is_alive, run};
 use crate::remembered::lives;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
@@ -82,7 +82,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     let (before, pid) = (env.agent(MAX), env.pid(MAX));
     let words = "[[tool=gt handoff --force -s 'Half done' -m 'The north side is open.']]";
     env.gt(&["nudge", MAX, words]).ok();
-    wait_until("the next life", PATIENCE, || {
+    wait_until("the next life", TIMEOUT, || {
         (lives(&env, &["--agent", MAX]).len() == 2).then_some(())
     });
     env.wait_screen(MAX, "The handoff is DONE");
@@ -100,7 +100,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
         assert_eq!(after[same], before[same], "{same}");
     }
     assert_ne!(after["session"], before["session"]);
-    wait_until("the old process is gone", PATIENCE, || {
+    wait_until("the old process is gone", TIMEOUT, || {
         (!is_alive(pid)).then_some(())
     });
     let [first, second] = &chain(&env)[..] else {
@@ -125,7 +125,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     let state = env.json(&["prime", "--state", "--agent", MAX]);
     assert_eq!(state["state"], "autonomous", "{state}");
     // The process that started the session may still hold the lock.
-    wait_until("everything agrees", PATIENCE, || {
+    wait_until("everything agrees", TIMEOUT, || {
         let synced = env.gt(&["sync", "--verbose"]).ok().stdout;
         synced.contains("Everything agrees").then_some(())
     });
@@ -362,7 +362,7 @@ fn a_successor_that_does_not_come_up_is_a_crash_and_the_work_stays() {
     assert_eq!(hooked(&env)["letter"]["description"], "Go on");
     // The respawn after a crash takes over, because the role wants it.
     fs::remove_file(&preset).unwrap();
-    wait_until("it is back", PATIENCE, || {
+    wait_until("it is back", TIMEOUT, || {
         let running = lives(&env, &["--status", "running"]);
         (!running.is_empty()).then_some(())
     });

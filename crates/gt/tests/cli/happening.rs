@@ -1,6 +1,6 @@
 //! The event log: emitting, following, streaming and pruning.
 
-use crate::env::{PATIENCE, TestEnv, login, run, signal};
+use crate::env::{TIMEOUT, TestEnv, login, run, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn types(events: &[Value]) -> Vec<&str> {
 
 fn crash(env: &TestEnv, address: &str) {
     signal(env.pid(address), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(address)["state"] == "crashed").then_some(())
     });
 }
@@ -116,7 +116,7 @@ fn many_deaths_at_once_are_one_event_more() {
     all.iter().for_each(|address| crash(&env, address));
     env.gt(&["sync"]).ok();
     // A tmux hook may be writing the event concurrently.
-    let told = wait_until("all is told", PATIENCE, || {
+    let told = wait_until("all is told", TIMEOUT, || {
         Some(events(&env, &["--type", "*_death"])).filter(|told| told.len() >= 4)
     });
     let mass: Vec<&Value> = told.iter().filter(|e| e["type"] == "mass_death").collect();
@@ -155,7 +155,7 @@ fn a_message_for_an_earlier_life_is_marked_and_still_delivered() {
     let table = env.gt(&["nudge", "mayor", "--list"]).ok().stdout;
     assert!(table.contains(", stale"), "{table}");
     env.wait_screen("mayor", "> for you");
-    let told = wait_until("its delivery is told", PATIENCE, || {
+    let told = wait_until("its delivery is told", TIMEOUT, || {
         let told = events(&env, &["--type", "nudge"]);
         (told.len() == 2).then_some(told)
     });
@@ -313,7 +313,7 @@ fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
         fill(&env, "junk", 5_000);
         let mut prune = env.spawn(&["krc", "prune"]);
         let size = 600_000 * round;
-        let is_hit = wait_until("it is in the middle, or over", PATIENCE, || {
+        let is_hit = wait_until("it is in the middle, or over", TIMEOUT, || {
             let written = beside.metadata().is_ok_and(|meta| meta.len() >= size);
             match prune.try_wait().unwrap() {
                 Some(_) => Some(false),
@@ -353,7 +353,7 @@ impl Going {
 
     #[track_caller]
     fn next(&self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("a line")
+        self.lines.recv_timeout(TIMEOUT).expect("a line")
     }
 
     /// Sends INT, and returns the exit code.

@@ -1,6 +1,6 @@
 //! Health of agents, and respawns.
 
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use crate::lifecycle::kill;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -34,7 +34,7 @@ fn the_agents_own_pane_is_what_counts() {
     env.gt(&["nudge", "gastown/max", "to the agent"]).ok();
     env.wait_screen("gastown/max", "You said: to the agent");
     kill(env.pid("gastown/crew/max"));
-    wait_until("the death is seen beside living panes", PATIENCE, || {
+    wait_until("the death is seen beside living panes", TIMEOUT, || {
         (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
     });
     // A new session reuses the agent's pane, and the user's panes stay.
@@ -100,7 +100,7 @@ fn a_busy_agent_that_has_gone_silent_is_hung_and_an_idle_one_is_not() {
     env.gt(&["nudge", "gastown/max", "[[delay=600]]"]).ok();
     env.wait_screen("gastown/max", "esc to interrupt");
     freeze("gastown/crew/max");
-    wait_until("a frozen busy agent counts as hung", PATIENCE, || {
+    wait_until("a frozen busy agent counts as hung", TIMEOUT, || {
         (env.agent("gastown/crew/max")["health"] == "agent_hung").then_some(())
     });
     assert_eq!(
@@ -117,7 +117,7 @@ fn an_agent_that_dies_comes_back_and_one_that_is_stopped_does_not() {
     env.gt(&["crew", "start", "max", "--auto-respawn"]).ok();
     let first = env.agent("gastown/crew/max");
     kill(env.pid("gastown/crew/max"));
-    let second = wait_until("it is back", PATIENCE, || {
+    let second = wait_until("it is back", TIMEOUT, || {
         let agent = env.agent("gastown/crew/max");
         (agent["health"] == "healthy"
             && agent["session"] != first["session"]
@@ -158,7 +158,7 @@ fn an_agent_comes_back_as_it_was_started() {
     .ok();
     let first = env.agent("gastown/crew/max");
     kill(env.pid("gastown/crew/max"));
-    let again = wait_until("it is back", PATIENCE, || {
+    let again = wait_until("it is back", TIMEOUT, || {
         let agent = env.agent("gastown/crew/max");
         (agent["health"] == "healthy" && agent["session"] != first["session"]).then_some(agent)
     });
@@ -208,7 +208,7 @@ fn every_death_is_noticed_although_tmux_may_miss_it() {
     for name in &names {
         let container = format!("gt-crew-{name}");
         // Asks only tmux: a `gt` command would repair a missed respawn.
-        wait_until(&format!("{name} is back"), PATIENCE, || {
+        wait_until(&format!("{name} is back"), TIMEOUT, || {
             let now = env.format(&container, "#{pane_dead} #{@gt_session}");
             let (dead, session) = now.split_once(' ').unwrap();
             (dead == "0" && session != lives(name)).then_some(())
@@ -221,7 +221,7 @@ fn waits_grow_and_end() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
     kill(env.pid("gastown/crew/max"));
-    wait_until("the death is seen", PATIENCE, || {
+    wait_until("the death is seen", TIMEOUT, || {
         (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
     });
     let pane = env.agent("gastown/crew/max")["pane"]
@@ -360,7 +360,7 @@ fn a_start_forgets_what_an_earlier_life_left() {
     );
     set("@gt_auto_respawn", "");
     kill(env.pid("gastown/crew/max"));
-    wait_until("the death is seen", PATIENCE, || {
+    wait_until("the death is seen", TIMEOUT, || {
         (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
     });
     env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();

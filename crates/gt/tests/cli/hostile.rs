@@ -96,7 +96,7 @@ fn hostile_titles_prompts_and_messages_stay_text() {
     env.gt(&["nudge", "gastown/max", &all]).ok();
     env.wait_screen("gastown/max", &format!("You said: {all}"));
     // An idle agent no longer changes its title.
-    gt_tmux::testing::wait_until("it is idle", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("it is idle", crate::env::TIMEOUT, || {
         (env.agent("gastown/crew/max")["state"] == "idle").then_some(())
     });
     let pane = env.agent("gastown/crew/max")["pane"]
@@ -168,12 +168,12 @@ fn a_hostile_session_name_runs_nothing_in_the_menu() {
         .server()
         .run_private(Tmux::new("new-session").args(["-d", "-s", "t", &attach]))
         .unwrap();
-    let client = gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+    let client = gt_tmux::testing::wait_until("the client is there", crate::env::TIMEOUT, || {
         let clients = env.tmux(Tmux::new("list-clients").args(["-F", "#{client_name}"]));
         (!clients.is_empty()).then_some(clients)
     });
     let mut menu = env.spawn(&["agents", "menu", "--client", &client]);
-    gt_tmux::testing::wait_until("the menu is open", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the menu is open", crate::env::TIMEOUT, || {
         let screen = outer
             .server()
             .run(Tmux::new("capture-pane").args(["-p", "-t", "=t:"]))

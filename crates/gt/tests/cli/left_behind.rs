@@ -1,6 +1,6 @@
 //! Leftovers of a session or agent: the next session finds them, and no other agent does.
 
-use crate::env::{PATIENCE, TestEnv, lives as is_alive, run, signal};
+use crate::env::{TIMEOUT, TestEnv, lives as is_alive, run, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -122,13 +122,13 @@ fn nothing_of_a_life_runs_on_after_its_handoff() {
     };
     let words = format!("[[tool={} ; {}]]", child("nohup"), child("setsid"));
     env.gt(&["nudge", MAX, &words]).ok();
-    let pids = wait_until("both run", PATIENCE, || {
+    let pids = wait_until("both run", TIMEOUT, || {
         let text = fs::read_to_string(&left).ok()?;
         let pids: Vec<u32> = text.lines().filter_map(|pid| pid.parse().ok()).collect();
         (pids.len() == 2 && pids.iter().all(|pid| is_alive(*pid))).then_some(pids)
     });
     env.gt(&["handoff", MAX, "--force"]).ok();
-    wait_until("both are gone", PATIENCE, || {
+    wait_until("both are gone", TIMEOUT, || {
         (!pids.iter().any(|pid| is_alive(*pid))).then_some(())
     });
 }
@@ -149,7 +149,7 @@ fn who_hands_over_from_below_the_pane_lives_to_its_end() {
         said.display()
     );
     env.gt(&["nudge", MAX, &words]).ok();
-    wait_until("it has handed over", PATIENCE, || {
+    wait_until("it has handed over", TIMEOUT, || {
         let said = fs::read_to_string(&said).ok()?;
         said.contains("was handed over").then_some(())
     });
@@ -165,7 +165,7 @@ fn one_that_died_while_it_compacted_is_told_everything_anew() {
     env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
         .ok();
     signal(env.pid(MAX), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(MAX)["state"] == "crashed").then_some(())
     });
     env.gt(&["start", MAX]).ok();

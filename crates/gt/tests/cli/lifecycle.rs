@@ -1,6 +1,6 @@
 //! Starting, showing, reaching and stopping one agent.
 
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use std::fs;
@@ -175,7 +175,7 @@ fn what_runs_already_is_a_conflict_and_a_zombie_is_replaced() {
     assert_eq!(env.agent("gastown/crew/max")["session"], first["session"]);
 
     kill(env.pid("gastown/crew/max"));
-    wait_until("the death is seen", PATIENCE, || {
+    wait_until("the death is seen", TIMEOUT, || {
         (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
     });
     env.gt(&["agents", "check"]).fails(1);
@@ -212,7 +212,7 @@ fn a_command_that_dies_at_once_is_told_with_its_last_words() {
         "--command",
         "echo one; echo two >&2; exit 7",
     ];
-    wait_until("the last words are shown", PATIENCE, || {
+    wait_until("the last words are shown", TIMEOUT, || {
         let answer = env.gt(&args).fails(1);
         (answer.stderr.contains("one") && answer.stderr.contains("two")).then_some(())
     });
@@ -544,7 +544,7 @@ fn the_demo_removes_only_what_it_made() {
     env.gt(&["demo"]).ok();
     env.gt(&["demo", "--clean"]).ok();
     assert!(!env.path("gt-demo").exists());
-    wait_until("no process is left", PATIENCE, || {
+    wait_until("no process is left", TIMEOUT, || {
         crate::env::processes_of(env.home())
             .is_empty()
             .then_some(())

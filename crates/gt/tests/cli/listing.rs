@@ -70,7 +70,7 @@ fn an_agents_document_has_the_promised_fields() {
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
     env.wait_screen("gastown/max", "? for shortcuts");
     let mut agent =
-        gt_tmux::testing::wait_until("its hook has spoken", crate::env::PATIENCE, || {
+        gt_tmux::testing::wait_until("its hook has spoken", crate::env::TIMEOUT, || {
             Some(env.agent("gastown/crew/max")).filter(|agent| agent["state_source"] == "hook")
         });
     for (field, pattern) in [
@@ -133,7 +133,7 @@ fn peek_shows_the_last_lines_with_or_without_colours() {
     };
     assert!(lines(&[]) <= 50);
     assert_eq!(lines(&["-n", "5"]), 5);
-    gt_tmux::testing::wait_until("scrollback is reached", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("scrollback is reached", crate::env::TIMEOUT, || {
         (lines(&["-n", "200"]) == 200).then_some(())
     });
     assert!(!env.gt(&["peek", "gastown/max"]).stdout.contains('\u{1b}'));

@@ -80,14 +80,14 @@ fn a_users_bindings_and_hooks_are_kept() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the client is there", crate::env::TIMEOUT, || {
         (!env.tmux(Tmux::new("list-clients")).is_empty()).then_some(())
     });
     use std::io::Write;
     let stdin = client.stdin.as_mut().unwrap();
     stdin.write_all(b"\x02n").unwrap();
     stdin.flush().unwrap();
-    gt_tmux::testing::wait_until("the user's own command ran", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the user's own command ran", crate::env::TIMEOUT, || {
         let both = env.tmux(Tmux::new("display-message").args(["-p", "#{@mine} #{@too}"]));
         (both == "pressed yes").then_some(())
     });
@@ -100,14 +100,10 @@ fn a_users_bindings_and_hooks_are_kept() {
     let stdin = client.stdin.as_mut().unwrap();
     stdin.write_all(b"\x02n").unwrap();
     stdin.flush().unwrap();
-    gt_tmux::testing::wait_until(
-        "the client is with the deacon",
-        crate::env::PATIENCE,
-        || {
-            (env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"])) == "hq-deacon")
-                .then_some(())
-        },
-    );
+    gt_tmux::testing::wait_until("the client is with the deacon", crate::env::TIMEOUT, || {
+        (env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"])) == "hq-deacon")
+            .then_some(())
+    });
     env.tmux(Tmux::new("detach-client").args(["-s", "=hq-deacon"]));
     client.wait().unwrap();
 }
@@ -147,7 +143,7 @@ exit 1
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    gt_tmux::testing::wait_until("the client is there", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the client is there", crate::env::TIMEOUT, || {
         (!env.tmux(Tmux::new("list-clients")).is_empty()).then_some(())
     });
     for (number, key) in ["g", "a", "n", "p"].into_iter().enumerate() {
@@ -155,7 +151,7 @@ exit 1
         let stdin = client.stdin.as_mut().unwrap();
         stdin.write_all(format!("\x02{key}").as_bytes()).unwrap();
         stdin.flush().unwrap();
-        gt_tmux::testing::wait_until("the key has made its call", crate::env::PATIENCE, || {
+        gt_tmux::testing::wait_until("the key has made its call", crate::env::TIMEOUT, || {
             let calls = fs::read_to_string(&calls).unwrap_or_default();
             (calls.lines().count() > number).then_some(())
         });

@@ -1,6 +1,6 @@
 //! Mail: sending, announcing, reading, replying, searching and archiving.
 
-use crate::env::{Answer, PATIENCE, TestEnv};
+use crate::env::{Answer, TIMEOUT, TestEnv};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
@@ -247,7 +247,7 @@ fn a_reader_that_runs_is_told_and_old_letters_are_stale() {
         "You have mail from mayor: Say \"#{{pid}}\" $(x). Read it: gt mail read {}",
         id(&new)
     );
-    wait_until("the reader is told", PATIENCE, || {
+    wait_until("the reader is told", TIMEOUT, || {
         let text = fs::read_to_string(&log).unwrap_or_default();
         let prompts: Vec<Value> = text
             .lines()

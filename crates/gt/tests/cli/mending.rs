@@ -1,6 +1,6 @@
 //! The merge queue under failures around it: no entry gets stuck, and no work of others is lost.
 
-use crate::env::{Answer, PATIENCE, TestEnv, signal};
+use crate::env::{Answer, TIMEOUT, TestEnv, signal};
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
     worktree,
@@ -224,7 +224,7 @@ fn nobody_waits_for_a_slow_remote() {
     let slowly = |args: &[&str]| {
         fs::write(&pushes, "").unwrap();
         let run = env.spawn(args);
-        wait_until("it pushes", PATIENCE, || {
+        wait_until("it pushes", TIMEOUT, || {
             (!fs::read_to_string(&pushes).unwrap().is_empty()).then_some(())
         });
         let is_held = FileLock::is_held(&repository_lock(&env));
@@ -274,7 +274,7 @@ fn nobody_waits_while_the_queue_asks_the_remote() {
     let slow = ["config", "remote.origin.uploadpack", slow.to_str().unwrap()];
     env.git(&repository(&env), &slow);
     let run = env.spawn(&["mq", "run"]);
-    wait_until("it asks", PATIENCE, || reached.exists().then_some(()));
+    wait_until("it asks", TIMEOUT, || reached.exists().then_some(()));
     let is_held = FileLock::is_held(&repository_lock(&env));
     fs::write(&go, "").unwrap();
     Answer::of(run.wait_with_output().unwrap()).ok();
@@ -290,7 +290,7 @@ fn what_a_killed_run_has_left_ends_with_whoever_comes_next() {
         validate_with(&env, &line);
         let (_, merge) = finish(&env, "max", &format!("{next}.txt"), "a\n");
         let run = env.spawn(&["mq", "run"]);
-        let sleeper: u32 = wait_until("its commands run", PATIENCE, || {
+        let sleeper: u32 = wait_until("its commands run", TIMEOUT, || {
             fs::read_to_string(&pid).ok()?.trim().parse().ok()
         });
         fs::remove_file(&pid).unwrap();
@@ -325,7 +325,7 @@ fn a_worktree_is_removed_while_nobody_else_changes_the_repository() {
         ),
     );
     let run = env.spawn(&["crew", "rm", "max"]);
-    wait_until("its branch goes", PATIENCE, || {
+    wait_until("its branch goes", TIMEOUT, || {
         reached.exists().then_some(())
     });
     let is_held = FileLock::is_held(&repository_lock(&env));

@@ -1,6 +1,6 @@
 //! The merge queue: submitted work reaches the base only after validation.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -325,7 +325,7 @@ fn commands_that_take_too_long_are_ended_with_all_they_started() {
     assert!(reason.contains("longer than 0 minutes"), "{reason}");
     if let Ok(text) = fs::read_to_string(&pid) {
         let pid: u32 = text.trim().parse().unwrap();
-        wait_until("what it started is ended", PATIENCE, || {
+        wait_until("what it started is ended", TIMEOUT, || {
             (!crate::env::lives(pid)).then_some(())
         });
     }
@@ -340,7 +340,7 @@ fn a_run_that_is_stopped_leaves_the_queue_as_it_was() {
     let (_, merge) = finish(&env, "max", "a.txt", "a\n");
     let begun = || {
         let mut run = env.spawn(&["mq", "run"]);
-        let sleeper: u32 = wait_until("its commands run", PATIENCE, || {
+        let sleeper: u32 = wait_until("its commands run", TIMEOUT, || {
             fs::read_to_string(&pid).ok()?.trim().parse().ok()
         });
         fs::remove_file(&pid).unwrap();

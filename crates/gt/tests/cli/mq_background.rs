@@ -1,7 +1,7 @@
 //! The merge queue in the background: finished work is merged without another command, and the
 //! submitter learns the result.
 
-use crate::env::{PATIENCE, TestEnv, lives, processes_of, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, processes_of, signal};
 use crate::merging::{MERGED, commit, files, finish, item, repository, status};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -23,7 +23,7 @@ fn automatic(names: &[&str], settings: &str) -> TestEnv {
 
 #[track_caller]
 fn wait_merge(env: &TestEnv, merge: &str, expected: &str) -> Value {
-    wait_until(&format!("{merge} is {expected}"), PATIENCE, || {
+    wait_until(&format!("{merge} is {expected}"), TIMEOUT, || {
         let entry = env.json(&["mq", "status", merge]);
         (entry["status"] == expected).then_some(entry)
     })
@@ -45,7 +45,7 @@ fn letters(env: &TestEnv, reader: &str) -> Vec<Value> {
 fn wait_letter(env: &TestEnv, reader: &str, subject: &str) -> Value {
     wait_until(
         &format!("{reader} has a letter: {subject}"),
-        PATIENCE,
+        TIMEOUT,
         || {
             let found = letters(env, reader);
             let mut found = found.into_iter();
@@ -71,7 +71,7 @@ fn runners(env: &TestEnv) -> Vec<u32> {
 /// Waits until exactly one process merges. A forked child has the same command line until it execs
 /// another program.
 fn wait_runner(env: &TestEnv) -> u32 {
-    wait_until("one process merges", PATIENCE, || match runners(env)[..] {
+    wait_until("one process merges", TIMEOUT, || match runners(env)[..] {
         [runner] => Some(runner),
         _ => None,
     })
@@ -94,14 +94,14 @@ fn done_in_the_agents_own_pane_is_merged_without_another_command() {
     commit(&env, &dir, "poem.txt", "Roses are red\n");
     let done = format!("[[tool={} done]]", env!("CARGO_BIN_EXE_gt"));
     env.gt(&["nudge", TOAST, &done]).ok();
-    wait_until("the item is closed", PATIENCE, || {
+    wait_until("the item is closed", TIMEOUT, || {
         (status(&env, &id) == "closed").then_some(())
     });
     assert_eq!(
         files(&env, &repository(&env), MERGED),
         ["README.md", "poem.txt"]
     );
-    wait_until("its session is over", PATIENCE, || {
+    wait_until("its session is over", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });
     let merge = env.json(&["mq", "list", "--all"])[0].clone();
@@ -180,7 +180,7 @@ fn work_handed_in_during_a_run_is_merged_and_no_third_process_waits() {
     wait_merge(&env, &first, "merging");
     let (_, second) = finish(&env, "amy", "b.txt", "b\n");
     let (_, third) = finish(&env, "joe", "c.txt", "c\n");
-    wait_until("the third process has ended", PATIENCE, || {
+    wait_until("the third process has ended", TIMEOUT, || {
         (runners(&env).len() <= 2).then_some(())
     });
     assert!(!runners(&env).is_empty());
@@ -190,7 +190,7 @@ fn work_handed_in_during_a_run_is_merged_and_no_third_process_waits() {
     }
     let merged = files(&env, &repository(&env), MERGED);
     assert_eq!(merged, ["README.md", "a.txt", "b.txt", "c.txt"]);
-    wait_until("no process is left", PATIENCE, || {
+    wait_until("no process is left", TIMEOUT, || {
         runners(&env).is_empty().then_some(())
     });
 }
@@ -225,7 +225,7 @@ fn killed_run(env: &TestEnv) -> String {
     wait_merge(env, &merge, "merging");
     let runner = wait_runner(env);
     signal(runner, Signal::KILL);
-    wait_until("it is dead", PATIENCE, || (!lives(runner)).then_some(()));
+    wait_until("it is dead", TIMEOUT, || (!lives(runner)).then_some(()));
     fs::write(gate, "").unwrap();
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "merging");
     merge
@@ -241,11 +241,9 @@ fn killed_run_is_resumed_by_the_timer() {
     let merge = killed_run(&env);
     env.gt(&["save", "--auto", "--timer"]).ok();
     wait_merge(&env, &merge, "merged");
-    wait_until(
-        "no run is due, and the last one has ended",
-        PATIENCE,
-        || (!requests(&env).exists() && runners(&env).is_empty()).then_some(()),
-    );
+    wait_until("no run is due, and the last one has ended", TIMEOUT, || {
+        (!requests(&env).exists() && runners(&env).is_empty()).then_some(())
+    });
     env.gt(&["save", "--auto", "--timer"]).ok();
     assert_eq!(runners(&env), [0; 0]);
 }
@@ -308,7 +306,7 @@ fn work_of_a_killed_done_is_merged_by_the_timer() {
     env.set("GT_FAULT", "");
     assert_eq!(runners(&env), [0; 0]);
     env.gt(&["save", "--auto", "--timer"]).ok();
-    wait_until("the item is closed", PATIENCE, || {
+    wait_until("the item is closed", TIMEOUT, || {
         (status(&env, &id) == "closed").then_some(())
     });
 }

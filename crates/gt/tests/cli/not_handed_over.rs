@@ -1,6 +1,6 @@
 //! Handoffs that fail or are not what they seem: `gt` reports the truth and loses no message.
 
-use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::env::{TIMEOUT, TestEnv, run, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -44,7 +44,7 @@ fn one_that_has_died_does_not_hand_over() {
     fs::write(role, "[start]\nauto_respawn = false\n").unwrap();
     env.gt(&["start", MAX]).ok();
     signal(env.pid(MAX), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.format("gt-crew-max", "#{pane_dead}") == "1").then_some(())
     });
     let refused = env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(3);

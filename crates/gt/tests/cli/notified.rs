@@ -2,7 +2,7 @@
 
 mod desktop;
 
-use crate::env::{PATIENCE, TestEnv, processes_of, signal};
+use crate::env::{TIMEOUT, TestEnv, processes_of, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn wait_until_told(env: &TestEnv) {
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         words.contains(" notify deliver") || words.contains("GT_NOTIFY")
     };
-    wait_until("all is told", PATIENCE, || {
+    wait_until("all is told", TIMEOUT, || {
         (!processes_of(env.home()).iter().any(is_telling)).then_some(())
     });
 }
@@ -44,7 +44,7 @@ pub(crate) fn notes(env: &TestEnv) -> Vec<String> {
 
 #[track_caller]
 fn wait_for_notes(env: &TestEnv, count: usize) -> Vec<String> {
-    wait_until(&format!("{count} notes"), PATIENCE, || {
+    wait_until(&format!("{count} notes"), TIMEOUT, || {
         Some(notes(env)).filter(|notes| notes.len() >= count)
     })
 }
@@ -141,7 +141,7 @@ fn a_busy_agent_that_is_stopped_is_not_told_as_done() {
     // By now all notices of the previous session are delivered.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     hook(&env, "permission", &bash("x"));
-    let told = wait_until("it is told", PATIENCE, || {
+    let told = wait_until("it is told", TIMEOUT, || {
         let told = notes(&env);
         (!told.is_empty()).then_some(told)
     });
@@ -179,7 +179,7 @@ fn text_from_outside_arrives_as_it_is_and_runs_nothing() {
     let evil = format!("'\" $(touch {0}) #(touch {0})", trap.display());
     fs::remove_file(&notes).unwrap();
     hook(&env, "permission", &bash(&evil));
-    let told = wait_until("it is told", PATIENCE, || {
+    let told = wait_until("it is told", TIMEOUT, || {
         fs::read_to_string(&notes)
             .ok()
             .filter(|text| !text.is_empty())
@@ -240,7 +240,7 @@ waiting = ["Do you want"]
         .collect();
     let all_see = |state: &str| {
         for lines in &lines {
-            while lines.recv_timeout(PATIENCE).unwrap()["state"] != state {}
+            while lines.recv_timeout(TIMEOUT).unwrap()["state"] != state {}
         }
     };
     all_see("idle");
@@ -272,13 +272,13 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     let asks = || {
         env.gt(&["nudge", "mayor", "[[tool=touch x]]"]).ok();
         env.wait_screen("mayor", "❯ 1. Yes");
-        wait_until("it waits", PATIENCE, || {
+        wait_until("it waits", TIMEOUT, || {
             (env.agent("mayor")["state"] == "waiting").then_some(())
         });
     };
     let comes_to_its_prompt = || {
         // Reads the tag, which the watcher must set: `gt agents` would read the screen itself.
-        wait_until("it is idle", PATIENCE, || {
+        wait_until("it is idle", TIMEOUT, || {
             (env.format("hq-mayor", "#{@gt_state}") == "idle").then_some(())
         });
         env.agent("mayor")
@@ -384,7 +384,7 @@ fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
         Tmux::new("new-window").args(["-t", "t", "sleep 1000"]),
     ];
     outer.server().run(commands).unwrap();
-    wait_until("somebody is attached", PATIENCE, || {
+    wait_until("somebody is attached", TIMEOUT, || {
         (env.agent("deacon")["attached"] == true).then_some(())
     });
     let is_rung = || {
@@ -395,8 +395,8 @@ fn whoever_is_attached_hears_the_bell_and_the_desktop_is_told() {
     };
     assert!(!is_rung());
     hook(&env, "permission", &bash("a < b && c"));
-    wait_until("it rings", PATIENCE, || is_rung().then_some(()));
-    let told = wait_until("the desktop is told", PATIENCE, || {
+    wait_until("it rings", TIMEOUT, || is_rung().then_some(()));
+    let told = wait_until("the desktop is told", TIMEOUT, || {
         let told = fs::read_to_string(&shown).ok()?;
         told.ends_with(">\n").then_some(told)
     });

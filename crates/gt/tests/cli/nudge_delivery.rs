@@ -2,7 +2,7 @@
 //!
 //! Assertions use the agent's own log of its prompts.
 
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
@@ -43,7 +43,7 @@ fn prompts(env: &TestEnv) -> Vec<String> {
 
 #[track_caller]
 fn await_prompts(env: &TestEnv, expected: &[&str]) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while prompts(env) != expected {
         assert!(
             Instant::now() < deadline,
@@ -123,7 +123,7 @@ fn hostile_texts_arrive_and_do_not_block_the_queue() {
         let answer = env.json(&["nudge", "gastown/max", text, "--timeout", "30"]);
         assert_eq!(answer["delivered"], "agent", "{text:?}: {answer}");
     }
-    wait_until("all have arrived", PATIENCE, || {
+    wait_until("all have arrived", TIMEOUT, || {
         (prompts(&env).len() >= sent.len()).then_some(())
     });
     assert_eq!(prompts(&env), sent);
@@ -157,7 +157,7 @@ fn queued_message_reaches_an_idle_agent_without_another_command() {
         assert!(sent["tries_until"].is_string(), "{sent}");
         await_prompts(&env, &["one"]);
         let queue = queue(&env);
-        wait_until("the background process has ended", PATIENCE, || {
+        wait_until("the background process has ended", TIMEOUT, || {
             let waiting = fs::read_dir(queue.join("taken")).unwrap().count();
             let pid = fs::read_to_string(queue.join("deliverer.lock")).ok()?;
             let pid = pid.trim().parse().ok()?;
@@ -209,9 +209,9 @@ fn killed_deliverer_is_replaced_by_the_next_look() {
     }
     let lock = queue(&env).join("deliverer.lock");
     let holder = || fs::read_to_string(&lock).ok()?.trim().parse::<u32>().ok();
-    let first = wait_until("the background process waits", PATIENCE, holder);
+    let first = wait_until("the background process waits", TIMEOUT, holder);
     signal(first, Signal::KILL);
-    wait_until("it is gone", PATIENCE, || (!lives(first)).then_some(()));
+    wait_until("it is gone", TIMEOUT, || (!lives(first)).then_some(()));
     press(&env, &name, &["C-u"]);
     assert_eq!(prompts(&env), Vec::<String>::new());
     env.gt(&["status"]).ok();
@@ -310,10 +310,10 @@ fn message_that_is_not_shown_at_all_is_set_aside_in_the_end() {
         env.gt(&["nudge", "gastown/max", text, "--mode", "queue"])
             .ok();
     }
-    wait_until("the second one has arrived", PATIENCE * 2, || {
+    wait_until("the second one has arrived", TIMEOUT * 2, || {
         (prompts(&env) == ["next"]).then_some(())
     });
-    wait_until("only the first one is left", PATIENCE, || {
+    wait_until("only the first one is left", TIMEOUT, || {
         let listed = env.json(&["nudge", "gastown/max", "--list"]);
         let [first] = listed.as_array().unwrap().as_slice() else {
             return None;
@@ -381,7 +381,7 @@ fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
         await_prompts(&env, &["exactly once"]);
         env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
         env.tmux(Tmux::new("kill-server"));
-        wait_until("the server is gone", PATIENCE, || {
+        wait_until("the server is gone", TIMEOUT, || {
             env.server()
                 .run(Tmux::new("list-sessions"))
                 .is_err()
@@ -403,7 +403,7 @@ fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
     env.set("GT_FAULT", "");
     await_prompts(&env, &["perhaps"]);
     env.tmux(Tmux::new("kill-server"));
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         env.server()
             .run(Tmux::new("list-sessions"))
             .is_err()
@@ -424,7 +424,7 @@ fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
     let again = env.json(&["nudge", "gastown/max", "--again", id]);
     assert_eq!(again["deliverer"], "background", "{again}");
     await_prompts(&env, &["perhaps", "the next", "perhaps"]);
-    wait_until("nothing is set aside", PATIENCE, || {
+    wait_until("nothing is set aside", TIMEOUT, || {
         let listed = env.json(&["nudge", "gastown/max", "--list"]);
         (listed == serde_json::json!([])).then_some(())
     });

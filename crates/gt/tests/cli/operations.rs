@@ -8,7 +8,7 @@ mod pausing;
 mod resolving;
 mod updating;
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::tasks::{folder, with_project};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
@@ -77,7 +77,7 @@ fn windows(env: &TestEnv, id: &str) -> Vec<Value> {
 /// Waits until the agent of a task is in a state.
 #[track_caller]
 pub(crate) fn wait_state(env: &TestEnv, id: &str, state: &str) {
-    wait_until(&format!("{id} to be {state}"), PATIENCE, || {
+    wait_until(&format!("{id} to be {state}"), TIMEOUT, || {
         (env.json(&["task", "show", id])["state"] == state).then_some(())
     });
 }
@@ -107,7 +107,7 @@ impl<'a> Person<'a> {
 
     #[track_caller]
     fn sees(&self, text: &str) -> String {
-        wait_until(&format!("{text:?}"), PATIENCE, || {
+        wait_until(&format!("{text:?}"), TIMEOUT, || {
             let look = gt_tmux::Command::new("capture-pane").arg("-p");
             let screen = self.env.tmux(look.target(Self::target()));
             screen.contains(text).then_some(screen)

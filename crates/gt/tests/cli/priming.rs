@@ -1,6 +1,6 @@
 //! `gt prime`: the text that an agent gets at the start of a session.
 
-use crate::env::{Answer, PATIENCE, TestEnv, run, signal};
+use crate::env::{Answer, TIMEOUT, TestEnv, run, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -47,7 +47,7 @@ pub(crate) fn state(env: &TestEnv) -> String {
 
 /// Waits until the hooks of the first turn have reported.
 pub(crate) fn await_rest(env: &TestEnv) {
-    wait_until("its first turn is over", PATIENCE, || {
+    wait_until("its first turn is over", TIMEOUT, || {
         let reason = env.format("gt-crew-max", "#{@gt_state_reason}");
         (reason == gt_core::state::FINISHED).then_some(())
     });
@@ -110,7 +110,7 @@ fn a_life_after_a_crash_hears_what_was_in_flight() {
     let asked = env.json(&["prime", "--state", "--agent", MAX]);
     assert_eq!(asked["state"], "autonomous", "whoever asks: {asked}");
     signal(env.pid(MAX), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(MAX)["state"] == "crashed").then_some(())
     });
     env.gt(&["start", MAX, "--no-auto-respawn"]).ok();

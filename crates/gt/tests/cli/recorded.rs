@@ -1,6 +1,6 @@
 //! Recordings: the output of a pane from its first byte, and its replay.
 
-use crate::env::{PATIENCE, TestEnv, processes_of, signal};
+use crate::env::{TIMEOUT, TestEnv, processes_of, signal};
 use gt_tmux::testing::{TestServer, wait_until};
 use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
@@ -37,7 +37,7 @@ fn replay(env: &TestEnv, id: &str) -> String {
 }
 
 fn wait_recorded(env: &TestEnv, id: &str, text: &str) {
-    wait_until(&format!("{text:?} in the recording"), PATIENCE, || {
+    wait_until(&format!("{text:?} in the recording"), TIMEOUT, || {
         replay(env, id).contains(text).then_some(())
     });
 }
@@ -53,7 +53,7 @@ fn recorders(env: &TestEnv) -> Vec<u32> {
 }
 
 fn wait_no_recorder(env: &TestEnv) {
-    wait_until("nobody records any more", PATIENCE, || {
+    wait_until("nobody records any more", TIMEOUT, || {
         recorders(env).is_empty().then_some(())
     });
 }
@@ -113,7 +113,7 @@ fn a_life_is_recorded_from_its_first_byte_on() {
         .target(target)
         .args(["-x", "90", "-y", "20"]);
     env.tmux(resize);
-    wait_until("the pane is smaller", PATIENCE, || {
+    wait_until("the pane is smaller", TIMEOUT, || {
         let tty = env.format("hq-mayor", "#{pane_tty}");
         let file = fs::File::open(tty).unwrap();
         let size = rustix::termios::tcgetwinsize(file).unwrap();
@@ -154,7 +154,7 @@ fn replay_with_step_shows_only_that_step() {
     wait_recorded(&env, &id, "before");
     let next_second = || {
         let began = Instant::now();
-        wait_until("more than a second has gone by", PATIENCE, || {
+        wait_until("more than a second has gone by", TIMEOUT, || {
             (began.elapsed() > Duration::from_millis(1200)).then_some(())
         });
     };
@@ -243,7 +243,7 @@ fn each_life_in_the_same_pane_has_its_own_recording() {
     let line = "echo one life; exec cat";
     let start_after_death = || {
         signal(env.pid("mayor"), Signal::KILL);
-        wait_until("it is dead", PATIENCE, || {
+        wait_until("it is dead", TIMEOUT, || {
             (env.agent("mayor")["state"] == "crashed").then_some(())
         });
         start_line(&env, "mayor", line)
@@ -307,7 +307,7 @@ fn a_hostile_town_is_recorded_and_runs_nothing() {
     fs::write(role, "[record]\nenabled = true\n").unwrap();
     let started = env.json(&["--town", town, "start", "mayor", "--no-prompt"]);
     let id = started[0]["session"].as_str().unwrap();
-    wait_until("it is recorded", PATIENCE, || {
+    wait_until("it is recorded", TIMEOUT, || {
         let text = env.gt(&["--town", town, "sessions", "replay", id]).stdout;
         text.contains("demo agent").then_some(())
     });
@@ -356,7 +356,7 @@ fn it_plays_in_a_terminal_and_leaves_it_as_it_was() {
             .to_owned()
     };
     let wait_shown = |text: &str| {
-        wait_until(&format!("{text:?} in the terminal"), PATIENCE, || {
+        wait_until(&format!("{text:?} in the terminal"), TIMEOUT, || {
             let capture = Tmux::new("capture-pane").arg("-p").target(session.clone());
             let screen = outer.server().run(capture).unwrap();
             screen.contains(text).then_some(())
@@ -385,12 +385,12 @@ fn it_plays_in_a_terminal_and_leaves_it_as_it_was() {
             let capture = Tmux::new("capture-pane").arg("-p").target(session.clone());
             outer.server().run(capture).unwrap()
         };
-        wait_until("it plays", PATIENCE, || {
+        wait_until("it plays", TIMEOUT, || {
             capture().contains("two").then_some(())
         });
         let send = Tmux::new("send-keys").target(session.clone()).arg(key);
         outer.server().run(send).unwrap();
-        wait_until("it has ended", PATIENCE, || {
+        wait_until("it has ended", TIMEOUT, || {
             let screen = capture();
             (screen.contains("the end") && screen.contains(" icanon")).then_some(())
         });
@@ -411,7 +411,7 @@ fn a_flood_stays_within_its_bound_and_is_hardly_slower() {
         let began = Instant::now();
         let id = start_line(&env, agent, &line);
         let title = format!("#{{P:#{{C:finished}}}} {container}");
-        wait_until("the flood has passed", PATIENCE * 2, || {
+        wait_until("the flood has passed", TIMEOUT * 2, || {
             let found = env.format(container, &title);
             (!found.starts_with("0 ")).then_some(())
         });

@@ -1,6 +1,6 @@
 //! The history of sessions: recorded at every start and end, and searched.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ fn a_crash_and_what_came_after_it_are_one_chain() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max"]).ok();
     signal(env.pid("gastown/crew/max"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
     });
     env.gt(&["crew", "start", "max"]).ok();
@@ -221,7 +221,7 @@ fn what_a_life_committed_and_did_is_kept_in_detail() {
     commit("before");
     // Commit times have a resolution of one second.
     let second = jiff_second();
-    wait_until("the next second", PATIENCE, || {
+    wait_until("the next second", TIMEOUT, || {
         (jiff_second() > second).then_some(())
     });
     env.gt(&["crew", "start", "max"]).ok();

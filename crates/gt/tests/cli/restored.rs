@@ -1,6 +1,6 @@
 //! Restoring containers that were lost with their tmux server.
 
-use crate::env::{Answer, PATIENCE, TestEnv, lives, processes_of, signal};
+use crate::env::{Answer, TIMEOUT, TestEnv, lives, processes_of, signal};
 use crate::saved::{by_hand, crash, files, history, pane, rewrite, session, settings, text_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
@@ -136,7 +136,7 @@ fn the_users_own_windows_come_back_as_they_were() {
         let capture = Tmux::new("capture-pane").args(["-p", "-S", "-", "-t"]);
         env.tmux(capture.arg(pane))
     };
-    wait_until("it has answered", PATIENCE, || {
+    wait_until("it has answered", TIMEOUT, || {
         capture("=hq-mayor:7.0").contains("mine 42").then_some(())
     });
     let shape = || {
@@ -155,11 +155,11 @@ fn the_users_own_windows_come_back_as_they_were() {
     env.gt(&["restore"]).ok();
     // A new shell needs a moment to change to its folder.
     let after = || Some(shape()).filter(|after| *after == before);
-    wait_until("all is as it was", PATIENCE, after);
-    wait_until("the old text shows", PATIENCE, || {
+    wait_until("all is as it was", TIMEOUT, after);
+    wait_until("the old text shows", TIMEOUT, || {
         capture("=hq-mayor:7.0").contains("mine 42").then_some(())
     });
-    wait_until("what ran there is told", PATIENCE, || {
+    wait_until("what ran there is told", TIMEOUT, || {
         capture("=hq-mayor:7.1")
             .contains("this ran here: sleep")
             .then_some(())
@@ -183,7 +183,7 @@ fn a_program_is_itself_after_its_text_was_shown() {
     env.gt(&["restore"]).ok();
     let pid = env.pid("mayor");
     let name = || fs::read_to_string(format!("/proc/{pid}/comm")).unwrap();
-    wait_until("it is the program", PATIENCE, || {
+    wait_until("it is the program", TIMEOUT, || {
         (name() == "sleep\n").then_some(())
     });
     let text = history(&env, "hq-mayor");
@@ -192,7 +192,7 @@ fn a_program_is_itself_after_its_text_was_shown() {
     let file = fs::read_to_string(file).unwrap();
     assert!(file.starts_with(&format!("{pid}|")), "{file}");
     env.gt(&["stop", "mayor"]).ok();
-    wait_until("nothing is left", PATIENCE, || {
+    wait_until("nothing is left", TIMEOUT, || {
         processes_of(env.home()).is_empty().then_some(())
     });
 }
@@ -228,7 +228,7 @@ fn who_was_stopped_stays_so_unless_named() {
     let tag = Tmux::new("set-option").target(session("gt-crew-bob"));
     env.tmux(tag.args(["@gt_auto_respawn", ""]));
     signal(env.pid("gastown/crew/bob"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent("gastown/crew/bob")["state"] == "crashed").then_some(())
     });
     env.gt(&["save"]).ok();
@@ -307,7 +307,7 @@ fn what_a_restore_needs_outlives_later_saves() {
             .as_secs()
     };
     let then = second();
-    wait_until("the next second", PATIENCE, || {
+    wait_until("the next second", TIMEOUT, || {
         (second() > then).then_some(())
     });
     let none = env.gt(&["save"]).ok().stdout;
@@ -370,11 +370,11 @@ fn an_id_that_only_a_hook_tells_is_known_after_a_crash() {
     let preset = "[command]\nsession_id = []\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     env.gt(&["start", "mayor"]).ok();
-    let id = wait_until("the hook has spoken", PATIENCE, || {
+    let id = wait_until("the hook has spoken", TIMEOUT, || {
         Some(env.format("hq-mayor", "#{@gt_harness_session}")).filter(|id| !id.is_empty())
     });
     let life = env.format("hq-mayor", "#{@gt_session}");
-    wait_until("it is remembered", PATIENCE, || {
+    wait_until("it is remembered", TIMEOUT, || {
         (env.json(&["sessions", "show", &life])["harness_session_id"] == *id).then_some(())
     });
     env.tmux(
@@ -431,7 +431,7 @@ fn an_interrupted_restore_leaves_nothing_half_done() {
                   [ready]\ntimeout_seconds = 600\n";
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     let restore = env.spawn(&["restore"]);
-    wait_until("both come up", PATIENCE, || {
+    wait_until("both come up", TIMEOUT, || {
         let is_up = |name: &str| history(&env, name).contains("# gt: back");
         (env.sessions().len() == 2 && is_up("hq-mayor") && is_up("hq-deacon")).then_some(())
     });
@@ -582,13 +582,13 @@ fn who_was_closed_or_died_alone_is_not_lost() {
     by_hand(&env);
     env.gt(&["start", "mayor", "deacon", "boot"]).ok();
     signal(env.pid("deacon"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent("deacon")["state"] == "crashed").then_some(())
     });
     env.gt(&["stop", "deacon"]).ok();
     env.tmux(Tmux::new("kill-session").target(session("hq-boot")));
     let left = || env.json(&["sessions", "list", "--status", "running"]);
-    wait_until("both are over", PATIENCE, || {
+    wait_until("both are over", TIMEOUT, || {
         (left().as_array().unwrap().len() == 1).then_some(())
     });
     crash(&env);
@@ -610,7 +610,7 @@ fn who_was_ended_with_the_machine_comes_back() {
     for name in names {
         signal(env.pid(&format!("gastown/crew/{name}")), Signal::TERM);
     }
-    wait_until("a save has seen them dead", PATIENCE, || {
+    wait_until("a save has seen them dead", TIMEOUT, || {
         let text = text_of(&env, files(&env).first()?);
         (text.matches("\"dead\":true").count() == 2).then_some(())
     });
@@ -684,7 +684,7 @@ impl<'a> Held<'a> {
 
     fn wait_reached(&self) {
         let reached = self.env.path(&format!("{}.reached", self.step));
-        wait_until(&format!("{} is reached", self.step), PATIENCE, || {
+        wait_until(&format!("{} is reached", self.step), TIMEOUT, || {
             reached.exists().then_some(())
         });
     }

@@ -1,6 +1,6 @@
 //! `gt rig`: adding by folder, docking, status, restart and removal.
 
-use crate::env::{PATIENCE, TestEnv, run, signal};
+use crate::env::{TIMEOUT, TestEnv, run, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn running_counts_only_live_agents() {
     env.gt(&["start", MAX]).ok();
     assert_eq!(rig(&env, "gastown")["running"], 1);
     signal(env.pid(MAX), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.format("gt-crew-max", "#{pane_dead}") == "1").then_some(())
     });
     assert_eq!(rig(&env, "gastown")["running"], 0);

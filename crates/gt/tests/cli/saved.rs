@@ -1,6 +1,6 @@
 //! Saves: their content, their schedule and their retention. `restored.rs` tests restores.
 
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
@@ -16,7 +16,7 @@ pub(crate) fn crash(env: &TestEnv) {
     let ask = Tmux::new("display-message").args(["-p", "#{pid}"]);
     let pid = env.tmux(ask).parse().unwrap();
     signal(pid, Signal::KILL);
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         (!lives(pid)).then_some(())
     });
 }
@@ -169,7 +169,7 @@ fn no_secret_is_in_a_save() {
     assert_eq!(mode(file.parent().unwrap()), 0o700);
     crash(&env);
     env.gt(&["restore", "--env", "OTHER_KEY"]).ok();
-    wait_until("it has them again", PATIENCE, || {
+    wait_until("it has them again", TIMEOUT, || {
         (environ(&env) == 2).then_some(())
     });
 }
@@ -238,7 +238,7 @@ fn a_town_saves_itself_after_starts_and_stops() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let env = TestEnv::with_crew(&names);
     let newest = |expected: usize| {
-        wait_until(&format!("a save of {expected}"), PATIENCE, || {
+        wait_until(&format!("a save of {expected}"), TIMEOUT, || {
             let list = env.json(&["save", "--list"]);
             (list[0]["containers"] == expected).then_some(list.as_array().unwrap().len())
         })
@@ -260,7 +260,7 @@ fn the_end_of_a_turn_saves_when_the_last_save_is_old() {
     settings(&env, "[save]\nevery_minutes = 0");
     env.gt(&["start", "mayor"]).ok();
     env.gt(&["nudge", "mayor", "remember this"]).ok();
-    wait_until("it is in a save", PATIENCE, || {
+    wait_until("it is in a save", TIMEOUT, || {
         // The next save may replace this one at any moment.
         let newest = fs::read(files(&env).first()?).ok()?;
         let text = String::from_utf8(gzip(&env, &["-dc"], &newest)).unwrap();
@@ -303,7 +303,7 @@ fn a_timer_saves_while_anything_runs() {
     assert!(next().unwrap() - now() > 290);
     // The timer does not keep the server alive.
     env.gt(&["stop", "mayor", "--force"]).ok();
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         env.sessions().is_empty().then_some(())
     });
     env.gt(&["save", "--auto", "--timer"]).ok();
@@ -322,7 +322,7 @@ fn tmux_resurrect_saves_as_well_where_the_town_wants_it() {
         path
     };
     let says = |words: &str| {
-        wait_until(words, PATIENCE, || {
+        wait_until(words, TIMEOUT, || {
             let text = fs::read_to_string(&seen).unwrap_or_default();
             text.contains(words).then_some(())
         });
@@ -361,11 +361,11 @@ fn each_town_of_a_server_saves_itself() {
     env.gt(&["--town", other, "start", "agent/away", "--create"])
         .ok();
     env.gt(&["start", "mayor"]).ok();
-    wait_until("this one is saved", PATIENCE, || {
+    wait_until("this one is saved", TIMEOUT, || {
         (env.json(&["save", "--list"])[0]["containers"] == 1).then_some(())
     });
     lock.unlock().unwrap();
-    wait_until("and then the other", PATIENCE, || {
+    wait_until("and then the other", TIMEOUT, || {
         let list = env.gt(&["--town", other, "save", "--list", "--json"]);
         (list.ok().json()[0]["agents"][0] == "agent/away").then_some(())
     });
@@ -407,14 +407,14 @@ fn a_save_that_nobody_watches_tells_that_it_failed() {
     fs::write(&folder, "").unwrap();
     env.gt(&["start", "mayor"]).ok();
     let log = env.town().join(".runtime/hooks.log");
-    wait_until("it is told", PATIENCE, || {
+    wait_until("it is told", TIMEOUT, || {
         let text = fs::read_to_string(&log).unwrap_or_default();
         text.contains(" save: cannot ").then_some(())
     });
     assert_eq!(log.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let hooks = finding("hooks").unwrap();
     assert_eq!(hooks["status"], "warning", "{hooks}");
-    let saves = wait_until("nothing is on its way", PATIENCE, || {
+    let saves = wait_until("nothing is on its way", TIMEOUT, || {
         finding("saves").filter(|saves| saves["status"] == "warning")
     });
     assert!(

@@ -1,6 +1,6 @@
 //! Seances: asking earlier sessions.
 
-use crate::env::{PATIENCE, TestEnv, lives as is_alive, processes_of, signal};
+use crate::env::{TIMEOUT, TestEnv, lives as is_alive, processes_of, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -212,7 +212,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_until("the copy", PATIENCE, || shown.exists().then_some(()));
+    wait_until("the copy", TIMEOUT, || shown.exists().then_some(()));
     let of_talk = || {
         let all = processes_of(env.home()).into_iter();
         all.filter(|pid| {
@@ -221,7 +221,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
         })
         .collect::<Vec<u32>>()
     };
-    let program = wait_until("the program", PATIENCE, || of_talk().first().copied());
+    let program = wait_until("the program", TIMEOUT, || of_talk().first().copied());
     // The program has no agent identity, and has the account's folder.
     let variables = fs::read(format!("/proc/{program}/environ")).unwrap();
     let variables = String::from_utf8(variables).unwrap();
@@ -240,7 +240,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
     assert!(!shown.exists(), "the copy is gone");
     // A TERM to `gt` alone ends both.
     let child = env.spawn(&slow);
-    let program = wait_until("the program", PATIENCE, || of_talk().first().copied());
+    let program = wait_until("the program", TIMEOUT, || of_talk().first().copied());
     signal(child.id(), Signal::TERM);
     child.wait_with_output().unwrap();
     assert!(!is_alive(program) && !shown.exists());
@@ -283,7 +283,7 @@ fn many_talk_to_one_conversation_at_once() {
     let shown = folder("home").join(format!("sessions/{}.jsonl", id(&life)));
     // One seance continues while others start and end.
     let long = talk("[[delay=60]]");
-    wait_until("the copy", PATIENCE, || shown.exists().then_some(()));
+    wait_until("the copy", TIMEOUT, || shown.exists().then_some(()));
     let many: Vec<_> = (0..8).map(|_| talk("[[text=hello]]")).collect();
     for child in many {
         let end = child.wait_with_output().unwrap();

@@ -1,6 +1,6 @@
 //! The chain of an item: every session that worked on it, however the previous one ended.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use crate::remembered::lives;
 use crate::saved::crash as kill_server;
 use crate::tasks::with_project;
@@ -35,7 +35,7 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
     talk(&env, &id, "three");
     // Crashed and resumed.
     signal(env.pid(&agent), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(&agent)["state"] == "crashed").then_some(())
     });
     env.gt(&["task", "resume", &id]).ok();
@@ -47,7 +47,7 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
     talk(&env, &id, "five");
     // Handed over.
     env.gt(&["handoff", &agent, "--force", "-m", "go on"]).ok();
-    wait_until("the sixth session", PATIENCE, || {
+    wait_until("the sixth session", TIMEOUT, || {
         (lives(&env, &["--work", &id]).len() == 6).then_some(())
     });
     env.gt(&["wait", &id]).ok();
@@ -111,7 +111,7 @@ fn next_polecat_with_an_item_continues_its_chain_and_other_work_does_not() {
     let agent = sling(&first);
     let agent = agent.as_str().unwrap();
     signal(env.pid(agent), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent(agent)["state"] == "crashed").then_some(())
     });
     env.gt(&["polecat", "nuke", agent]).ok();

@@ -1,6 +1,6 @@
 //! How sessions end, and what follows: crashes, clean exits, stops and finished work.
 
-use crate::env::{PATIENCE, TestEnv, login, signal};
+use crate::env::{TIMEOUT, TestEnv, login, signal};
 use crate::remembered::lives;
 use crate::saved::crash as kill_server;
 use crate::tasks::{folder, with_project};
@@ -14,7 +14,7 @@ const MAX: &str = "gastown/crew/max";
 /// Waits until the agent has `number` sessions and the newest one is at its prompt.
 #[track_caller]
 fn await_session(env: &TestEnv, agent: &str, number: usize) -> Value {
-    wait_until(&format!("session {number} of {agent}"), PATIENCE, || {
+    wait_until(&format!("session {number} of {agent}"), TIMEOUT, || {
         let all = lives(env, &["--agent", agent]);
         let runs = all.len() == number && all[0]["status"] == "running";
         (runs && env.agent(agent)["state"] == "idle").then(|| all[0].clone())
@@ -23,14 +23,14 @@ fn await_session(env: &TestEnv, agent: &str, number: usize) -> Value {
 
 #[track_caller]
 fn await_state(env: &TestEnv, agent: &str, state: &str) {
-    wait_until(&format!("{agent} to be {state}"), PATIENCE, || {
+    wait_until(&format!("{agent} to be {state}"), TIMEOUT, || {
         (env.agent(agent)["state"] == state).then_some(())
     });
 }
 
 #[track_caller]
 fn await_outcome(env: &TestEnv, id: &Value, outcome: &str) -> Value {
-    wait_until(&format!("the outcome {outcome}"), PATIENCE, || {
+    wait_until(&format!("the outcome {outcome}"), TIMEOUT, || {
         let session = env.json(&["sessions", "show", id.as_str().unwrap()]);
         (session["outcome"] == outcome).then_some(session)
     })
@@ -120,7 +120,7 @@ fn clean_exit_of_crew_is_final() {
     let mut findings = findings.as_array().unwrap().iter();
     let agents = findings.find(|it| it["check"] == "agents").unwrap();
     assert_eq!(agents["status"], "ok", "{agents}");
-    wait_until("it is not wanted back", PATIENCE, || {
+    wait_until("it is not wanted back", TIMEOUT, || {
         env.format("gt-crew-max", "#{@gt_auto_respawn}")
             .is_empty()
             .then_some(())
@@ -168,7 +168,7 @@ fn clean_exit_of_an_always_on_role_restarts_in_the_conversation() {
     env.gt(&["nudge", "mayor", "/exit", "--mode", "immediate"])
         .ok();
     await_outcome(&env, &second["id"], "exited");
-    wait_until("it is not wanted back", PATIENCE, || {
+    wait_until("it is not wanted back", TIMEOUT, || {
         env.format("hq-mayor", "#{@gt_auto_respawn}")
             .is_empty()
             .then_some(())
@@ -257,7 +257,7 @@ fn done_writes_one_end_record() {
     let session = lives(&env, &[])[0].clone();
     env.gt(&["nudge", MAX, "[[tool=gt done --exit]]"]).ok();
     await_outcome(&env, &session["id"], "done");
-    wait_until("its container is gone", PATIENCE, || {
+    wait_until("its container is gone", TIMEOUT, || {
         env.sessions().is_empty().then_some(())
     });
     env.gt(&["sync"]).ok();

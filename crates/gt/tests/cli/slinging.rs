@@ -1,6 +1,6 @@
 //! `gt sling`, and the lifecycle of polecats.
 
-use crate::env::{PATIENCE, TestEnv, login, signal};
+use crate::env::{TIMEOUT, TestEnv, login, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -368,7 +368,7 @@ fn an_interrupt_takes_back_what_was_made() {
     let start = ["start", "--create", "gastown/polecats/Nux"];
     for begin in [&["sling", &id][..], &start] {
         let child = env.spawn(begin);
-        wait_until("it is being started", PATIENCE, || {
+        wait_until("it is being started", TIMEOUT, || {
             (!env.sessions().is_empty()).then_some(())
         });
         let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -429,7 +429,7 @@ fn dead_polecats_do_not_fill_the_pool() {
     assert!(refused.stderr.contains("2 polecats at work"), "{refused:?}");
     // One polecat dies in its pane; the other one also loses its container.
     signal(env.pid("gastown/polecats/Toast"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.format("gt-Toast", "#{pane_dead}") == "1").then_some(())
     });
     env.gt(&["stop", "gastown/polecats/Nux"]).ok();

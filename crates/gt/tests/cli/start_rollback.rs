@@ -1,6 +1,6 @@
 //! A start that fails after it wrote its PID file rolls back its own changes, and nothing else.
 
-use crate::env::{Answer, PATIENCE, TestEnv, lives, processes_of};
+use crate::env::{Answer, TIMEOUT, TestEnv, lives, processes_of};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ impl<'a> Failing<'a> {
         let args = [words, &["--ready-timeout", "3"]].concat();
         let child = env.spawn(&args);
         let file = env.town().join(format!(".runtime/pids/{container}.pid"));
-        let pid = wait_until("the PID file is written", PATIENCE, || {
+        let pid = wait_until("the PID file is written", TIMEOUT, || {
             let text = fs::read_to_string(&file).ok()?;
             text.split_once('|')?.0.parse().ok()
         });
@@ -63,7 +63,7 @@ fn failed_start_takes_back_pid_file_container_worktree_and_record() {
     assert_eq!(env.sessions(), [""; 0]);
     let running = env.json(&["sessions", "list", "--status", "running"]);
     assert_eq!(running, json!([]));
-    wait_until("no process is left", PATIENCE, || {
+    wait_until("no process is left", TIMEOUT, || {
         processes_of(env.home()).is_empty().then_some(())
     });
     let repository = env.town().join("gastown/.repo.git");

@@ -1,6 +1,6 @@
 //! The state of an agent and its source: pauses, ends of work, and screens.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use gt_core::Identity;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
@@ -39,7 +39,7 @@ fn state(env: &TestEnv) -> String {
 
 #[track_caller]
 fn await_state(env: &TestEnv, wanted: &str) -> serde_json::Value {
-    wait_until(wanted, PATIENCE, || {
+    wait_until(wanted, TIMEOUT, || {
         let agent = env.agent(MAX);
         (agent["state"] == wanted).then_some(agent)
     })
@@ -243,7 +243,7 @@ fn what_only_a_screen_tells_has_a_beginning_for_all_who_ask() {
     let asks = await_state(&env, "waiting");
     assert_eq!(since(&asks["state_since"]), printed().unwrap());
     let before = now();
-    wait_until("time passes", PATIENCE, || {
+    wait_until("time passes", TIMEOUT, || {
         (now() > before + 1).then_some(())
     });
     let typed = now();
@@ -251,7 +251,7 @@ fn what_only_a_screen_tells_has_a_beginning_for_all_who_ask() {
     let busy = since(&await_state(&env, "busy")["state_since"]);
     assert!((typed..=now()).contains(&busy), "{typed} {busy}");
     // The state began once, however much the program prints.
-    wait_until("it prints on", PATIENCE, || {
+    wait_until("it prints on", TIMEOUT, || {
         (printed().unwrap() > busy + 1).then_some(())
     });
     assert_eq!(since(&env.agent(MAX)["state_since"]), busy);

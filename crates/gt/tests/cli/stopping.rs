@@ -81,7 +81,7 @@ fn an_agent_can_stop_itself() {
     let line = format!("[[tool={gt} stop gastown/crew/max --force]]");
     // The agent ends while the delivery still verifies, so either result is valid.
     env.gt(&["nudge", "gastown/max", &line]);
-    gt_tmux::testing::wait_until("it is gone", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("it is gone", crate::env::TIMEOUT, || {
         env.sessions().is_empty().then_some(())
     });
 }
@@ -154,7 +154,7 @@ fn a_stop_disarms_the_respawn_even_in_the_middle_of_its_wait() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--auto-respawn"]).ok();
     crate::lifecycle::kill(env.pid("gastown/crew/max"));
-    gt_tmux::testing::wait_until("the death is seen", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the death is seen", crate::env::TIMEOUT, || {
         (env.agent("gastown/crew/max")["health"] == "agent_dead").then_some(())
     });
     env.gt(&["stop", "gastown/max"]).ok();
@@ -166,7 +166,7 @@ fn a_stop_disarms_the_respawn_even_in_the_middle_of_its_wait() {
             .args(["-b", "-d", "4", "-t", "=hq-mayor:"])
             .arg(format!("touch '{}'", marker.display())),
     );
-    gt_tmux::testing::wait_until("the wait is over", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("the wait is over", crate::env::TIMEOUT, || {
         marker.exists().then_some(())
     });
     assert_eq!(env.running(), ["mayor"]);
@@ -188,7 +188,7 @@ fn what_the_user_started_beside_an_agent_is_not_the_agents() {
         let left = processes_of(env.home()).into_iter().map(command_line);
         left.filter(|line| line.starts_with("sleep 700")).count()
     };
-    gt_tmux::testing::wait_until("both sleep", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("both sleep", crate::env::TIMEOUT, || {
         (sleeps() == 2).then_some(())
     });
     env.gt(&["stop", "gastown/max", "gastown/crew/max"]).ok();
@@ -209,7 +209,7 @@ fn an_agent_that_stops_the_town_goes_last() {
         "30",
     ])
     .ok();
-    gt_tmux::testing::wait_until("all are gone", crate::env::PATIENCE, || {
+    gt_tmux::testing::wait_until("all are gone", crate::env::TIMEOUT, || {
         env.sessions().is_empty().then_some(())
     });
 }

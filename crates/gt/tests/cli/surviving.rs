@@ -1,6 +1,6 @@
 //! The records of a town survive kills and failures of the processes that write them.
 
-use crate::env::{PATIENCE, TestEnv, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
@@ -235,7 +235,7 @@ fn a_journal_that_is_cut_off_in_the_middle_of_a_line_goes_on() {
     let text = fs::read(&journal).unwrap();
     fs::write(&journal, &text[..text.len() - 40]).unwrap();
     // The session whose line was cut still runs in tmux.
-    wait_until("both are known again", PATIENCE, || {
+    wait_until("both are known again", TIMEOUT, || {
         env.gt(&["sync"]).ok();
         (lives(&env, &["--status", "running"]).len() == 2).then_some(())
     });

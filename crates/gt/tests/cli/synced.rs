@@ -1,6 +1,6 @@
 //! The journal agrees with tmux: by `gt sync`, and by tmux's hooks.
 
-use crate::env::{PATIENCE, TestEnv, processes_of, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, processes_of, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -19,7 +19,7 @@ fn without_hooks(env: &TestEnv) {
     }
     // A call that is just starting becomes visible a moment later.
     let mut quiet = 0;
-    wait_until("no call is due or running", PATIENCE, || {
+    wait_until("no call is due or running", TIMEOUT, || {
         let is_due = env
             .tmux(Tmux::new("show-options").arg("-g"))
             .contains("@gt_sync_due");
@@ -35,7 +35,7 @@ fn without_hooks(env: &TestEnv) {
 
 /// Waits until the journal has `expected` running sessions.
 fn wait_running(env: &TestEnv, expected: usize) {
-    wait_until("the table is true", PATIENCE, || {
+    wait_until("the table is true", TIMEOUT, || {
         let running = lives(env, &["--status", "running", "--limit", "1000"]);
         (running.len() == expected).then_some(())
     });
@@ -47,7 +47,7 @@ fn a_handoff_puts_hooks_in_place_that_somebody_took_away() {
     env.gt(&["start", "gastown/max"]).ok();
     without_hooks(&env);
     env.gt(&["handoff", "gastown/max", "--force"]).ok();
-    wait_until("the hooks are back", PATIENCE, || {
+    wait_until("the hooks are back", TIMEOUT, || {
         // `-gw` lists the hooks of panes together with those of windows.
         let hooks = ["-g", "-gw"].map(|which| env.tmux(Tmux::new("show-hooks").arg(which)));
         let hooks = hooks.concat();
@@ -81,7 +81,7 @@ fn what_is_remembered_agrees_with_tmux_after_a_sync() {
             .args(["@gt_auto_respawn", ""]),
     );
     signal(env.pid("gastown/crew/max"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent("gastown/crew/max")["state"] == "crashed").then_some(())
     });
     let journal = env.town().join(".sessions/index.jsonl");
@@ -219,7 +219,7 @@ fn tmux_says_by_itself_what_comes_and_goes() {
             .target(session("hq-mayor"))
             .arg("hq-boss"),
     );
-    wait_until("the new name is known", PATIENCE, || {
+    wait_until("the new name is known", TIMEOUT, || {
         let mayor = &lives(&env, &["--role", "mayor"])[0];
         (mayor["container"] == "hq-boss").then_some(())
     });
@@ -363,7 +363,7 @@ fn hooks_of_the_user_and_of_other_towns_stay() {
     assert_eq!(theirs.as_array().unwrap().len(), 1, "{theirs}");
     assert_eq!(theirs[0]["status"], "running");
     env.tmux(Tmux::new("kill-session").target(session("agent_away")));
-    wait_until("the other town knows it", PATIENCE, || {
+    wait_until("the other town knows it", TIMEOUT, || {
         let theirs = in_other(&["sessions", "list", "--json"]).json();
         (theirs[0]["outcome"] == "killed").then_some(())
     });
@@ -399,7 +399,7 @@ fn a_server_that_starts_by_itself_has_the_hooks_from_its_configuration() {
     assert!(once.contains(&env.gt(&["tmux-conf"]).ok().stdout));
     let server: u32 = env.format("hq-mayor", "#{pid}").parse().unwrap();
     signal(server, Signal::KILL);
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         (!env.server().is_running()).then_some(())
     });
     // A person starts tmux with a session that has an agent's name.
@@ -410,7 +410,7 @@ fn a_server_that_starts_by_itself_has_the_hooks_from_its_configuration() {
         .status();
     assert!(status.unwrap().success());
     assert_eq!(env.format("agent_helper", "#{@mine}"), "yes");
-    wait_until("it is written down", PATIENCE, || {
+    wait_until("it is written down", TIMEOUT, || {
         let running = lives(&env, &["--status", "running"]);
         (running.len() == 1 && running[0]["agent"] == "agent/helper").then_some(())
     });

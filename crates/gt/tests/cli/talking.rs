@@ -2,7 +2,7 @@
 //!
 //! Assertions use the demo agent's own log of its prompts.
 
-use crate::env::{PATIENCE, TestEnv, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
@@ -97,7 +97,7 @@ fn messages_of_every_size_arrive_once_and_whole() {
             "{answer}"
         );
     }
-    wait_until("all have arrived", PATIENCE, || {
+    wait_until("all have arrived", TIMEOUT, || {
         (prompts(&env).len() >= sent.len()).then_some(())
     });
     let got = prompts(&env);
@@ -178,7 +178,7 @@ fn a_dialog_is_never_answered_by_a_message() {
     assert!(!env.town().join("gastown/crew/max/approved").exists());
     // A person denies the request; then all queued messages arrive in order.
     env.gt(&["keys", "gastown/max", "2"]).ok();
-    wait_until("all that waited has arrived", PATIENCE, || {
+    wait_until("all that waited has arrived", TIMEOUT, || {
         (prompts(&env).len() == 19).then_some(())
     });
     let expected: Vec<String> = (0..6)
@@ -213,7 +213,7 @@ fn a_half_typed_line_is_left_to_its_writer() {
     assert!(env.gt(&["peek", "gastown/max"]).stdout.contains("❯ rm -r"));
     env.gt(&["keys", "gastown/max", "C-u"]).ok();
     env.gt(&["nudge", "gastown/max", "second"]).ok();
-    wait_until("both have arrived", PATIENCE, || {
+    wait_until("both have arrived", TIMEOUT, || {
         (prompts(&env) == ["hello", "second"]).then_some(())
     });
 }
@@ -252,7 +252,7 @@ fn urgent_ones_come_first_and_others_can_be_taken_back() {
         .fails(3);
     wait_until(
         "what waited was delivered at the end of the turn",
-        PATIENCE,
+        TIMEOUT,
         || (prompts(&env).len() == 3).then_some(()),
     );
     assert_eq!(prompts(&env), ["[[delay=5]] first", "urgent", "normal"]);
@@ -301,7 +301,7 @@ fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
     }
     env.gt(&["nudge", "gastown/max", "the end", "--timeout", "60"])
         .ok();
-    wait_until("the end has arrived", PATIENCE, || {
+    wait_until("the end has arrived", TIMEOUT, || {
         prompts(&env).contains(&"the end".to_owned()).then_some(())
     });
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -351,7 +351,7 @@ fn messages_from_twenty_processes_to_many_agents_arrive_once() {
         let output = writer.wait_with_output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     }
-    wait_until("all have arrived", PATIENCE, || {
+    wait_until("all have arrived", TIMEOUT, || {
         (prompts(&env).len() >= 20 * agents).then_some(())
     });
     let mut got = prompts(&env);
@@ -367,7 +367,7 @@ fn messages_from_twenty_processes_to_many_agents_arrive_once() {
 fn hooks_tell_the_state_and_confirm_messages() {
     let env = stage(&["max"]);
     env.gt(&["nudge", "gastown/max", "[[delay=2]]"]).ok();
-    let agent = wait_until("the hook says busy", PATIENCE, || {
+    let agent = wait_until("the hook says busy", TIMEOUT, || {
         let agent = env.agent("gastown/crew/max");
         (agent["state_source"] == "hook" && agent["state"] == "busy").then_some(agent)
     });
@@ -375,7 +375,7 @@ fn hooks_tell_the_state_and_confirm_messages() {
     assert!(agent["state_since"].is_string());
     env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
     env.gt(&["nudge", "gastown/max", "[[tool=touch x]]"]).ok();
-    wait_until("the hook says what it asks", PATIENCE, || {
+    wait_until("the hook says what it asks", TIMEOUT, || {
         let agent = env.agent("gastown/crew/max");
         (agent["state"] == "waiting" && agent["state_reason"] == "asks: Bash(touch x)")
             .then_some(())
@@ -463,7 +463,7 @@ fn a_screen_that_cannot_be_read_is_drawn_anew() {
     let answer = env.json(&["nudge", "mayor", "are you there"]);
     assert_eq!(answer["delivered"], "agent", "{answer}");
     env.wait_screen("mayor", "are you there");
-    wait_until("its window is as it was", PATIENCE, || {
+    wait_until("its window is as it was", TIMEOUT, || {
         let after = env.format("hq-mayor", "#{pane_tty} #{window_width} #{window-size}");
         (facts == after).then_some(())
     });
@@ -555,7 +555,7 @@ fn a_question_is_answered_by_reading_it() {
         .ok();
     env.gt(&waiting).ok();
     env.gt(&["answer", "gastown/max", "1"]).ok();
-    wait_until("it was done", PATIENCE, || approved.exists().then_some(()));
+    wait_until("it was done", TIMEOUT, || approved.exists().then_some(()));
 }
 
 #[test]
@@ -569,7 +569,7 @@ fn an_answer_to_one_question_is_not_given_to_the_next() {
     ])
     .ok();
     let asks = |about: &str| {
-        wait_until(about, PATIENCE, || {
+        wait_until(about, TIMEOUT, || {
             let asked = env.gt(&["answer", "gastown/max", "--json"]);
             let asked: serde_json::Value = serde_json::from_str(&asked.stdout).ok()?;
             let is_it = asked["question"].as_str()?.contains(about);
@@ -593,7 +593,7 @@ fn an_answer_to_one_question_is_not_given_to_the_next() {
     assert!(made("first").exists());
     assert!(!made("second").exists());
     expecting(&second).ok();
-    wait_until("the second was done", PATIENCE, || {
+    wait_until("the second was done", TIMEOUT, || {
         made("second").exists().then_some(())
     });
     // `--expect` needs an answer.
@@ -633,7 +633,7 @@ fn odd_messages_arrive_like_any_other() {
         let answer = env.json(&["nudge", "gastown/max", text, "--timeout", "20"]);
         assert_eq!(answer["delivered"], "agent", "{text:?}: {answer}");
     }
-    wait_until("all have arrived", PATIENCE, || {
+    wait_until("all have arrived", TIMEOUT, || {
         (prompts(&env).len() >= sent.len()).then_some(())
     });
     let got: Vec<String> = prompts(&env);
@@ -672,7 +672,7 @@ fn an_agent_that_ends_under_the_typing_does_not_count_as_reached() {
         "60",
         "--json",
     ]);
-    wait_until("it waits for the end of the turn", PATIENCE, || {
+    wait_until("it waits for the end of the turn", TIMEOUT, || {
         let waiting = env.json(&["nudge", "gastown/max", "--list"]);
         (waiting.as_array().unwrap().len() == 1).then_some(())
     });
@@ -683,7 +683,7 @@ fn an_agent_that_ends_under_the_typing_does_not_count_as_reached() {
     assert_eq!(answer["reason"], "it has ended", "{answer}");
     // The next session gets the message.
     env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
-    wait_until("it has arrived", PATIENCE, || {
+    wait_until("it has arrived", TIMEOUT, || {
         prompts(&env).contains(&"too late".to_owned()).then_some(())
     });
 }

@@ -1,6 +1,6 @@
 //! Tasks: one item with its own worktree, container and agent.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
@@ -163,7 +163,7 @@ commands = ["echo one >> made", "sleep 0.2; cat made > made-2; echo two >> made"
     // A restart in the same container does not run the init commands again.
     let pid = env.pid(&format!("task/{id}"));
     crate::env::signal(pid, rustix::process::Signal::KILL);
-    wait_until("its death to be seen", PATIENCE, || {
+    wait_until("its death to be seen", TIMEOUT, || {
         (env.agent(&format!("task/{id}"))["state"] == "crashed").then_some(())
     });
     let again = env.json(&["task", "start", &id]);
@@ -218,7 +218,7 @@ fn what_the_shells_hooks_load_between_commands_reaches_the_agent_too() {
     // A later session in the same container has the environment, too.
     let pid = env.pid(&format!("task/{id}"));
     crate::env::signal(pid, rustix::process::Signal::KILL);
-    wait_until("its death to be seen", PATIENCE, || {
+    wait_until("its death to be seen", TIMEOUT, || {
         (env.agent(&format!("task/{id}"))["state"] == "crashed").then_some(())
     });
     env.gt(&["task", "start", &id]).ok();
@@ -231,7 +231,7 @@ fn a_command_that_outlives_its_start_is_waited_for_by_the_next() {
         "[init]\ncommands = ['echo x >> made; while [ ! -e made-go ]; do sleep 0.05; done; echo y >> made']\n",
     );
     let mut child = env.spawn(&["task", "start", &id]);
-    wait_until("the command to run", PATIENCE, || {
+    wait_until("the command to run", TIMEOUT, || {
         (text(&env, &id, "made") == "x\n").then_some(())
     });
     child.kill().unwrap();
@@ -267,13 +267,13 @@ fn at_a_terminal_a_failure_is_asked_about() {
         let look = gt_tmux::Command::new("capture-pane").arg("-p");
         env.tmux(look.target(target.clone()))
     };
-    wait_until("the question", PATIENCE, || {
+    wait_until("the question", TIMEOUT, || {
         let asked = "`exit 9` ended with exit code 9. Go on? [y/N]";
         screen().contains(asked).then_some(())
     });
     let answer = gt_tmux::Command::new("send-keys").target(target.clone());
     env.tmux(answer.args(["y", "Enter"]));
-    wait_until("the start", PATIENCE, || {
+    wait_until("the start", TIMEOUT, || {
         screen()
             .contains(&format!("task/{id} started"))
             .then_some(())
@@ -304,7 +304,7 @@ fn a_task_that_was_lost_with_its_server_comes_back_into_its_worktree() {
     env.gt(&["save"]).ok();
     let pid = env.format(&format!("{id}-az"), "#{pid}").parse().unwrap();
     crate::env::signal(pid, rustix::process::Signal::KILL);
-    wait_until("the server to be gone", PATIENCE, || {
+    wait_until("the server to be gone", TIMEOUT, || {
         (!crate::env::lives(pid)).then_some(())
     });
     env.gt(&["restore"]).ok();
@@ -346,7 +346,7 @@ fn failed_background_task_has_an_event_and_a_sign_on_the_card() {
         let cards = board["cards"].as_array().unwrap();
         cards.iter().find(|card| card["id"] == id).unwrap().clone()
     };
-    wait_until("the one that succeeds to close", PATIENCE, || {
+    wait_until("the one that succeeds to close", TIMEOUT, || {
         let background = &card()["background"];
         (*background == json!([{"name": "build", "state": "running"}])).then_some(())
     });
@@ -354,7 +354,7 @@ fn failed_background_task_has_an_event_and_a_sign_on_the_card() {
     assert_eq!(told(), json!([]));
     fs::write(folder(&env, &id).join("made-go"), "").unwrap();
     // Only tmux's hook detects the end.
-    let told = wait_until("its event", PATIENCE, || {
+    let told = wait_until("its event", TIMEOUT, || {
         let told = told();
         (told != json!([])).then_some(told)
     });
@@ -412,7 +412,7 @@ fn ctrl_c_in_the_shell_ends_the_command_and_not_the_wait() {
         "[init]\ncommands = ['touch made; exec sleep 1000']\ncontinue_on_failure = true\n",
     );
     let child = env.spawn(&["task", "start", &id, "--json"]);
-    wait_until("the command to run", PATIENCE, || {
+    wait_until("the command to run", TIMEOUT, || {
         folder(&env, &id).join("made").exists().then_some(())
     });
     let shown = env.json(&["task", "show", &id]);
@@ -450,7 +450,7 @@ command = "exec sleep 1000"
         json!(["task-1", "task-fails", "task-runs"])
     );
     let container = format!("{id}-az");
-    wait_until("the first to be done", PATIENCE, || {
+    wait_until("the first to be done", TIMEOUT, || {
         let mut names = window_names(&env, &container);
         names.sort();
         (names == ["task", "task-fails", "task-runs"]).then_some(())
@@ -458,7 +458,7 @@ command = "exec sleep 1000"
     // The command text is for the shell only; tmux does not expand it.
     let literal = "#{pane_id} #(touch made-evil)\n";
     assert_eq!(text(&env, &id, "made-by-1"), literal);
-    wait_until("the second to have failed", PATIENCE, || {
+    wait_until("the second to have failed", TIMEOUT, || {
         let windows = env.json(&["task", "show", &id])["windows"].clone();
         let failed = json!({"name": "task-fails", "running": false, "exit_code": 7});
         let runs = json!({"name": "task-runs", "running": true});
@@ -501,7 +501,7 @@ fn a_start_that_is_killed_anywhere_is_finished_by_the_next() {
         assert_eq!(task["windows"][0]["name"], "task-1", "{point}: {task}");
         assert_eq!(task["windows"].as_array().unwrap().len(), 1, "{point}");
         assert_eq!(text(&env, &id, "made"), "x\ny\n", "{point}");
-        wait_until("the background task to run", PATIENCE, || {
+        wait_until("the background task to run", TIMEOUT, || {
             (text(&env, &id, "made-z") == "z\n").then_some(())
         });
         assert_eq!(text(&env, &id, ".env"), "A=1\n", "{point}");
@@ -574,7 +574,7 @@ fn a_file_that_breaks_while_the_agent_runs_keeps_nobody_away() {
     // `--no-agent` starts no agent, not even in place of a dead one.
     let agent = format!("task/{id}");
     crate::env::signal(env.pid(&agent), rustix::process::Signal::KILL);
-    wait_until("its death to be seen", PATIENCE, || {
+    wait_until("its death to be seen", TIMEOUT, || {
         (env.agent(&agent)["state"] == "crashed").then_some(())
     });
     let shell = env.json(&["task", "start", &id, "--no-agent"]);

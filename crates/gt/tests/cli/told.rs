@@ -1,7 +1,7 @@
 //! The event log records actions of agents and on agents: each once, with its source.
 
 use crate::dev_servers::free_port;
-use crate::env::{PATIENCE, TestEnv, login, run, signal};
+use crate::env::{TIMEOUT, TestEnv, login, run, signal};
 use crate::notified::{bash, hook, see_screens, spawn_hook};
 use crate::tasks::{folder, with_project};
 use gt_tmux::Command as Tmux;
@@ -36,7 +36,7 @@ fn told(env: &TestEnv) -> Vec<String> {
 
 #[track_caller]
 fn wait_told(env: &TestEnv, count: usize) -> Vec<String> {
-    wait_until(&format!("{count} events"), PATIENCE, || {
+    wait_until(&format!("{count} events"), TIMEOUT, || {
         Some(told(env)).filter(|told| told.len() >= count)
     })
 }
@@ -332,7 +332,7 @@ fn servers_that_start_stop_and_fail_are_written_down_once() {
     expected.push(format!(
         "server_failed [process] {agent} lost its server web, which was killed by signal 9"
     ));
-    wait_until("its failure", PATIENCE, || {
+    wait_until("its failure", TIMEOUT, || {
         (of_servers().len() >= expected.len()).then_some(())
     });
     assert_eq!(of_servers(), expected);

@@ -1,7 +1,7 @@
 //! The merge queue and its remote: both stay consistent, reverted work does not return, and a
 //! failure of one entry does not affect the others.
 
-use crate::env::{Answer, PATIENCE, TestEnv};
+use crate::env::{Answer, TIMEOUT, TestEnv};
 use crate::mending::write_hook;
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
@@ -235,7 +235,7 @@ fn what_is_handed_in_at_this_moment_is_kept() {
     );
     let tip = commit(&env, &worktree(&env, "max"), "b.txt", "b\n");
     let run = env.spawn(&["done", "--agent", "gastown/max"]);
-    wait_until("it pushes", PATIENCE, || reached.exists().then_some(()));
+    wait_until("it pushes", TIMEOUT, || reached.exists().then_some(()));
     env.gt(&["mq", "run"]).ok();
     fs::write(&go, "").unwrap();
     Answer::of(run.wait_with_output().unwrap()).ok();

@@ -1,7 +1,7 @@
 //! Usage of sessions, from the transcripts of the demo agent, whose figures are deterministic for a
 //! conversation.
 
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -148,7 +148,7 @@ fn a_conversation_that_was_cleared_still_counts() {
     let id = start(&env, &[]);
     talk(&env, "before it was cleared");
     env.gt(&["nudge", "mayor", "/clear"]).ok();
-    wait_until("it has another conversation", PATIENCE, || {
+    wait_until("it has another conversation", TIMEOUT, || {
         let files = fs::read_dir(env.town().join(".runtime/demo/sessions")).unwrap();
         (files.count() == 2).then_some(())
     });
@@ -169,7 +169,7 @@ fn the_lives_of_a_chain_add_up() {
     let first = start(&env, &[]);
     talk(&env, "to one that will crash");
     signal(env.pid("mayor"), Signal::KILL);
-    wait_until("it is dead", PATIENCE, || {
+    wait_until("it is dead", TIMEOUT, || {
         (env.agent("mayor")["state"] == "crashed").then_some(())
     });
     let second = start(&env, &[]);
@@ -200,7 +200,7 @@ fn what_ended_unseen_is_counted_by_the_sync() {
     let id = start(&env, &[]);
     talk(&env, "to one whose server dies");
     env.tmux(gt_tmux::Command::new("kill-server"));
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         (!env.server().is_running()).then_some(())
     });
     env.gt(&["sync"]).ok();

@@ -1,6 +1,6 @@
 //! `gt watch`: reports every change of an agent's state when it happens.
 
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -28,7 +28,7 @@ impl Watch {
                 }
             }
         });
-        wait_until("it listens", PATIENCE, || {
+        wait_until("it listens", TIMEOUT, || {
             env.town()
                 .join(".runtime/board/changed")
                 .exists()
@@ -58,7 +58,7 @@ impl Watch {
     ) -> (Value, Duration) {
         let mut others = Vec::new();
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok((at, line)) if line["state"] == state && is_meant(&line) => {
                     return (line, at.saturating_duration_since(since));
                 }
@@ -129,12 +129,12 @@ fn a_watch_that_is_killed_leaves_no_client_behind() {
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let mut watch = Watch::begin(&env);
     let clients = || env.tmux(Tmux::new("list-clients").args(["-F", "#{client_pid}"]));
-    let client = wait_until("a client", PATIENCE, || clients().parse::<u32>().ok());
+    let client = wait_until("a client", TIMEOUT, || clients().parse::<u32>().ok());
     // The control client does not count as attached.
     assert_eq!(env.agent("mayor")["attached"], false);
     watch.child.kill().unwrap();
     watch.child.wait().unwrap();
-    wait_until("its client is gone", PATIENCE, || {
+    wait_until("its client is gone", TIMEOUT, || {
         (!lives(client) && clients().is_empty()).then_some(())
     });
     // Leftovers of the killed watcher do not block the next one.

@@ -1,7 +1,7 @@
 //! Items that are reopened while they wait to be merged: no item is closed under its worker, and no
 //! commit is lost.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::merging::{
     MERGED, commit, files, finish, item, repository, status, validate_with, worktree,
 };
@@ -101,9 +101,7 @@ fn what_is_being_merged_cannot_be_opened() {
     validate_with(&env, &line);
     let (id, _) = finish(&env, "max", "a.txt", "a\n");
     let run = env.spawn(&["mq", "run"]);
-    wait_until("its commands run", PATIENCE, || {
-        begun.exists().then_some(())
-    });
+    wait_until("its commands run", TIMEOUT, || begun.exists().then_some(()));
     let open = ["work", "update", &id, "--status", "open"];
     let refused = env.gt(&open).fails(4).stderr;
     fs::write(&go, "").unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
 pub(crate) const ID: &str = "01234567-89ab-7def-8123-456789abcdef";
 pub(crate) const EVENTS: [&str; 9] = [
     "SessionStart",
@@ -142,7 +142,7 @@ impl Stage {
     }
 
     pub(crate) fn wait_until(&self, name: &str, mut test: impl FnMut(&str) -> bool) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let screen = self.screen();
             if test(&screen) {

@@ -1,6 +1,6 @@
 //! Tests the program around the library.
 
-use crate::client::{Client, PATIENCE};
+use crate::client::{Client, TIMEOUT};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -30,7 +30,7 @@ fn it_says_where_it_listens_and_ends_with_its_input() {
     drop(server.stdin.take());
     let began = Instant::now();
     assert!(server.wait().unwrap().success());
-    assert!(began.elapsed() < PATIENCE);
+    assert!(began.elapsed() < TIMEOUT);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests the log, on which other tests rely.
 
-use crate::client::{Client, FORMATS, Message, PATIENCE};
+use crate::client::{Client, FORMATS, Message, TIMEOUT};
 use gt_model::{FakeModel, fingerprint, read_log};
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ fn waiting_ends_with_what_was_waited_for() {
     let model = FakeModel::start(None);
     std::thread::scope(|scope| {
         let waiting =
-            scope.spawn(|| model.wait_for(|r| r.iter().any(|r| r.prompt == "two"), PATIENCE));
+            scope.spawn(|| model.wait_for(|r| r.iter().any(|r| r.prompt == "two"), TIMEOUT));
         for prompt in ["one", "two"] {
             FORMATS[0].ask(model.port(), &[Message::User(prompt)], false);
         }

@@ -1,6 +1,6 @@
 //! Tests every format and every directive.
 
-use crate::client::{Client, FORMATS, Format, Message, PATIENCE, Said};
+use crate::client::{Client, FORMATS, Format, Message, Said, TIMEOUT};
 use gt_model::FakeModel;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -50,7 +50,7 @@ fn a_delay_comes_before_the_first_byte_and_after_the_log() {
                 let prompt = Message::User("[[delay=0.3]]");
                 format.ask(model.port(), &[prompt], stream)
             });
-            let requests = model.wait_for(|r| r.len() == 1, PATIENCE).unwrap();
+            let requests = model.wait_for(|r| r.len() == 1, TIMEOUT).unwrap();
             assert_eq!(requests[0].prompt, "[[delay=0.3]]");
             let noted = began.elapsed();
             assert_eq!(asking.join().unwrap().status, 200);

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::{Control, Notification, Reconnecting};
-use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::testing::{TIMEOUT, TestServer, wait_until};
 use crate::{Batch, Command, ErrorKind, PaneId, Server, SessionName, Socket};
 
 fn name(text: &str) -> SessionName {
@@ -34,7 +34,7 @@ fn expect(
     accepts: impl Fn(&Notification) -> bool,
 ) -> Notification {
     let mut seen = Vec::new();
-    while let Ok(notification) = receiver.recv_timeout(PATIENCE) {
+    while let Ok(notification) = receiver.recv_timeout(TIMEOUT) {
         if accepts(&notification) {
             return notification;
         }
@@ -283,7 +283,7 @@ fn what_panes_print_is_not_sent() {
     test.server()
         .run(respawn.arg("seq 1 200; exec sleep 1000"))
         .unwrap();
-    wait_until("the pane has printed", PATIENCE, || {
+    wait_until("the pane has printed", TIMEOUT, || {
         let screen = control
             .run(Command::new("capture-pane").flag("-p").target(&main))
             .unwrap();
@@ -325,7 +325,7 @@ fn leaves_without_a_trace() {
     let (test, control) = started();
     assert_eq!(clients(&test), 1);
     drop(control);
-    wait_until("the client has left", PATIENCE, || {
+    wait_until("the client has left", TIMEOUT, || {
         (clients(&test) == 0).then_some(())
     });
 }
@@ -340,7 +340,7 @@ fn the_end_of_the_server_fails_what_waits() {
     let process = rustix::process::Pid::from_raw(pid).unwrap();
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
     assert_eq!(
-        waiting.wait(PATIENCE).unwrap_err().kind(),
+        waiting.wait(TIMEOUT).unwrap_err().kind(),
         ErrorKind::ServerLost
     );
     expect(&notifications, |note| {
@@ -364,7 +364,7 @@ fn no_answer_in_time_is_an_error_and_the_next_one_is_right() {
     test.server()
         .run(Command::new("wait-for").args(["-S", "go"]))
         .unwrap();
-    assert_eq!(next.wait(PATIENCE).unwrap(), "next\n");
+    assert_eq!(next.wait(TIMEOUT).unwrap(), "next\n");
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn comes_back_after_the_server_did() {
     expect(&notifications, |note| {
         matches!(note, Notification::Exit { .. })
     });
-    wait_until("there is no server", PATIENCE, || {
+    wait_until("there is no server", TIMEOUT, || {
         (again.run(say("a")).unwrap_err().kind() == ErrorKind::NoServer).then_some(())
     });
     // The preferred session does not exist, but another one does.
@@ -457,12 +457,12 @@ fn the_client_ends_with_its_owner() {
         .stderr(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("the client is connected", PATIENCE, || {
+    wait_until("the client is connected", TIMEOUT, || {
         (clients(&test) == 1).then_some(())
     });
     owner.kill().unwrap();
     owner.wait().unwrap();
-    wait_until("the client is gone", PATIENCE, || {
+    wait_until("the client is gone", TIMEOUT, || {
         (clients(&test) == 0).then_some(())
     });
     assert_eq!(test.server().run(say("alive")).unwrap(), "alive\n");

@@ -1,7 +1,7 @@
 //! Checks on a real server that escaped text comes out unchanged, and that nothing in it runs.
 
 use super::{escape, escape_message, escape_time};
-use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::testing::{TIMEOUT, TestServer, wait_until};
 use crate::{Command, Server, SessionName, query};
 
 const TEXTS: &[&str] = &[
@@ -135,7 +135,7 @@ fn what_is_drawn_is_literal() {
             .server()
             .run(global("status-left", escape_time(&drawn)))
             .unwrap();
-        wait_until(&format!("the status line shows {drawn}"), PATIENCE, || {
+        wait_until(&format!("the status line shows {drawn}"), TIMEOUT, || {
             let screen = outer
                 .server()
                 .run(Command::new("capture-pane").flag("-p").target(&main))

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::testing::{TIMEOUT, TestServer, wait_until};
 use crate::{Command, ErrorKind, PaneId, SessionName};
 
 crate::query! {
@@ -44,7 +44,7 @@ fn hostile_values_come_back_whole() {
     let control = server.control(&session).unwrap();
 
     let list = || Command::new("list-panes").flag("-a");
-    wait_until("the title is set and the program runs", PATIENCE, || {
+    wait_until("the title is set and the program runs", TIMEOUT, || {
         let rows: Vec<PaneRow> = server.rows(list()).unwrap();
         (rows[0].title.starts_with("ti") && rows[0].path == folder).then_some(())
     });
@@ -90,7 +90,7 @@ fn bytes_that_are_no_text_harm_no_other_field() {
     test.server()
         .run(start.option("-c", folder).args(["sh", "go"]))
         .unwrap();
-    let row = wait_until("the program is in the folder", PATIENCE, || {
+    let row = wait_until("the program is in the folder", TIMEOUT, || {
         let rows: Vec<PaneRow> = test
             .server()
             .rows(Command::new("list-panes").flag("-a"))

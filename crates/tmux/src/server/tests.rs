@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::testing::{TIMEOUT, TestServer, wait_until};
 use crate::{Batch, Command, ErrorKind, Server, SessionName, Socket};
 
 fn name(text: &str) -> SessionName {
@@ -113,7 +113,7 @@ fn errors_have_a_kind_and_tell_all() {
     assert_eq!(missing(say("a\0b")), ErrorKind::Other);
 
     server.run(Command::new("kill-server")).unwrap();
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         (server.run(list()).unwrap_err().kind() == ErrorKind::NoServer).then_some(())
     });
 }
@@ -136,7 +136,7 @@ fn a_server_that_ends_in_the_middle_is_lost() {
     let test = started();
     let server = test.server().clone();
     let waiting = thread::spawn(move || server.run(Command::new("wait-for").arg("never")));
-    wait_until("the other client waits", PATIENCE, || {
+    wait_until("the other client waits", TIMEOUT, || {
         let clients = test.server().run(Command::new("list-clients")).is_ok();
         clients.then_some(())
     });
@@ -213,7 +213,7 @@ fn private_commands_show_nowhere() {
     let shown = server.run_private([session, say("done")]).unwrap();
     assert_eq!(shown, "done\n");
     assert!(!fs::read_to_string(&record).unwrap().contains("s3cret"));
-    wait_until("the pane has seen its environment", PATIENCE, || {
+    wait_until("the pane has seen its environment", TIMEOUT, || {
         fs::read_to_string(&seen)
             .is_ok_and(|text| text == "s3cret $HOME;")
             .then_some(())

@@ -75,7 +75,7 @@ pub fn candidates(town: &Town) -> Vec<Candidate> {
             true => town.clone(),
             false => town.at(&socket),
         };
-        let server = server.with_patience(SERVER_TIMEOUT);
+        let server = server.with_timeout(SERVER_TIMEOUT);
         let list = Command::new("list-panes").arg("-a");
         // A server that does not answer or has another version has no candidates.
         if let Ok(rows) = server.server().rows::<Row>(list) {

@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of ports tried after the first.
 const TRIES: u16 = 1000;
 
@@ -29,7 +29,7 @@ pub(super) fn noted(town: &Town, dir: &Path, server: &str) -> Result<BTreeMap<St
 
 /// Allocates the ports of a server that is about to start.
 pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTreeMap<String, u16>> {
-    let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), PATIENCE)?;
+    let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), TIMEOUT)?;
     let mut all = read(town)?;
     // Removed worktrees need no ports.
     all.retain(|dir, _| dir.is_dir());
@@ -67,7 +67,7 @@ pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTree
 
 /// Releases the ports of a worktree.
 pub(super) fn forget(town: &Town, dir: &Path) -> Result<()> {
-    let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), PATIENCE)?;
+    let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), TIMEOUT)?;
     let mut all = read(town)?;
     match all.remove(dir) {
         Some(_) => write(town, &all),

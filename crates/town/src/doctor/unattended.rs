@@ -36,7 +36,7 @@ pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
         .filter(|container| container.identity().is_some())
         .map(|container| {
             let pane = container.pane();
-            let is_idle = pane.tag_state == State::Idle.word();
+            let is_idle = pane.tag_state == State::Idle.as_str();
             let turn_ended = pane.tag_state_since.filter(|_| is_idle);
             turn_ended.unwrap_or_default().max(pane.created)
         })

@@ -148,20 +148,20 @@ impl<'a> Typist<'a> {
     }
 
     /// Waits until the screen changes, at most this long.
-    pub fn wait(&mut self, patience: Duration) {
-        self.watch.wait(patience);
+    pub fn wait(&mut self, timeout: Duration) {
+        self.watch.wait(timeout);
     }
 
     /// Waits until typing may be possible, at most this long. A screen that is unreadable for long
     /// is redrawn: programs and terminals disagree about the width of some characters, and text
     /// that is drawn over them ends up in the wrong place.
-    pub fn wait_for_chance(&mut self, reason: NotNow, patience: Duration) -> Result<()> {
+    pub fn wait_for_chance(&mut self, reason: NotNow, timeout: Duration) -> Result<()> {
         if reason != NotNow::NoPrompt {
             self.unread_since = None;
         } else if self.unread_since.get_or_insert_with(Instant::now).elapsed() > REPAINT_AFTER {
             self.repaint()?;
         }
-        self.watch.wait(patience);
+        self.watch.wait(timeout);
         Ok(())
     }
 
@@ -338,7 +338,7 @@ impl<'a> Typist<'a> {
         &mut self,
         reason: Option<NotNow>,
         has_pasted: bool,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<bool> {
         const REPAINT_BACKGROUND: Duration = Duration::from_secs(300);
         let interval = match has_pasted {
@@ -349,7 +349,7 @@ impl<'a> Typist<'a> {
         if reason == Some(NotNow::NoPrompt) && self.repainted.is_none_or(is_due) {
             self.repaint()?;
         }
-        Ok(self.watch.wait(patience) != Woke::TimedOut)
+        Ok(self.watch.wait(timeout) != Woke::TimedOut)
     }
 
     fn moment<'s>(&self, seen: &'s Seen) -> Moment<'s> {
@@ -363,8 +363,8 @@ impl<'a> Typist<'a> {
     }
 
     /// Observes until the line is as expected or the timeout expires.
-    fn watch_line(&mut self, text: &str, patience: Duration, hoped: InLine) -> Result<Seen> {
-        let deadline = Instant::now() + patience;
+    fn watch_line(&mut self, text: &str, timeout: Duration, hoped: InLine) -> Result<Seen> {
+        let deadline = Instant::now() + timeout;
         self.watch.be_attentive();
         loop {
             let seen = self.observe()?;

@@ -82,7 +82,7 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
 fn note(town: &Town, merge: &Merge, holder: Option<&str>, tail: Option<&str>) {
     let kind = match merge.status {
         Status::Queued | Status::Merging => "merge_waiting".to_owned(),
-        status => format!("merge_{}", status.word()),
+        status => format!("merge_{}", status.as_str()),
     };
     let mut event = event(town, &kind, merge)
         .with("repair_agent", holder.map(str::to_owned))

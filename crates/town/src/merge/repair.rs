@@ -68,7 +68,7 @@ pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str)
         sender: None,
         mode: Mode::Queue,
         priority: Priority::Normal,
-        patience: Duration::ZERO,
+        timeout: Duration::ZERO,
     };
     let _ = nudge::send(town, &agent, &order);
 }

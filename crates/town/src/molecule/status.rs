@@ -60,7 +60,7 @@ pub enum StepState {
 }
 
 impl StepState {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             StepState::Done => "done",
             StepState::InProgress => "in_progress",

@@ -144,12 +144,12 @@ impl Eyes {
     }
 
     /// Waits for a report, for data on `woken` or for the timeout.
-    pub(super) fn wait(&mut self, woken: &UnixStream, patience: Option<Duration>) -> Told {
-        let patience = match self.blind {
-            true => Some(patience.map_or(BLIND, |patience| patience.min(BLIND))),
-            false => patience,
+    pub(super) fn wait(&mut self, woken: &UnixStream, timeout: Option<Duration>) -> Told {
+        let timeout = match self.blind {
+            true => Some(timeout.map_or(BLIND, |timeout| timeout.min(BLIND))),
+            false => timeout,
         };
-        system::wait(&self.kernel, &self.handles, woken, patience);
+        system::wait(&self.kernel, &self.handles, woken, timeout);
         let mut told = Told::default();
         self.kernel.read(&mut told, &self.places);
         if self.blind {
@@ -420,12 +420,12 @@ mod system {
         kernel: &Kernel,
         handles: &BTreeMap<u32, Handle>,
         woken: &UnixStream,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) {
         let mut fds = vec![PollFd::new(woken, PollFlags::IN)];
         fds.extend(kernel.fd.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
         fds.extend(handles.values().map(Handle::poll_fd));
-        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         // An interrupted wait is no error: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
     }
@@ -483,10 +483,10 @@ mod system {
         _kernel: &Kernel,
         _handles: &BTreeMap<u32, Handle>,
         woken: &UnixStream,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) {
         let mut fds = [PollFd::new(woken, PollFlags::IN)];
-        let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let _ = poll(&mut fds, timeout.as_ref());
     }
 }

@@ -165,11 +165,11 @@ impl<F: Fn(Change)> Rounds<F> {
     pub(super) fn run(mut self) {
         loop {
             let now = Instant::now();
-            let patience = self
+            let timeout = self
                 .due
                 .earliest()
                 .map(|at| at.saturating_duration_since(now));
-            let told = self.eyes.wait(&self.shared.woken, patience);
+            let told = self.eyes.wait(&self.shared.woken, timeout);
             self.shared.wakeups.fetch_add(1, Ordering::Relaxed);
             let wishes = self.shared.take_wishes();
             if wishes.stop {

@@ -12,7 +12,7 @@ use gt_core::startup::tag;
 use gt_core::state::Source;
 use gt_core::state::State;
 use gt_tmux::PaneId;
-use gt_tmux::testing::{PATIENCE, TestServer, wait_until};
+use gt_tmux::testing::{TIMEOUT, TestServer, wait_until};
 use gt_tmux::{Command, SessionName};
 use rustix::process::{Pid, Signal};
 use std::path::Path;
@@ -116,7 +116,7 @@ impl Stage {
 fn expect(changes: &Receiver<Change>, what: &str, is_it: impl Fn(&Change) -> bool) -> Change {
     let mut others = Vec::new();
     loop {
-        match changes.recv_timeout(PATIENCE) {
+        match changes.recv_timeout(TIMEOUT) {
             Ok(change) if is_it(&change) => return change,
             Ok(change) => others.push(change),
             Err(_) => panic!("{what} did not come, only {others:?}"),
@@ -127,7 +127,7 @@ fn expect(changes: &Receiver<Change>, what: &str, is_it: impl Fn(&Change) -> boo
 #[track_caller]
 fn expect_state(changes: &Receiver<Change>, state: State) -> Moved {
     let is_it = |change: &Change| matches!(change, Change::Moved(m) if m.now.state == state);
-    match expect(changes, state.word(), is_it) {
+    match expect(changes, state.as_str(), is_it) {
         Change::Moved(moved) => *moved,
         other => panic!("{other:?}"),
     }
@@ -136,7 +136,7 @@ fn expect_state(changes: &Receiver<Change>, state: State) -> Moved {
 /// Waits until the monitor has not woken up for more than a second.
 fn settle(monitor: &Monitor) {
     let mut since = (monitor.wakeups(), std::time::Instant::now());
-    wait_until("the monitor is still", PATIENCE, || {
+    wait_until("the monitor is still", TIMEOUT, || {
         if monitor.wakeups() != since.0 {
             since = (monitor.wakeups(), std::time::Instant::now());
         }
@@ -194,7 +194,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
     let (_, server) = window(&stage, &max, "dev");
     let (pane, tty) = window(&stage, &max, "merge");
     let resolver = || monitor.agents()[0].resolver.clone();
-    wait_until("it is seen", PATIENCE, || resolver().map(drop));
+    wait_until("it is seen", TIMEOUT, || resolver().map(drop));
     settle(&monitor);
     let before = monitor.wakeups();
     std::fs::write(&server, "Do you want it?\r\n").unwrap();
@@ -224,9 +224,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
     assert_eq!(monitor.wakeups(), before, "it only waits");
     let close = Command::new("kill-pane").target(pane);
     stage.tmux.server().run(close).unwrap();
-    wait_until("it is gone", PATIENCE, || {
-        resolver().is_none().then_some(())
-    });
+    wait_until("it is gone", TIMEOUT, || resolver().is_none().then_some(()));
     settle(&monitor);
 }
 
@@ -341,7 +339,7 @@ fn a_server_that_comes_goes_and_comes_again_is_followed() {
         .unwrap();
     expect_state(&changes, State::Stopped);
     assert_eq!(monitor.agents(), []);
-    wait_until("the server is gone", PATIENCE, || {
+    wait_until("the server is gone", TIMEOUT, || {
         (!stage.tmux.server().is_running()).then_some(())
     });
     stage.agent("amy", "plain");
@@ -359,7 +357,7 @@ fn a_server_that_comes_goes_and_comes_again_is_followed() {
     let pid = i32::try_from(stage.tmux.pid().unwrap()).unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     expect_state(&changes, State::Stopped);
-    wait_until("the server is dead", PATIENCE, || {
+    wait_until("the server is dead", TIMEOUT, || {
         (!stage.tmux.server().is_running()).then_some(())
     });
     stage.agent("eve", "plain");

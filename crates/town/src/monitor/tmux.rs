@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Timeout of the server. A server that hangs must not delay the exit of the board.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Client {
@@ -20,7 +20,7 @@ pub(super) struct Client {
 impl Client {
     /// Creates a client that is not connected yet.
     pub(super) fn new(server: &Server, shared: &Arc<Shared>) -> std::io::Result<Self> {
-        let control = Reconnecting::new(server.clone().with_timeout(PATIENCE), None);
+        let control = Reconnecting::new(server.clone().with_timeout(TIMEOUT), None);
         let told = control.notifications();
         let shared = Arc::clone(shared);
         // The thread ends with the last connection, when no more notifications can arrive.

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// Timeout of a notification program, after which it is killed.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Shows a desktop notification with the system's program.
 pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
@@ -43,7 +43,7 @@ pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
         ]),
     };
     let limits = Limits {
-        time: Some(PATIENCE),
+        time: Some(TIMEOUT),
         grace: Some(Duration::ZERO),
         ..Limits::default()
     };
@@ -74,7 +74,7 @@ pub(super) fn command(town: &Town, line: &str, notice: &Notice) -> Result<()> {
         .args(["-c", line])
         .current_dir(town.root())
         .env("GT_ROOT", town.root())
-        .env(variable::EVENT, notice.event.word())
+        .env(variable::EVENT, notice.event.as_str())
         .env(variable::AGENT, &notice.agent)
         .env(variable::REASON, &notice.reason)
         .env(variable::ITEM, notice.item.as_deref().unwrap_or_default())
@@ -101,14 +101,14 @@ fn run(mut command: Command, what: &str) -> Result<()> {
 fn await_end(child: &mut Child, what: &str) -> Result<()> {
     // A process without a handle has already ended.
     let held = processes::hold_one(child.id()).into_iter().collect();
-    if processes::wait_all(held, PATIENCE).is_empty() {
+    if processes::wait_all(held, TIMEOUT).is_empty() {
         return Ok(());
     }
     let _ = child.kill();
     let _ = child.wait();
     Err(Problem::failed(format!(
         "{what} did not end within {} seconds",
-        PATIENCE.as_secs()
+        TIMEOUT.as_secs()
     )))
 }
 

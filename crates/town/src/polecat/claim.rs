@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// Maximum wait for a lock. Many callers may wait, and each creates a worktree or starts a slow
 /// program.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// Takes the lock under which a polecat of a rig is chosen.
 pub(crate) fn rig(town: &Town, rig: &str) -> Result<FileLock> {
@@ -53,7 +53,7 @@ fn path(town: &Town, name: &str) -> PathBuf {
 
 /// Waits for a lock, until the timeout or until the person presses Ctrl-C.
 fn wait(town: &Town, path: &std::path::Path) -> Result<FileLock> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if let Some(lock) = FileLock::try_take(path)? {
             return Ok(lock);

@@ -130,7 +130,7 @@ fn role(town: &Town, primed: &Primed) -> Section {
 
 /// Returns the template of the role, and its source.
 fn template(town: &Town, agent: &Identity, broken: &mut Vec<Problem>) -> (String, String) {
-    let file = format!("{}.md", agent.role().word());
+    let file = format!("{}.md", agent.role().as_str());
     let rig = agent.rig().map(|rig| town.root().join(rig));
     for folder in rig.into_iter().chain([town.root().to_owned()]) {
         let path = folder.join("templates").join(&file);

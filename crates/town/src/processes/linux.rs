@@ -227,9 +227,9 @@ impl Handle {
     }
 }
 
-pub(super) fn wait_any(handles: &[Handle], patience: Duration) {
+pub(super) fn wait_any(handles: &[Handle], timeout: Duration) {
     let mut fds: Vec<PollFd<'_>> = handles.iter().map(Handle::poll_fd).collect();
-    let timeout = Timespec::try_from(patience).ok();
+    let timeout = Timespec::try_from(timeout).ok();
     // An interrupted wait is not an error: the caller checks again.
     let _ = poll(&mut fds, timeout.as_ref());
 }

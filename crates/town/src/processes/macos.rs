@@ -120,6 +120,6 @@ impl Handle {
     }
 }
 
-pub(super) fn wait_any(_handles: &[Handle], patience: Duration) {
-    std::thread::sleep(patience.min(Duration::from_millis(10)));
+pub(super) fn wait_any(_handles: &[Handle], timeout: Duration) {
+    std::thread::sleep(timeout.min(Duration::from_millis(10)));
 }

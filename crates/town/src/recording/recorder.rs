@@ -195,11 +195,11 @@ impl Inbox {
         loop {
             let mut waiting = self.lock();
             let asked = waiting.process_ended;
-            let patience = if asked { quiet } else { LONG };
+            let timeout = if asked { quiet } else { LONG };
             let idle = |waiting: &mut Waiting| {
                 waiting.bytes.is_empty() && !waiting.is_closed && waiting.process_ended == asked
             };
-            let waited = self.0.1.wait_timeout_while(waiting, patience, idle);
+            let waited = self.0.1.wait_timeout_while(waiting, timeout, idle);
             waiting = waited.unwrap_or_else(PoisonError::into_inner).0;
             if waiting.is_closed {
                 return waiting.take(true);

@@ -91,7 +91,7 @@ fn lost(town: &Town) -> Result<Vec<Saved>> {
         .map(|line| line.id.as_str());
     let mut lives: Vec<Record> = sessions.known(ids)?.into_values().collect();
     let written = sessions.find(&Query {
-        outcome: Some(Outcome::Crash.word().to_owned()),
+        outcome: Some(Outcome::Crash.as_str().to_owned()),
         since: Some(not_before.clone()),
         ..Query::default()
     })?;

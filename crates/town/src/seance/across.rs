@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for a concurrent lending or removal.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Fault points: the next seance cleans up.
 pub const FAULT_POINTS: &[&str] = &["seance.noted", "seance.copied", "seance.lent"];
@@ -89,7 +89,7 @@ pub(super) fn lend(
             return Err(problem);
         }
     }
-    let shared = FileLock::share(&lock_of(&note), PATIENCE)?;
+    let shared = FileLock::share(&lock_of(&note), TIMEOUT)?;
     fault::point(town, "seance.lent");
     Ok(Some(Lent {
         town: town.clone(),
@@ -158,7 +158,7 @@ pub(super) fn clean_up(town: &Town) -> Result<()> {
 /// Takes the lock that serializes lending and removing. Locks of notes are opened and removed only
 /// under it.
 fn turn(town: &Town) -> Result<FileLock> {
-    FileLock::take(&town.runtime_dir().join("locks/seance.lock"), PATIENCE)
+    FileLock::take(&town.runtime_dir().join("locks/seance.lock"), TIMEOUT)
 }
 
 /// Removes the copies if no process uses them.

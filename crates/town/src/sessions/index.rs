@@ -21,7 +21,7 @@ use super::journal::{Damage, Journal};
 use super::recovery;
 use crate::lock::FileLock;
 use crate::opened::{FileId, Opened};
-use crate::surroundings::Patience;
+use crate::surroundings::Deadline;
 use crate::{Result, database, files};
 use gt_core::Problem;
 use gt_core::record::Record;
@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for other writers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum number of times that one call replaces an index that it cannot open.
 const REPAIRS: usize = 2;
 
@@ -62,7 +62,7 @@ pub(super) struct Place {
     lock: PathBuf,
     /// The caller named the file, so it may be any file.
     is_given: bool,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 /// Data that a database is built from.
@@ -86,17 +86,17 @@ impl Place {
             path: path.to_owned(),
             lock: lock.into(),
             is_given,
-            patience: Patience::default(),
+            deadline: Deadline::default(),
         }
     }
 
     /// Limits all waiting to this deadline.
-    pub(super) fn with_patience(self, patience: Patience) -> Self {
-        Place { patience, ..self }
+    pub(super) fn with_deadline(self, deadline: Deadline) -> Self {
+        Place { deadline, ..self }
     }
 
-    fn patience(&self) -> Duration {
-        self.patience.at_most(PATIENCE)
+    fn timeout(&self) -> Duration {
+        self.deadline.at_most(TIMEOUT)
     }
 
     /// Fails for a file that is not an index, because a damaged index is replaced.
@@ -163,13 +163,13 @@ impl Index {
     pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
-        let _lock = FileLock::take(&place.lock, place.patience())?;
+        let _lock = FileLock::take(&place.lock, place.timeout())?;
         rebuild::replace(&place.path, sources)
     }
 
     /// Opens the database as it is and catches up. An error carries the identity of the file.
     fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, (Broken, Option<FileId>)> {
-        let lock = FileLock::share(&place.lock, place.patience())
+        let lock = FileLock::share(&place.lock, place.timeout())
             .map_err(|problem| (problem.into(), None))?;
         // The lock is held until the file is identified: no other process replaces it before.
         let opened = Self::open_locked(place, sources);
@@ -185,7 +185,7 @@ impl Index {
     fn open_locked(place: &Place, sources: Sources<'_>) -> Result<Opened, Broken> {
         let mut db = match Opened::kept(&place.path) {
             Some(db) => {
-                db.busy_timeout(place.patience())?;
+                db.busy_timeout(place.timeout())?;
                 db
             }
             None => {
@@ -205,7 +205,7 @@ impl Index {
         broken: &Broken,
         damaged: Option<FileId>,
     ) -> Result<()> {
-        let _lock = FileLock::take(&place.lock, place.patience())?;
+        let _lock = FileLock::take(&place.lock, place.timeout())?;
         let is_repaired = match broken {
             Broken::Outdated(_) => open_as_it_is(place, sources)
                 .and_then(|(db, _)| how_far(&db, sources.journal))
@@ -298,7 +298,7 @@ fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), B
 fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
-    db.busy_timeout(place.patience())?;
+    db.busy_timeout(place.timeout())?;
     // Damaged pages then cause errors more often than wrong results.
     db.pragma_update(None, "cell_size_check", true)?;
     let is_kept = database::keep_log(&db, path)?;

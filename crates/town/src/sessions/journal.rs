@@ -8,7 +8,7 @@
 use super::hash;
 use crate::lines::{Durability, Lines};
 use crate::lock::FileLock;
-use crate::surroundings::Patience;
+use crate::surroundings::Deadline;
 use crate::{Result, files};
 use gt_core::Problem;
 use gt_core::record::Record;
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for other writers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Beginning of the line that distinguishes one journal from another.
 const HEADER: &str = "{\"journal\":";
@@ -29,7 +29,7 @@ const HEADER: &str = "{\"journal\":";
 #[derive(Clone, Debug)]
 pub(super) struct Journal {
     lines: Lines,
-    patience: Patience,
+    deadline: Deadline,
 }
 
 /// A line that could not be read.
@@ -44,13 +44,13 @@ impl Journal {
     pub(super) fn in_folder(folder: &Path) -> Self {
         Journal {
             lines: Lines::at(folder.join("index.jsonl")),
-            patience: Patience::default(),
+            deadline: Deadline::default(),
         }
     }
 
     /// Limits all waiting to this deadline.
-    pub(super) fn with_patience(self, patience: Patience) -> Self {
-        Journal { patience, ..self }
+    pub(super) fn with_deadline(self, deadline: Deadline) -> Self {
+        Journal { deadline, ..self }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -60,7 +60,7 @@ impl Journal {
     /// Takes the lock that excludes other writers.
     pub(super) fn lock(&self) -> Result<FileLock> {
         let path = self.lines.path().with_extension("lock");
-        FileLock::take(&path, self.patience.at_most(PATIENCE))
+        FileLock::take(&path, self.deadline.at_most(TIMEOUT))
     }
 
     /// Appends lines, all or none of them.

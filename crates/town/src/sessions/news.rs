@@ -94,7 +94,7 @@ fn ended(life: &Record, outcome: Outcome) -> Event {
         false => Source::Gt,
     };
     about(Event::new(kind, actor(life)), life)
-        .with("outcome", outcome.word())
+        .with("outcome", outcome.as_str())
         .with("by", life.ended_by.clone())
         .with("failed_start", life.failed_start)
         .with("exit_code", life.exit_code)

@@ -20,7 +20,7 @@ pub enum By {
 }
 
 impl By {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             By::Agent => "agent",
             By::Rig => "rig",
@@ -33,7 +33,7 @@ impl By {
     fn column(self) -> &'static str {
         match self {
             By::Day => "date(started / 1000, 'unixepoch', 'localtime')",
-            other => other.word(),
+            other => other.as_str(),
         }
     }
 
@@ -87,7 +87,7 @@ impl Sessions {
             return Ok(());
         };
         let all = Query {
-            status: Some(Status::Stopped.word().to_owned()),
+            status: Some(Status::Stopped.as_str().to_owned()),
             limit: None,
             ..query.clone()
         };
@@ -114,7 +114,7 @@ impl Sessions {
             return Ok(());
         }
         let mut running = self.find(&Query {
-            status: Some(Status::Running.word().to_owned()),
+            status: Some(Status::Running.as_str().to_owned()),
             limit: None,
             ..query.clone()
         })?;
@@ -145,7 +145,7 @@ fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
     let (filter, mut values) = conditions(query);
     let order = if by == By::Day { "1" } else { "2 DESC, 1" };
     values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
-    let outcomes = Outcome::ALL.map(|outcome| format!("sum(outcome = '{}')", outcome.word()));
+    let outcomes = Outcome::ALL.map(|outcome| format!("sum(outcome = '{}')", outcome.as_str()));
     let text = format!(
         "SELECT coalesce({}, ''), count(*), sum(status = 'running'),
          sum(max(coalesce(ended, ?{now}) - started, 0)) / 1000,

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Maximum number of attempts while the holder of the item keeps changing.
 const ATTEMPTS: usize = 5;
 /// Maximum wait for a busy agent before the message is left in its queue.
-const NUDGE_PATIENCE: Duration = Duration::from_secs(2);
+const NUDGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One item to assign, with its options.
 pub(super) struct Order<'a> {
@@ -223,7 +223,7 @@ impl Order<'_> {
                 sender: Some(self.sender()),
                 mode: nudge::Mode::WaitIdle,
                 priority: Priority::default(),
-                patience: NUDGE_PATIENCE,
+                timeout: NUDGE_TIMEOUT,
             };
             nudge::send(self.town, agent, &order)
         });

@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 /// Number of last lines that an error shows.
 const SHOWN_LINES: usize = 12;
 /// Timeout for the program to begin: longer than any exec, shorter than a person waits.
-const BEGIN_PATIENCE: Duration = Duration::from_secs(10);
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the program to redraw after a key.
-const REDRAW_PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW_TIMEOUT: Duration = Duration::from_secs(1);
 /// Minimum run time after which a command of the caller counts as started.
 const FIRST_MOMENTS: Duration = Duration::from_millis(150);
 
@@ -84,7 +84,7 @@ fn await_process(
     if plan.process_names.is_empty() || prepared.options.command.is_some() {
         return Ok(());
     }
-    let deadline = Instant::now() + BEGIN_PATIENCE;
+    let deadline = Instant::now() + BEGIN_TIMEOUT;
     loop {
         // Most programs are the pane's first process; the tree is searched only if not.
         let names = &plan.process_names;
@@ -121,7 +121,7 @@ fn await_prompt(
 ) -> Result<State> {
     let preset = &prepared.preset;
     let began = Instant::now();
-    let patience = prepared
+    let timeout = prepared
         .options
         .ready_timeout
         .unwrap_or(Duration::from_secs(preset.ready.timeout_seconds));
@@ -135,7 +135,7 @@ fn await_prompt(
         let lines = inject::look(town, made.pane)?;
         let is_stale = answered
             .as_ref()
-            .is_some_and(|(seen, at)| *seen == lines && at.elapsed() < REDRAW_PATIENCE);
+            .is_some_and(|(seen, at)| *seen == lines && at.elapsed() < REDRAW_TIMEOUT);
         if is_stale {
             // Nothing to do but to look again.
         } else if let Some(dialog) = screen::open_dialog(&lines, &preset.dialogs) {
@@ -171,12 +171,12 @@ fn await_prompt(
             return Ok(State::Running);
         }
         town.around().cancel.check()?;
-        let left = patience.saturating_sub(began.elapsed());
+        let left = timeout.saturating_sub(began.elapsed());
         if left.is_zero() {
             let problem = Problem::failed(format!(
                 "{} was not ready within {} s",
                 prepared.identity,
-                patience.as_secs_f64()
+                timeout.as_secs_f64()
             ))
             .cause(shown_lines(&lines))
             .hint("`--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look");

@@ -150,7 +150,7 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
             let (columns, rows) = size.unwrap_or_else(|| (COLUMNS.to_owned(), ROWS.to_owned()));
             Command::new("new-session")
                 .args(["-d", "-x", &columns, "-y", &rows, "-c", &folder])
-                .args(["-s", name.as_str(), "-n", prepared.identity.role().word()])
+                .args(["-s", name.as_str(), "-n", prepared.identity.role().as_str()])
         }
         Place::Respawn(pane) => Command::new("respawn-pane")
             .arg("-k")
@@ -160,7 +160,7 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
             "-c",
             &folder,
             "-n",
-            prepared.identity.role().word(),
+            prepared.identity.role().as_str(),
         ]),
     };
     let variables = plan.env.iter();

@@ -56,7 +56,7 @@ impl<'a> Prepared<'a> {
             rig::check_not_parked(town, rig)?;
         }
         let mut role = roles::resolve(town, identity.role(), identity.rig())?.value;
-        check_variables(role.env.keys(), "the role", identity.role().word())?;
+        check_variables(role.env.keys(), "the role", identity.role().as_str())?;
         options.apply_to(&mut role);
         let file = match identity.role() {
             Role::Agent => directory::agent_file(town, identity)?.unwrap_or_default(),
@@ -199,7 +199,7 @@ impl<'a> Prepared<'a> {
             tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
-            role: Some(identity.role().word().to_owned()),
+            role: Some(identity.role().as_str().to_owned()),
             started_at: Some(when::timestamp(None)),
             work_unit: work_unit.map(|id| id.to_string()),
             molecule_id: molecule

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 /// Timeout for printing the text: longer than the process that prints it waits for tmux.
-const PATIENCE: Duration = Duration::from_secs(90);
+const TIMEOUT: Duration = Duration::from_secs(90);
 /// Age after which a file is a leftover that no process will print.
 const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 
@@ -96,7 +96,7 @@ impl<'a> Replay<'a> {
         let began = Instant::now();
         while self.file.exists() {
             town.around().cancel.check()?;
-            if began.elapsed() > PATIENCE {
+            if began.elapsed() > TIMEOUT {
                 return Err(Problem::failed("its scrollback could not be shown again"));
             }
             if watch.wait(Duration::from_millis(20)) == Woke::Ended {

@@ -70,8 +70,8 @@ impl Follow {
     }
 
     /// Returns new events; waits for one at most this long.
-    pub fn next(&mut self, patience: Duration) -> Result<Vec<Event>> {
-        let deadline = Instant::now() + patience;
+    pub fn next(&mut self, timeout: Duration) -> Result<Vec<Event>> {
+        let deadline = Instant::now() + timeout;
         loop {
             let found = self.look()?;
             let left = deadline.saturating_duration_since(Instant::now());
@@ -115,20 +115,20 @@ impl Follow {
     }
 
     /// Waits for new data; returns false after a signal.
-    fn wait(&self, patience: Duration) -> bool {
+    fn wait(&self, timeout: Duration) -> bool {
         let mut fds = Vec::new();
-        let patience = match &self.source {
+        let timeout = match &self.source {
             Source::Socket(connection) => {
                 fds.push(PollFd::new(&connection.stream, PollFlags::IN));
-                patience
+                timeout
             }
             Source::File(wake) => {
                 fds.extend(wake.poll_fd());
-                patience.min(wake.pause())
+                timeout.min(wake.pause())
             }
         };
-        let patience = Timespec::try_from(patience).ok();
-        poll(&mut fds, patience.as_ref()).is_ok()
+        let timeout = Timespec::try_from(timeout).ok();
+        poll(&mut fds, timeout.as_ref()).is_ok()
     }
 }
 

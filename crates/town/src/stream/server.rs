@@ -90,9 +90,9 @@ impl Server {
         let mut fds = vec![PollFd::new(&self.listener, PollFlags::IN)];
         fds.extend(self.wake.poll_fd());
         fds.extend(self.clients.poll_fds());
-        let patience = Timespec::try_from(self.wake.pause()).ok();
+        let timeout = Timespec::try_from(self.wake.pause()).ok();
         // A signal ends it early, which is harmless.
-        let _ = poll(&mut fds, patience.as_ref());
+        let _ = poll(&mut fds, timeout.as_ref());
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A server that runs in a thread.
 struct Running {
@@ -82,7 +82,7 @@ fn until(follow: &mut Follow, last: u64) -> Vec<u64> {
     let began = Instant::now();
     let mut seen = Vec::new();
     while seen.last() != Some(&last) {
-        assert!(began.elapsed() < PATIENCE, "{seen:?}");
+        assert!(began.elapsed() < TIMEOUT, "{seen:?}");
         let found = follow.next(Duration::from_millis(100)).unwrap();
         seen.extend(found.iter().map(number));
     }
@@ -134,7 +134,7 @@ fn the_server_tells_of_events_and_lives() {
     let mode = socket_in(root).metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let stream = UnixStream::connect(socket_in(root)).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     let mut lines = BufReader::new(stream).lines();
     let mut next =
         || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
@@ -208,12 +208,12 @@ fn one_who_does_not_read_holds_up_nobody() {
         Events::in_folder(root).append(ten).unwrap();
         let began = Instant::now();
         while seen < 10 * (n + 1) {
-            assert!(began.elapsed() < PATIENCE, "{seen} after {n}");
+            assert!(began.elapsed() < TIMEOUT, "{seen} after {n}");
             seen += follow.next(Duration::from_millis(100)).unwrap().len();
         }
     }
     assert!(follow.is_served());
-    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    slow.set_read_timeout(Some(TIMEOUT)).unwrap();
     // It was disconnected: the bytes in the kernel's buffer still arrive, and then the end.
     let mut rest = Vec::new();
     slow.read_to_end(&mut rest).unwrap();

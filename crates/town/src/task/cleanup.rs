@@ -74,7 +74,7 @@ pub enum Action {
 
 impl Action {
     /// Returns the name for scripts.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Action::StopContainer => "stop_container",
             Action::SaveWork => "save_work",
@@ -238,7 +238,7 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
     let done = plan
         .steps
         .iter()
-        .map(|step| Value::from(step.action.word()));
+        .map(|step| Value::from(step.action.as_str()));
     let event = event_of(town, "cleanup", id, &agent)
         .with("steps", done.collect::<Vec<Value>>())
         .with("saved", (!saved.is_empty()).then(|| json!(saved)));

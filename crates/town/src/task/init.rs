@@ -43,7 +43,7 @@ impl Ran {
 }
 
 /// Timeout for the shell to read a line; it may still be starting.
-const SHELL_PATIENCE: Duration = Duration::from_secs(10);
+const SHELL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of attempts to type a line that the shell did not read.
 const ATTEMPTS: usize = 3;
 
@@ -181,7 +181,7 @@ impl Shell<'_> {
             match step::progress(&file)? {
                 Progress::Ended(code) => return Ok(code),
                 Progress::Running => {}
-                Progress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_PATIENCE) => {
+                Progress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_TIMEOUT) => {
                     if attempts == ATTEMPTS {
                         return Err(self.deaf());
                     }
@@ -230,7 +230,7 @@ impl Shell<'_> {
     fn say(&self, state: State, reason: &str) -> Result<()> {
         let now = jiff::Timestamp::now().as_second().to_string();
         self.set(&[
-            (tag::STATE, state.word()),
+            (tag::STATE, state.as_str()),
             (tag::STATE_SINCE, &now),
             (tag::STATE_REASON, reason),
         ])

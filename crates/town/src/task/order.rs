@@ -243,7 +243,7 @@ impl Order<'_> {
         self.set(
             container,
             &[
-                (tag::STATE, State::Idle.word()),
+                (tag::STATE, State::Idle.as_str()),
                 (tag::STATE_SINCE, &now),
                 (tag::STATE_REASON, "only a shell"),
             ],

@@ -25,9 +25,9 @@ pub const FAULT_POINTS: &[&str] = &[
 ];
 
 /// Maximum wait for the typing lock.
-const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for a turn to stop.
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before the keys are pressed again, if the program is still busy.
 const PRESS_AGAIN: Duration = Duration::from_secs(5);
 /// Delay between two keys: programs use it to tell an Escape from the beginning of another key.
@@ -56,7 +56,7 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     let preset = nudge::preset_of(town, &container)?;
     let before = container.state(Some(&preset)).state;
     // Prevents that messages are typed between the keys.
-    let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_PATIENCE)?;
+    let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_TIMEOUT)?;
     let reason = given.unwrap_or("paused by a person");
     // Marked first: otherwise the end of the turn would deliver the next message.
     let is_new = signal::mark_paused(town, &site.agent, reason)?;
@@ -206,7 +206,7 @@ fn interrupt(
                 done.map_err(|error| tmux_problem("cannot type into the pane", error))?;
             }
         }
-        if began.elapsed() > STOP_PATIENCE {
+        if began.elapsed() > STOP_TIMEOUT {
             return Err(Problem::failed("the agent does not stop")
                 .hint("`gt attach` shows what it does; `gt task stop` ends it"));
         }

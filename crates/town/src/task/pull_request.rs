@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Timeout of gh, and grace period for its end.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Exit status of gh without a login.
@@ -201,7 +201,7 @@ impl<'a> Gh<'a> {
             // failure of gh.
             .process_group(0);
         let limits = Limits {
-            time: Some(PATIENCE),
+            time: Some(TIMEOUT),
             cancel: Some(&around.cancel),
             grace: Some(GRACE),
         };

@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Prompt that makes an agent continue.
 const GO_ON: &str = "continue";
 /// Maximum wait until the prompt can be typed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &["resume.undone"];
@@ -91,7 +91,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     if !is_paused && !has_wip {
         return Err(
-            Problem::conflict(format!("{id} is not paused but {}", state.word())).hint(format!(
+            Problem::conflict(format!("{id} is not paused but {}", state.as_str())).hint(format!(
                 "`gt nudge {} TEXT` says something to it",
                 site.agent
             )),
@@ -180,7 +180,7 @@ fn submit_again(
     if put_back.is_empty() {
         return Ok(None);
     }
-    let _typing = FileLock::take(&Queue::of(site.town, &site.agent).lock_path(), PATIENCE)?;
+    let _typing = FileLock::take(&Queue::of(site.town, &site.agent).lock_path(), TIMEOUT)?;
     typist.submit_put_back(&put_back, more)
 }
 
@@ -227,7 +227,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()
         sender: None,
         mode,
         priority: Priority::Normal,
-        patience: PATIENCE,
+        timeout: TIMEOUT,
     };
     let sent = nudge::send(town, &resumed.agent, &order)?;
     let Outcome::Queued(reason) = sent.outcome else {

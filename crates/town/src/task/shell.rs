@@ -27,7 +27,7 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
             .args(["-d", "-x", COLUMNS, "-y", ROWS])
             .args(["-s", name.as_str()]),
     }
-    .args(["-c", &folder, "-n", agent.role().word()]);
+    .args(["-c", &folder, "-n", agent.role().as_str()]);
     let variables = [
         ("GT_ROOT", Some(town.root_text().to_owned())),
         ("GT_TMUX_SOCKET", Some(town.socket_text())),
@@ -57,7 +57,7 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
             .args([tag::PANE, "#{pane_id}"]),
         set(tag::TOWN, town.root_text()),
         set(tag::AGENT, &agent.address()),
-        set(tag::STATE, State::Initializing.word()),
+        set(tag::STATE, State::Initializing.as_str()),
         set(tag::STATE_SINCE, &now),
         set(tag::STATE_SOURCE, "start"),
         set(tags::INIT, &uuid::Uuid::now_v7().simple().to_string()),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum wait for the lock of the worktree. A merge with validation does not hold it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Site<'a> {
     pub(super) town: &'a Town,
@@ -113,7 +113,7 @@ impl<'a> Site<'a> {
 
 /// Takes the lock for operations on the worktree of an item.
 pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
-    FileLock::take(&lock_path(town, id), PATIENCE)
+    FileLock::take(&lock_path(town, id), TIMEOUT)
 }
 
 fn lock_path(town: &Town, id: &WorkId) -> PathBuf {

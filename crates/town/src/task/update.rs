@@ -36,7 +36,7 @@ pub enum UpdateResult {
 }
 
 impl UpdateResult {
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             UpdateResult::UpToDate => "up_to_date",
             UpdateResult::Merged => "merged",
@@ -75,7 +75,7 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
     let updated = bring_up_to_date(&site, continue_on_failure)?;
     // A merge that is already under way is no news.
     if updated.result != UpdateResult::Merging {
-        let kind = format!("update_{}", updated.result.word());
+        let kind = format!("update_{}", updated.result.as_str());
         let event = event_of(town, &kind, id, &site.agent)
             .with("base", updated.base.clone())
             .with("branch", updated.branch.clone())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for the database. The program itself never waits for us.
-const PATIENCE: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Query of an agent's messages. Subagents have their own sessions, below the calling one.
 const MESSAGES: &str = "
@@ -105,7 +105,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
         path,
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    db.busy_timeout(PATIENCE)?;
+    db.busy_timeout(TIMEOUT)?;
     Ok(db)
 }
 

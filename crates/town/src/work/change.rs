@@ -79,7 +79,7 @@ impl Work {
                     patch.description,
                     patch.kind,
                     patch.priority,
-                    patch.status.map(Status::word),
+                    patch.status.map(Status::as_str),
                     patch.assignee,
                     notes,
                     timestamp(None),
@@ -142,7 +142,7 @@ impl Work {
             if item.status != Status::Closed {
                 return Err(Problem::conflict(format!(
                     "{id} is not closed but {}",
-                    item.status.word()
+                    item.status.as_str()
                 )));
             }
             bound::check_item(db, &item, Wish::Reopen)?;
@@ -161,7 +161,7 @@ impl Work {
                 "UPDATE items SET status = ?3, closed_at = NULL, close_reason = NULL, updated_at = ?2,
                  assignee = coalesce(?4, ?5, (SELECT recipient FROM letters WHERE item = items.id))
                  WHERE id = ?1",
-                params![id.as_str(), timestamp(None), status.word(), holder, kept],
+                params![id.as_str(), timestamp(None), status.as_str(), holder, kept],
             )
             .map_err(problem)?;
             let item = must_have(db, id)?;

@@ -222,7 +222,7 @@ pub(super) fn write(db: &Connection, item: &Item) -> Result<()> {
             item.description,
             item.kind,
             item.priority,
-            item.status.word(),
+            item.status.as_str(),
             item.assignee,
             item.parent.as_ref().map(WorkId::as_str),
             item.notes,

@@ -67,7 +67,7 @@ impl Work {
                     finish.agent,
                     finish.life,
                     finish.item.map(WorkId::as_str),
-                    finish.leaving.word(),
+                    finish.leaving.as_str(),
                     finish.branch,
                     merge.as_ref().map(WorkId::as_str),
                     timestamp(None),

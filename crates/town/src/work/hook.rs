@@ -260,7 +260,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
         );
     }
     if matches!(item.status, Status::Closed | Status::Pinned) {
-        let problem = Problem::conflict(format!("{id} is {}", item.status.word()));
+        let problem = Problem::conflict(format!("{id} is {}", item.status.as_str()));
         return Err(problem.hint(match item.status {
             Status::Closed => format!("`gt work reopen {id}` opens it again"),
             _ => format!("`gt work update {id} --status open` makes it work that can be done"),

@@ -180,7 +180,7 @@ pub(super) fn write(
             draft.body,
             KIND,
             draft.priority,
-            status.word(),
+            status.as_str(),
             recipient,
             now,
         ],

@@ -202,7 +202,7 @@ fn letter(row: &Row<'_>) -> Result<Letter> {
         id: text(0)?.parse()?,
         sender: text(1)?,
         recipient: match text(2)? {
-            overseer if overseer == Role::Overseer.word() => PERSON.to_owned(),
+            overseer if overseer == Role::Overseer.as_str() => PERSON.to_owned(),
             recipient => recipient,
         },
         subject: text(3)?,

@@ -106,7 +106,7 @@ impl Work {
                  merged_as = NULL, updated_at = ?7 WHERE id = ?1",
                 params![
                     id.as_str(),
-                    refusal.status.word(),
+                    refusal.status.as_str(),
                     refusal.reason,
                     files,
                     refusal.log.as_ref().map(|(file, _)| file),
@@ -168,7 +168,7 @@ impl Work {
             if !merge.status.is_broken() {
                 return Err(Problem::conflict(format!(
                     "{id} is {}, and not waiting for another try",
-                    merge.status.word()
+                    merge.status.as_str()
                 )));
             }
             db.execute(
@@ -188,7 +188,7 @@ impl Work {
             if merge.status.is_settled() {
                 return Err(Problem::conflict(format!(
                     "{id} is {} already",
-                    merge.status.word()
+                    merge.status.as_str()
                 )));
             }
             let now = timestamp(None);

@@ -347,7 +347,7 @@ fn check_needs(molecule: &Molecule, step: &Item) -> Result<()> {
 fn set_status(db: &Connection, id: &WorkId, status: Status) -> Result<()> {
     db.execute(
         "UPDATE items SET status = ?2, updated_at = ?3 WHERE id = ?1",
-        params![id.as_str(), status.word(), timestamp(None)],
+        params![id.as_str(), status.as_str(), timestamp(None)],
     )
     .map(drop)
     .map_err(problem)

@@ -5,7 +5,7 @@
 //! whose file was removed. Only a new town has no work.
 
 use super::Work;
-use super::store::{PATIENCE, migrate, problem};
+use super::store::{TIMEOUT, migrate, problem};
 use crate::lock::FileLock;
 use crate::{Result, files};
 use gt_core::Problem;
@@ -68,7 +68,7 @@ impl Work {
     /// one.
     pub(super) fn make_first(&self) -> Result<()> {
         files::make_dir(self.folder())?;
-        let _lock = FileLock::take(&self.beside("new.lock"), PATIENCE)?;
+        let _lock = FileLock::take(&self.beside("new.lock"), TIMEOUT)?;
         // Another process may have created it meanwhile.
         if self.is_there()? {
             return Ok(());

@@ -103,7 +103,7 @@ fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>
         "status = ?",
         query
             .status
-            .map(|status| Value::from(status.word().to_owned())),
+            .map(|status| Value::from(status.as_str().to_owned())),
     );
     must("assignee = ?", text(&query.assignee));
     must("type = ?", text(&query.kind));

@@ -5,7 +5,7 @@
 
 use super::Work;
 use super::backup::{Backup, examine, remove_with_logs};
-use super::store::{LATEST, PATIENCE, problem, version};
+use super::store::{LATEST, TIMEOUT, problem, version};
 use crate::lock::FileLock;
 use crate::{Result, files, when};
 use gt_core::Problem;
@@ -54,7 +54,7 @@ impl Work {
     /// Restores the newest intact backup. A kill at any moment leaves the damaged database, none,
     /// or the restored one; the damaged files stay in a folder beside it.
     pub fn recover(&self) -> Result<Recovered> {
-        let _lock = FileLock::take(&self.mark(), PATIENCE)?;
+        let _lock = FileLock::take(&self.mark(), TIMEOUT)?;
         // Another process may have restored it meanwhile.
         if self.damage().is_none() {
             return Err(Problem::conflict("the work items are whole again"));
@@ -141,7 +141,7 @@ fn damage_in(path: &Path) -> Option<String> {
     let look = || -> rusqlite::Result<Option<String>> {
         let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
         let db = Connection::open_with_flags(path, flags)?;
-        db.busy_timeout(PATIENCE)?;
+        db.busy_timeout(TIMEOUT)?;
         let version = version(&db)?;
         if version == 0 {
             return Ok(Some(format!("{} holds none", path.display())));

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Maximum wait for other writers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Migrations, each from one version to the next. Append only.
 const MIGRATIONS: &[&str] = &[
@@ -155,16 +155,16 @@ impl Work {
     }
 
     fn open_present(&self) -> Result<Opened> {
-        let patience = || self.patience.at_most(PATIENCE);
+        let timeout = || self.deadline.at_most(TIMEOUT);
         if let Some(kept) = Opened::kept(&self.path) {
-            kept.busy_timeout(patience()).map_err(problem)?;
+            kept.busy_timeout(timeout()).map_err(problem)?;
             return Ok(kept);
         }
         let open = || -> rusqlite::Result<(Connection, bool)> {
             // If a disk is missing, SQLite would create a new database.
             let flags = OpenFlags::default() - OpenFlags::SQLITE_OPEN_CREATE;
             let db = Connection::open_with_flags(&self.path, flags)?;
-            db.busy_timeout(patience())?;
+            db.busy_timeout(timeout())?;
             // A reported change must survive a power failure.
             db.pragma_update(None, "synchronous", "FULL")?;
             db.pragma_update(None, "foreign_keys", "ON")?;
@@ -181,7 +181,7 @@ impl Work {
                 .hint(RESTORE));
         }
         if found < MIGRATIONS.len() {
-            let _lock = FileLock::take(&self.mark(), patience())?;
+            let _lock = FileLock::take(&self.mark(), timeout())?;
             files::make_private(&self.path)?;
             migrate(&mut db).map_err(problem)?;
         }

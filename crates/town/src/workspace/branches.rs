@@ -17,7 +17,7 @@ use std::path::Path;
 pub(super) fn root(identity: &Identity) -> String {
     match identity.role() {
         Role::Task => identity.short_name().to_owned(),
-        role => format!("{}/{}", role.word(), identity.short_name()),
+        role => format!("{}/{}", role.as_str(), identity.short_name()),
     }
 }
 

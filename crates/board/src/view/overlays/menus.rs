@@ -132,7 +132,7 @@ pub(super) fn filter(
         };
         lines.push(Line::from(vec![
             canvas.span(format!("{heading:<9}"), Tone::Dim),
-            canvas.span(format!("{mark} {}", clean(&choice.word())), tone),
+            canvas.span(format!("{mark} {}", clean(&choice.value())), tone),
         ]));
     }
     let at = middle(

@@ -161,7 +161,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
         if !merge.status.is_waiting() {
             return Err(Problem::new(
                 Kind::Conflict,
-                format!("{} is {}", merge.id, merge.status.word()),
+                format!("{} is {}", merge.id, merge.status.as_str()),
             )
             .hint(format!("`gt mq retry {}` queues it again", merge.id)));
         }
@@ -183,7 +183,8 @@ fn foresee(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town, context: &Contex
             .iter()
             .map(|(merge, refusal)| {
                 let mut document = json!(merge);
-                document["would"] = json!(refusal.as_ref().map_or("merge", |no| no.status.word()));
+                document["would"] =
+                    json!(refusal.as_ref().map_or("merge", |no| no.status.as_str()));
                 if let Some(refusal) = refusal {
                     document["reason"] = json!(refusal.reason);
                     document["files"] = json!(refusal.files);

@@ -34,10 +34,10 @@ pub(super) fn list(merges: &[Merge], context: &Context) -> Result<(), Problem> {
 
 fn status(status: Status) -> Cell {
     match status {
-        Status::Merged => Cell::painted(status.word(), Paint::green),
-        Status::Conflict | Status::Failed => Cell::painted(status.word(), Paint::red),
-        Status::Merging => Cell::painted(status.word(), Paint::yellow),
-        Status::Queued | Status::Rejected | Status::Withdrawn => status.word().into(),
+        Status::Merged => Cell::painted(status.as_str(), Paint::green),
+        Status::Conflict | Status::Failed => Cell::painted(status.as_str(), Paint::red),
+        Status::Merging => Cell::painted(status.as_str(), Paint::yellow),
+        Status::Queued | Status::Rejected | Status::Withdrawn => status.as_str().into(),
     }
 }
 
@@ -45,7 +45,7 @@ fn status(status: Status) -> Cell {
 pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
     let Merge { id, item, .. } = merge;
     let why = match repair {
-        Some(repair) => format!("its repair {} is {}", repair.id, repair.status.word()),
+        Some(repair) => format!("its repair {} is {}", repair.id, repair.status.as_str()),
         None => "it has no repair".to_owned(),
     };
     let status = match merge.status {
@@ -67,7 +67,7 @@ pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), P
     }
     let repair = merge.repair.as_ref().map(ToString::to_string);
     let rows = [
-        ("status", Some(merge.status.word().to_owned())),
+        ("status", Some(merge.status.as_str().to_owned())),
         ("rig", Some(merge.rig.clone())),
         ("item", Some(merge.item.to_string())),
         ("branch", Some(merge.branch.clone())),

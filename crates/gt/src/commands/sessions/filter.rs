@@ -25,7 +25,7 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "ID")]
     chain: Option<String>,
     /// Only those that ended so
-    #[arg(long, value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::word)))]
+    #[arg(long, value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::as_str)))]
     outcome: Option<String>,
     /// Only those that run, or that do not
     #[arg(long, value_enum)]
@@ -48,7 +48,7 @@ enum StatusArg {
 }
 
 impl StatusArg {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             StatusArg::Running => "running",
             StatusArg::Stopped => "stopped",
@@ -78,7 +78,7 @@ impl Filter {
             work: self.work.clone(),
             chain,
             outcome: self.outcome.clone(),
-            status: self.status.map(|status| status.word().to_owned()),
+            status: self.status.map(|status| status.as_str().to_owned()),
             harness: self.harness.clone(),
             since: time(&self.since)?,
             until: time(&self.until)?,

@@ -145,11 +145,11 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the key that is pressed before the timeout.
-    fn key(&mut self, patience: Option<Duration>) -> io::Result<Option<Key>> {
+    fn key(&mut self, timeout: Option<Duration>) -> io::Result<Option<Key>> {
         // Bounded, because a signal may arrive just before the wait begins.
         const LONGEST: Duration = Duration::from_millis(500);
-        let patience = patience.unwrap_or(LONGEST).min(LONGEST);
-        let timeout = Timespec::try_from(patience).ok();
+        let timeout = timeout.unwrap_or(LONGEST).min(LONGEST);
+        let timeout = Timespec::try_from(timeout).ok();
         let input = stdin();
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
         let polled = match self.keys {

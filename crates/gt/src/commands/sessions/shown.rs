@@ -299,9 +299,9 @@ fn lasted(life: &Record) -> String {
 fn ending(life: &Record) -> String {
     let code = life.exit_code.filter(|code| *code != 0);
     match (life.outcome, code, &life.ended_by) {
-        (Some(outcome), Some(code), _) => format!("{} ({code})", outcome.word()),
-        (Some(outcome), None, Some(caller)) => format!("{} by {caller}", outcome.word()),
-        (Some(outcome), None, None) => outcome.word().to_owned(),
+        (Some(outcome), Some(code), _) => format!("{} ({code})", outcome.as_str()),
+        (Some(outcome), None, Some(caller)) => format!("{} by {caller}", outcome.as_str()),
+        (Some(outcome), None, None) => outcome.as_str().to_owned(),
         (None, ..) => "running".to_owned(),
     }
 }

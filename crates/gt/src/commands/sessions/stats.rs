@@ -79,11 +79,13 @@ pub(super) fn run(
 }
 
 fn document(tally: &Tally, by: By) -> Value {
-    let words = Outcome::ALL.iter().map(|outcome| outcome.word().to_owned());
+    let words = Outcome::ALL
+        .iter()
+        .map(|outcome| outcome.as_str().to_owned());
     let counts = tally.outcomes.iter().map(|count| json!(count));
     let outcomes: Map<String, Value> = words.zip(counts).collect();
     output::without_nulls(json!({
-        (by.word()): tally.key,
+        (by.as_str()): tally.key,
         "lives": tally.lives,
         "running": tally.running,
         "outcomes": outcomes,

@@ -120,7 +120,7 @@ fn show(plan: &CleanupPlan) -> Result<(), Problem> {
 fn document(plan: &CleanupPlan, is_done: bool) -> Value {
     let steps = plan.steps.iter().map(|step| {
         json!({
-            "action": step.action.word(),
+            "action": step.action.as_str(),
             "what": step.what,
             "text": format!("{} {}", step.action.words(), step.what),
         })

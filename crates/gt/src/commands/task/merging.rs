@@ -168,7 +168,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
         ));
         return with_files(problem).hint(format!("`gt task update {id}` brings them together"));
     };
-    let reason = merge.reason.as_deref().unwrap_or(merge.status.word());
+    let reason = merge.reason.as_deref().unwrap_or(merge.status.as_str());
     let problem = Problem::failed(format!(
         "{branch} was not merged: {}",
         output::clean(reason)

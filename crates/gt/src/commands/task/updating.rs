@@ -109,7 +109,7 @@ pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
 fn document(updated: &Updated) -> Value {
     output::without_nulls(json!({
         "bead": updated.id,
-        "result": updated.result.word(),
+        "result": updated.result.as_str(),
         "branch": updated.branch,
         "base": updated.base,
         "commits": updated.commits,

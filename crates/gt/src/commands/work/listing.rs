@@ -242,7 +242,7 @@ pub(crate) fn line_of(item: &Item) -> String {
         item.id,
         item.title,
         item.kind,
-        item.status.word(),
+        item.status.as_str(),
         item.priority
     )
 }
@@ -260,7 +260,7 @@ fn table(items: &[Item], context: &Context) -> Result<(), Problem> {
         table.row([
             item.id.to_string().into(),
             item.priority.to_string().into(),
-            item.status.word().into(),
+            item.status.as_str().into(),
             item.kind.clone().into(),
             item.assignee.clone().unwrap_or_default().into(),
             item.title.clone().into(),

@@ -2,7 +2,7 @@
 
 use super::Desk;
 use crate::attaching::{terminal, wait_shown};
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::{TestServer, wait_until};
 use std::path::Path;
@@ -11,7 +11,7 @@ const GT: &str = env!("CARGO_BIN_EXE_gt");
 
 /// Waits until a client of the desk's server is attached to the container.
 fn wait_client(desk: &Desk<'_>, container: &str) {
-    wait_until(&format!("a client at {container}"), PATIENCE, || {
+    wait_until(&format!("a client at {container}"), TIMEOUT, || {
         let clients = desk.tmux(&["list-clients", "-F", "#{session_name}"]);
         (clients == container).then_some(())
     });
@@ -68,7 +68,7 @@ fn orphan_is_attached_by_its_slug_and_by_its_new_one() {
     let outer = TestServer::new();
     terminal(&env, &outer, &format!("'{GT}' attach helper"));
     let clients = || env.tmux(Tmux::new("list-clients").args(["-F", "#{session_name}"]));
-    wait_until("a client at agent_helper", PATIENCE, || {
+    wait_until("a client at agent_helper", TIMEOUT, || {
         (clients() == "agent_helper").then_some(())
     });
     assert_eq!(env.agent("agent/helper")["attached"], true);
@@ -78,7 +78,7 @@ fn orphan_is_attached_by_its_slug_and_by_its_new_one() {
     assert_eq!(env.agent("agent/other")["attached"], true);
     let second = TestServer::new();
     terminal(&env, &second, &format!("'{GT}' attach other --read-only"));
-    wait_until("both clients at agent_other", PATIENCE, || {
+    wait_until("both clients at agent_other", TIMEOUT, || {
         (clients() == "agent_other\nagent_other").then_some(())
     });
     terminal_fails(&env);

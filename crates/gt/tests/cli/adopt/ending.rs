@@ -1,7 +1,7 @@
 //! The end of an adopted program that runs in a person's shell.
 
 use super::Desk;
-use crate::env::{PATIENCE, TestEnv, lives, signal};
+use crate::env::{TIMEOUT, TestEnv, lives, signal};
 use crate::remembered;
 use crate::watching::Watch;
 use gt_tmux::testing::wait_until;
@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Waits until the session of the agent has ended, and returns it. Reads only the journal, so it
 /// does not itself detect the end.
 fn ended(env: &TestEnv) -> Value {
-    wait_until("the end is recorded", PATIENCE, || {
+    wait_until("the end is recorded", TIMEOUT, || {
         let known = remembered::lives(env, &["--agent", "agent/helper"])[0].clone();
         (known["status"] == "stopped").then_some(known)
     })
@@ -35,7 +35,7 @@ fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
     desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
     desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
     desk.run("echo the shell goes on");
-    wait_until("the shell answers", PATIENCE, || {
+    wait_until("the shell answers", TIMEOUT, || {
         let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
         (screen.matches("the shell goes on").count() > 1).then_some(())
     });
@@ -79,7 +79,7 @@ fn conversation_that_ends_is_not_the_programs_end() {
     env.gt(&["nudge", "agent/helper", "hello there"]).ok();
     env.wait_screen("agent/helper", "You said: hello there");
     signal(pid, Signal::KILL);
-    wait_until("it has left the list", PATIENCE, || {
+    wait_until("it has left the list", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });
     assert_eq!(ended(&env)["outcome"], "crash");
@@ -108,7 +108,7 @@ fn end_without_hooks_is_recorded_by_the_next_look() {
     let desk = Desk::open(&env, &env.socket());
     adopt(&env, &desk, &["--no-hooks"]);
     desk.run("/exit");
-    wait_until("it has left the list", PATIENCE, || {
+    wait_until("it has left the list", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });
     // The exit status is unknown here, so a clean exit counts as a crash.

@@ -1,7 +1,7 @@
 //! A person moves the pane of an adopted agent.
 
 use super::Desk;
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::remembered;
 use gt_tmux::testing::wait_until;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn check_moved(env: &TestEnv, socket: &Path, beside: bool, moves: &[&[&str]]) {
     let nudged = env.json(&["nudge", "agent/helper", "hello there"]);
     assert_eq!(nudged["delivered"], "agent", "{nudged}");
     env.wait_screen("agent/helper", "You said: hello there");
-    wait_until("a hook has told the state", PATIENCE, || {
+    wait_until("a hook has told the state", TIMEOUT, || {
         let agent = env.agent("agent/helper");
         (agent["state"] == "idle" && agent["state_source"] == "hook").then_some(())
     });

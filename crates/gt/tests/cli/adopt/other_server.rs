@@ -2,7 +2,7 @@
 
 use super::{CONVERSATION, Desk};
 use crate::board::terminal::Terminal;
-use crate::env::{PATIENCE, TestEnv, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use crate::watching::Watch;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -106,7 +106,7 @@ fn stopped_server_of_the_person_does_not_hold_up_the_town() {
     assert_eq!(env.running(), ["mayor", "agent/helper"]);
     let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["status"], "running", "{known}");
-    wait_until("it answers", PATIENCE, || {
+    wait_until("it answers", TIMEOUT, || {
         let nudged = env.gt(&["nudge", "agent/helper", "hello"]);
         (nudged.code == 0).then_some(())
     });

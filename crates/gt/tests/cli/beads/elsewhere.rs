@@ -1,7 +1,7 @@
 //! Changes to a rig's beads from outside `gt`, and failures of the tracker.
 
 use super::{Beads, ids, tells_of_beads};
-use crate::env::{PATIENCE, processes_of};
+use crate::env::{TIMEOUT, processes_of};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
@@ -123,7 +123,7 @@ fn a_program_that_hangs_is_stopped_and_keeps_nobody_from_writing() {
     beads.make("The work");
     beads.trouble("hang", "list");
     let look = env.spawn(&["work", "list"]);
-    wait_until("beads is asked", PATIENCE, || {
+    wait_until("beads is asked", TIMEOUT, || {
         (told(&beads, "list") > 0).then_some(())
     });
     let begun = Instant::now();

@@ -26,7 +26,7 @@ fn agree(boards: &[&Terminal<'_>], what: &str, is_there: impl Fn(&str) -> bool) 
 /// Waits until the board's screen stops changing.
 fn settle(board: &Terminal<'_>) {
     let mut since = (board.screen(), Instant::now());
-    wait_until("the board rests", crate::env::PATIENCE, || {
+    wait_until("the board rests", crate::env::TIMEOUT, || {
         let now = board.screen();
         if now != since.0 {
             since = (now, Instant::now());
@@ -179,13 +179,9 @@ fn a_board_that_watches_worktrees_and_servers_rests() {
     board.wait_text(&format!(" :{port}"));
     settle(&board);
     // Ages on the board change occasionally, so the test waits for one interval without a wakeup.
-    wait_until(
-        "a while in which nothing runs",
-        crate::env::PATIENCE,
-        || {
-            let before = board.wakeups();
-            std::thread::sleep(Duration::from_secs(2));
-            (board.wakeups() == before).then_some(())
-        },
-    );
+    wait_until("a while in which nothing runs", crate::env::TIMEOUT, || {
+        let before = board.wakeups();
+        std::thread::sleep(Duration::from_secs(2));
+        (board.wakeups() == before).then_some(())
+    });
 }

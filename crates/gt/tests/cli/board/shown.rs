@@ -2,7 +2,7 @@
 
 use super::terminal::Terminal;
 use super::{card, create, wait_card};
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use crate::tasks::{folder, with_project};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
@@ -17,7 +17,7 @@ fn an_answer_is_for_the_question_that_was_shown() {
     let prompt = "[[tool=touch made-first]] [[tool=touch made-second]]";
     env.gt(&["task", "start", &id, "--prompt", prompt]).ok();
     let asks = |about: &str| {
-        wait_until(about, PATIENCE, || {
+        wait_until(about, TIMEOUT, || {
             let asked = env.gt(&["answer", &agent, "--json"]);
             let asked: Value = serde_json::from_str(&asked.stdout).ok()?;
             asked["question"].as_str()?.contains(about).then_some(())

@@ -1,6 +1,6 @@
 //! A terminal that shows the board, on a private tmux server.
 
-use crate::env::{PATIENCE, TestEnv};
+use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ impl<'e> Terminal<'e> {
     pub(crate) fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) {
         let mut last = String::new();
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(what, PATIENCE, || {
+            wait_until(what, TIMEOUT, || {
                 last = self.screen();
                 is_there(&last).then_some(())
             });

@@ -42,7 +42,7 @@ fn with_desktop(test: &str) -> Option<TestEnv> {
     let mut desktop = env.command(SYSTEM_PYTHON);
     desktop.arg(&script).arg(env.path("shown"));
     drop(desktop.spawn().unwrap());
-    wait_until("the desktop", PATIENCE, || {
+    wait_until("the desktop", TIMEOUT, || {
         env.path("shown").exists().then_some(())
     });
     let path = env.town().join("town.toml");
@@ -59,7 +59,7 @@ fn shown(env: &TestEnv, count: usize) -> Vec<Value> {
         let lines = text.lines().map(serde_json::from_str);
         lines.collect::<Result<Vec<Value>, _>>().unwrap_or_default()
     };
-    wait_until(&format!("{count} notifications"), PATIENCE, || {
+    wait_until(&format!("{count} notifications"), TIMEOUT, || {
         (read().len() >= count).then_some(())
     });
     wait_until_told(env);

@@ -359,7 +359,7 @@ fn a_person_is_asked_and_may_say_no() {
     person.presses("Enter");
     person.sees("Nothing was done.");
     assert!(dir.exists());
-    wait_until("the second question", PATIENCE, || {
+    wait_until("the second question", TIMEOUT, || {
         let screen = person.sees("Go on? [y/N]");
         (screen.matches("Go on?").count() == 2).then_some(())
     });

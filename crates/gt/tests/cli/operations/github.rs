@@ -101,7 +101,7 @@ fn serve(env: &TestEnv) -> String {
     let mut python = env.command("python3");
     python.arg(script).arg(&folder);
     drop(python.spawn().unwrap());
-    wait_until("GitHub to listen", PATIENCE, || {
+    wait_until("GitHub to listen", TIMEOUT, || {
         fs::read_to_string(folder.join("port")).ok()
     })
 }
@@ -214,7 +214,7 @@ fn ctrl_c_ends_a_gh_that_waits_and_nothing_is_half_done() {
         let gt = env!("CARGO_BIN_EXE_gt");
         // Ctrl-C also reaches the shell, which must survive.
         let person = Person::at(env, &format!("trap : INT; {gt} task pr {id}"));
-        wait_until("gh to ask", PATIENCE, || {
+        wait_until("gh to ask", TIMEOUT, || {
             github.says("requests").contains(name).then_some(())
         });
         let lines = command_lines(env);

@@ -285,14 +285,14 @@ fn a_gh_that_never_answers_is_ended_with_whoever_waits_for_it() {
     // The end of a terminal may send the signal twice.
     for signals in [&[Signal::INT][..], &[Signal::HUP, Signal::HUP]] {
         let child = env.spawn(&["task", "pr", &id]);
-        let pid = wait_until("gh to run", PATIENCE, || fs::read_to_string(&pid_file).ok());
+        let pid = wait_until("gh to run", TIMEOUT, || fs::read_to_string(&pid_file).ok());
         // The signal goes only to gt, which must end gh itself.
         for signal in signals {
             crate::env::signal(child.id(), *signal);
         }
         let output = child.wait_with_output().unwrap();
         let pid = pid.trim().parse().unwrap();
-        wait_until("gh to be gone", PATIENCE, || {
+        wait_until("gh to be gone", TIMEOUT, || {
             (!crate::env::lives(pid)).then_some(())
         });
         assert_eq!(output.status.code(), Some(1), "{output:?}");
@@ -325,7 +325,7 @@ fn who_was_started_to_outlive_its_terminal_does() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_until("gh to run", PATIENCE, || {
+    wait_until("gh to run", TIMEOUT, || {
         env.path("waits").exists().then_some(())
     });
     crate::env::signal(child.id(), Signal::HUP);
@@ -347,7 +347,7 @@ fn gh_has_the_whole_text_or_none_of_it() {
     let output = env.gt(&["task", "pr", &id, "--body", &body]);
     assert_ne!(output.code, 0);
     let read = PathBuf::from(format!("{}-text", log.display()));
-    wait_until("all is read", PATIENCE, || {
+    wait_until("all is read", TIMEOUT, || {
         (fs::read_to_string(&read).ok()? == body).then_some(())
     });
     let left = fs::read_dir(env.town().join(".runtime/tmp")).unwrap();

@@ -101,7 +101,7 @@ fn told(env: &TestEnv, id: &str) -> (String, u32) {
 /// report the prompt shortly after the title shows busy.
 #[track_caller]
 fn wait_told(env: &TestEnv, id: &str, count: u32) -> String {
-    wait_until(&format!("{count} prompts"), PATIENCE, || {
+    wait_until(&format!("{count} prompts"), TIMEOUT, || {
         Some(told(env, id)).filter(|it| it.1 == count)
     })
     .0

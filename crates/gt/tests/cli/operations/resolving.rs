@@ -52,7 +52,7 @@ fn card(env: &TestEnv, id: &str) -> Value {
 /// resolver.
 #[track_caller]
 fn wait_reason(env: &TestEnv, id: &str, text: &str) -> Value {
-    wait_until(text, PATIENCE, || {
+    wait_until(text, TIMEOUT, || {
         let resolver = env.json(&["task", "show", id])["resolver"].clone();
         let reason = resolver["reason"].as_str()?.to_owned();
         reason.contains(text).then_some(resolver)
@@ -125,7 +125,7 @@ fn what_a_resolver_asks_is_told_shown_and_answered() {
     assert!(made("made-second"));
     env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
     // One notice per question, however many watchers see it.
-    let told = wait_until("both are told", PATIENCE, || {
+    let told = wait_until("both are told", TIMEOUT, || {
         Some(notes(&env)).filter(|told| told.len() >= 2)
     });
     assert_eq!(told.len(), 2, "{told:?}");
@@ -164,7 +164,7 @@ fn a_question_that_is_drawn_anew_is_not_told_again() {
     for columns in ["70", "50", "100"] {
         let resize = gt_tmux::Command::new("resize-window");
         env.tmux(resize.option("-t", &at).args(["-x", columns]));
-        wait_until("it is drawn anew", PATIENCE, || {
+        wait_until("it is drawn anew", TIMEOUT, || {
             let resolver = env.json(&["task", "show", &id])["resolver"].clone();
             let is_other = resolver["reason"] != whole["reason"];
             (is_other && resolver["state"] == "waiting").then_some(())
@@ -174,7 +174,7 @@ fn a_question_that_is_drawn_anew_is_not_told_again() {
     }
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
-    let told = wait_until("the next one", PATIENCE, || {
+    let told = wait_until("the next one", TIMEOUT, || {
         Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("made-second")))
     });
     end(watches);
@@ -192,7 +192,7 @@ fn a_resolver_that_fails_is_told_of_once() {
     assert_eq!(shown["resolver"]["reason"], resolver["reason"]);
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
-    wait_until("it is told", PATIENCE, || {
+    wait_until("it is told", TIMEOUT, || {
         (!notes(&env).is_empty()).then_some(())
     });
     // After the conflicts are resolved by hand, the failure no longer needs a person.
@@ -243,7 +243,7 @@ choose = ["Yes"]
     assert_eq!(harness, "slow", "it is up");
     // Later questions are for people.
     fs::write(tty, "Do you want it?\r\n").unwrap();
-    let told = wait_until("its question", PATIENCE, || {
+    let told = wait_until("its question", TIMEOUT, || {
         Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("Do you want")))
     });
     end(watches);
@@ -278,7 +278,7 @@ choose = ["Yes"]
     commit(&env, &dir, "README.md", "ours\n");
     commit_to_base(&env, "README.md", "theirs\n");
     let mut starter = env.spawn(&["task", "update", &id]);
-    wait_until("it asks", PATIENCE, || {
+    wait_until("it asks", TIMEOUT, || {
         let panes =
             gt_tmux::Command::new("list-panes").args(["-a", "-F", "#{pane_id} #{@gt_beside}"]);
         let panes = env.tmux(panes);
@@ -293,7 +293,7 @@ choose = ["Yes"]
     starter.wait().unwrap();
     assert_eq!(resolver()["state"], "waiting");
     assert_eq!(card(&env, &id)["column"], "needs_you");
-    let told = wait_until("its question", PATIENCE, || {
+    let told = wait_until("its question", TIMEOUT, || {
         Some(notes(&env)).filter(|told| !told.is_empty())
     });
     end(watches);
@@ -316,7 +316,7 @@ fn a_failure_after_the_merge_is_not_told() {
     assert_eq!(card(&env, &id)["column"], "review");
     // Both watchers see the exit before this question.
     env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
-    let told = wait_until("its own question", PATIENCE, || {
+    let told = wait_until("its own question", TIMEOUT, || {
         Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("touch x")))
     });
     end(watches);

@@ -99,7 +99,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
         let look = gt_tmux::Command::new("capture-pane").args(["-p", "-J"]);
         env.tmux(look.option("-t", pane.clone()))
     };
-    wait_until("its prompt", PATIENCE, || {
+    wait_until("its prompt", TIMEOUT, || {
         let prompt = "There are merge conflicts in: README.md, two words. Please resolve these \
                       conflicts, then stage and commit.";
         screen().contains(prompt).then_some(())
@@ -113,7 +113,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
         let is_it = |pair: &str| pair.starts_with(variable);
         assert!(!environ.split('\0').any(is_it), "{variable}");
     }
-    wait_until("the end of its turn", PATIENCE, || {
+    wait_until("the end of its turn", TIMEOUT, || {
         screen()
             .contains("● You said: There are merge conflicts")
             .then_some(())
@@ -186,13 +186,13 @@ fn without_a_container_the_conflicts_get_one_with_a_shell() {
         let look = gt_tmux::Command::new("capture-pane").args(["-p", "-J"]);
         env.tmux(look.option("-t", pane.clone()))
     };
-    wait_until("the end of its turn", PATIENCE, || {
+    wait_until("the end of its turn", TIMEOUT, || {
         let is_over = screen().contains("● You said: There are merge conflicts");
         is_over.then_some(())
     });
     let quit = gt_tmux::Command::new("send-keys").option("-t", pane.clone());
     env.tmux(quit.args(["C-c", "C-c"]));
-    wait_until("the window to close", PATIENCE, || {
+    wait_until("the window to close", TIMEOUT, || {
         windows(&env, &id).is_empty().then_some(())
     });
 }
@@ -323,7 +323,7 @@ fn whoever_goes_to_a_branch_that_is_behind_is_asked_first() {
     person.presses("x");
     person.presses("Escape");
     // The second call asks as well.
-    wait_until("the second question", PATIENCE, || {
+    wait_until("the second question", TIMEOUT, || {
         let look = gt_tmux::Command::new("capture-pane").arg("-p");
         let screen = env.tmux(look.target(Person::target()));
         (screen.matches("Esc: Cancel").count() == 2).then_some(())
@@ -361,7 +361,7 @@ fn a_task_without_a_worktree_is_not_behind() {
 }
 
 fn wait_client(env: &TestEnv, id: &str) {
-    wait_until("a client of the task", PATIENCE, || {
+    wait_until("a client of the task", TIMEOUT, || {
         let clients = gt_tmux::Command::new("list-clients").args(["-F", "#{session_name}"]);
         let clients = env.tmux(clients);
         clients

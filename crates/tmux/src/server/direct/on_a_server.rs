@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::testing::{PATIENCE, TestServer, wait_until};
+use crate::testing::{TIMEOUT, TestServer, wait_until};
 use crate::{Command, ErrorKind, Server, SessionName, Version};
 
 fn name(text: &str) -> SessionName {
@@ -159,7 +159,7 @@ fn listings_and_private_commands_work_on_it() {
     socket
         .run_private(new_session("other").option("-e", "TOKEN=s3cret").arg(pane))
         .unwrap();
-    wait_until("the pane has its environment", PATIENCE, || {
+    wait_until("the pane has its environment", TIMEOUT, || {
         std::fs::read_to_string(&seen)
             .is_ok_and(|text| text == "s3cret")
             .then_some(())
@@ -329,7 +329,7 @@ fn a_command_that_never_ends_is_given_up() {
     let hasty = socket.with_timeout(Duration::from_millis(50));
     let error = direct(&hasty, Command::new("wait-for").arg("never")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    wait_until("no client is left", PATIENCE, || {
+    wait_until("no client is left", TIMEOUT, || {
         program
             .run(Command::new("list-clients"))
             .unwrap()
@@ -353,7 +353,7 @@ fn the_end_of_the_server_is_an_answer_or_a_loss() {
         let socket = socket.clone();
         move || direct(&socket, Command::new("run-shell").arg(script))
     });
-    wait_until("the server runs the shell", PATIENCE, || {
+    wait_until("the server runs the shell", TIMEOUT, || {
         started.exists().then_some(())
     });
     let pid = rustix::process::Pid::from_raw(i32::try_from(test.pid().unwrap()).unwrap()).unwrap();
@@ -363,7 +363,7 @@ fn the_end_of_the_server_is_an_answer_or_a_loss() {
         ErrorKind::ServerLost
     );
 
-    wait_until("nobody listens", PATIENCE, || {
+    wait_until("nobody listens", TIMEOUT, || {
         (!socket.is_running()).then_some(())
     });
     socket.run(new_session("main")).unwrap();

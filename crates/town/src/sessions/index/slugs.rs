@@ -141,7 +141,7 @@ pub(super) fn note_archived(
             slug(agent),
             harness_type(life.harness.as_deref()),
             life.cwd,
-            life.status.unwrap_or(Status::Stopped).word(),
+            life.status.unwrap_or(Status::Stopped).as_str(),
             life.initial_prompt,
             life.id,
             started,

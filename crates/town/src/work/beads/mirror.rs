@@ -214,7 +214,7 @@ fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(Stri
          WHERE id = ?1 AND status = 'closed' AND close_reason = ?6",
         params![
             id.as_str(),
-            before.status.word(),
+            before.status.as_str(),
             before.assignee,
             before.closed_at,
             before.close_reason,

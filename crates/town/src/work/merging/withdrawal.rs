@@ -37,7 +37,7 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     };
     db.execute(
         "UPDATE merges SET status = ?2, reason = ?3, handed = 0, updated_at = ?4 WHERE id = ?1",
-        params![merge.id.as_str(), status.word(), reason, timestamp(None)],
+        params![merge.id.as_str(), status.as_str(), reason, timestamp(None)],
     )
     .map_err(problem)?;
     if let (Some(repair), None) = (repair, &holder) {

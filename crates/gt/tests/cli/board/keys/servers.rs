@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::dev_servers::free_port;
-use crate::env::PATIENCE;
+use crate::env::TIMEOUT;
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::net::TcpListener;
@@ -13,7 +13,7 @@ fn server(env: &TestEnv, id: &str) -> Value {
 
 /// Waits for a file of the worktree, and returns the number in it.
 fn written(dir: &Path, name: &str) -> u16 {
-    wait_until(name, PATIENCE, || {
+    wait_until(name, TIMEOUT, || {
         let text = fs::read_to_string(dir.join(name)).ok()?;
         text.strip_suffix('\n')?.parse().ok()
     })
