@@ -24,7 +24,7 @@ pub enum Status {
     /// A process merges it, or was killed while it did.
     Merging,
     Merged,
-    /// It and the base change the same lines.
+    /// Git cannot merge it with the base without a person or an agent.
     Conflict,
     /// A command that must succeed failed.
     Failed,

@@ -133,7 +133,7 @@ pub struct Moment<'a> {
     pub input: Option<&'a str>,
     /// The program never asks for permission.
     pub never_asks: bool,
-    /// A person paused it, to resume later.
+    /// It was paused, to continue later.
     pub paused: bool,
 }
 
@@ -170,8 +170,9 @@ impl NotNow {
     }
 }
 
-/// Returns whether a message may be typed at this moment. `while_busy` also allows it during a
-/// turn, if the program never asks for permission, and while the agent is paused.
+/// Checks whether a message may be typed at this moment; the error is the reason why not.
+/// `while_busy` also allows it during a turn, if the program never asks for permission, and while
+/// the agent is paused.
 pub fn may_type(moment: &Moment<'_>, while_busy: bool) -> Result<(), NotNow> {
     if moment.dialog || moment.state == Some(State::Waiting) {
         return Err(NotNow::Dialog);

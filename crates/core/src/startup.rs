@@ -34,7 +34,7 @@ pub mod tag {
     pub const LAST_PROMPT: &str = "@gt_last_prompt";
     /// Number of prompts that it has taken in this container.
     pub const PROMPTS: &str = "@gt_prompts";
-    /// Session and conversation whose first prompt has been primed.
+    /// Session and conversation that last got the priming text with a prompt.
     pub const PRIMED: &str = "@gt_primed";
     /// The program runs without permission prompts.
     pub const NEVER_ASKS: &str = "@gt_never_asks";

@@ -27,7 +27,7 @@ pub enum State {
     Error,
     /// Its last turn ended at a usage limit.
     Limited,
-    /// A person has stopped it in the middle of a turn, to resume later.
+    /// Stopped in the middle of a turn, to be resumed later.
     Paused,
     /// It reports that its work is complete.
     Done,
@@ -267,7 +267,7 @@ fn with_retry(report: Report, shown: Classification) -> Report {
     }
 }
 
-/// Replaces a bare error code from a hook by the message on the screen.
+/// Replaces a missing reason, or a bare error code from a hook, by the message on the screen.
 fn with_reason(report: Report, shown: Classification) -> Report {
     match report.reason.as_deref().is_none_or(is_bare_code) {
         true => Report {
@@ -304,7 +304,7 @@ fn with_limit(report: Report, shown: Classification) -> Report {
 
 /// Returns the time since which a pane shows a state whose beginning is not recorded. That is the
 /// time of the last output, except for a busy program, which prints constantly: its state began
-/// with the last input, or after the last noted state.
+/// with the last input or the last noted state, whichever is later.
 pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
     match state {
         State::Busy => seen.typed_at.max(seen.tag_since),
@@ -339,7 +339,7 @@ fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool
     let is_meant = shown.rule.starts_with("pattern.");
     let has_failed = matches!(shown.state, State::Error | State::Limited);
     match source {
-        // No other source may have reported since.
+        // Perhaps no other source has reported anything since.
         Source::Gt => !matches!(shown.state, State::Starting | State::Running),
         // A title shows that a turn is over, but not that it failed. Some titles do not change
         // while a dialog is open.

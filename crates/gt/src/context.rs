@@ -14,7 +14,8 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Reads the process's environment. No other function does.
+    /// Reads the process's environment for the commands. Only the output colours and the demo agent
+    /// read it elsewhere.
     pub(crate) fn new(global: &Global) -> Result<Self, Problem> {
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

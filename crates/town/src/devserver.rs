@@ -1,8 +1,8 @@
 //! Development servers: one window per server beside an agent, on ports of their own.
 //!
 //! The worktree's `.gt.toml` defines the servers. A server's state comes from its pane and from
-//! whether its port answers at the time of the query. An open [`crate::monitor`] notices that a server
-//! stopped answering (`devserver/watched.rs`) and stores it for other processes
+//! whether its port answers at the time of the query. An open [`crate::monitor`] notices that a
+//! server stopped answering (`devserver/watched.rs`) and stores it for other processes
 //! (`devserver/health.rs`).
 
 mod health;

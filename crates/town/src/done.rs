@@ -133,11 +133,12 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         begins_anew: agent.role() == Role::Polecat,
     })?;
     fault::point(town, "done.queued");
+    // First: another process may have taken the request before the branch was queued.
+    let queue_log = start_queue(town, &finished, &mut warnings);
     if let Some(left) = left {
         molecule::tell_left(town, agent, left)?;
     }
     after(town, agent, &finished, options)?;
-    let queue_log = start_queue(town, &finished, &mut warnings);
     Ok(Done {
         finished,
         is_resumed: false,

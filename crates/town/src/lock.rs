@@ -51,7 +51,7 @@ impl FileLock {
     }
 
     /// Returns whether another process holds the lock exclusively. The check takes a shared lock
-    /// for a moment, so a concurrent [`Self::try_take`] may fail once.
+    /// for a moment, so a concurrent [`Self::try_take`] may return `None` once.
     pub fn is_held(path: &Path) -> bool {
         path.exists()
             && matches!(

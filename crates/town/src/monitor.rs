@@ -1,11 +1,11 @@
-//! Live updates about agents, while a client needs them.
+//! Live updates about agents, while the board or `gt watch` needs them.
 //!
 //! The board and `gt watch` hold a [`Monitor`] open. It does not poll. One control client reports
 //! containers that come and go, the kernel reports processes that end (pidfd) and panes that print
-//! (inotify on the terminal), and every `gt` that changes a tag touches a file (`wake.rs`). Clients
-//! can also have files watched, such as those of git for a worktree. Reports that arrive within a
-//! moment are combined into one [`Change`]. While nothing happens nothing runs. The only timer is
-//! for running dev servers, because no event reports that a port stopped answering.
+//! (inotify on the terminal), and every `gt` that changes a tag touches a file (`wake.rs`). Their
+//! callers can also have files watched, such as those of git for a worktree. Reports that arrive
+//! within a moment are combined into one [`Change`]. While nothing happens nothing runs. The only
+//! timer is for running dev servers, because no event reports that a port stopped answering.
 //!
 //! The monitor reads the screen only of agents whose program has no hooks, of programs that resolve
 //! merge conflicts beside an agent, and of agents that ask or have fallen silent at work, which may

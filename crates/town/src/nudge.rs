@@ -364,7 +364,8 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
     }
 }
 
-/// Takes the typing lock; returns `None` if another process delivers the message meanwhile.
+/// Takes the typing lock. Returns `None` if another process delivers the message meanwhile, or at
+/// the deadline.
 fn await_lock(
     town: &Town,
     queue: &Queue,

@@ -119,6 +119,11 @@ pub fn is_ancestor(ancestor: u32) -> bool {
         .any(|pid| pid == ancestor)
 }
 
+/// Returns whether a process reads its terminal: it is in the foreground and not stopped.
+pub fn is_in_foreground(pid: u32) -> bool {
+    system::is_in_foreground(pid)
+}
+
 /// Returns whether the process itself has one of the names. Reads one file.
 pub fn is_named(pid: u32, names: &[String]) -> bool {
     system::read(pid).is_some_and(|process| {

@@ -363,7 +363,7 @@ fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
 }
 
 /// Returns the duration of a session, or its duration until `now`, in milliseconds. Callers add
-/// these up and round the sum to seconds once.
+/// these up and truncate the sum to seconds once.
 pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
     let began = milliseconds(life.started_at.as_deref()?)?;
     let ended = match life.ended_at.as_deref() {

@@ -274,8 +274,8 @@ fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Resul
     }
 }
 
-/// Whether this stop decides an outcome or only observed it: then an earlier line of the journal
-/// takes precedence.
+/// Whether this stop decides an outcome, or only observed it. For an observed outcome an earlier
+/// line of the journal takes precedence.
 #[derive(Clone, Copy)]
 enum Certainty {
     Decided(Outcome),

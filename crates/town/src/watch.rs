@@ -101,6 +101,8 @@ mod system {
 
     /// Delay after the first write: programs draw in several writes.
     const SETTLE: Duration = Duration::from_millis(5);
+    /// Interval between two looks where inotify is unavailable.
+    const POLL: Duration = Duration::from_secs(1);
 
     #[derive(Debug)]
     pub(super) struct Events(Option<OwnedFd>);
@@ -138,6 +140,11 @@ mod system {
         let of_process = fds.len();
         let terminal = events.and_then(|events| events.0.as_ref());
         fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::IN)));
+        // Without inotify (its instances are limited) nothing else reports that the program draws.
+        let timeout = match events {
+            Some(events) if events.0.is_none() => timeout.min(POLL),
+            _ => timeout,
+        };
         let timeout = Timespec::try_from(timeout).ok();
         if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
             return Woke::TimedOut;

@@ -170,8 +170,7 @@ impl Board {
         self.show(Overlay::Cleanup { items, scroll: 0 });
     }
 
-    /// Starts the cleanups. Without `--force` it skips the refused items, with it it cleans up only
-    /// those.
+    /// Starts the cleanups: of the refused items only with `--force`, of the others only without.
     pub(super) fn clean_up(&mut self, more: Option<&str>) {
         let Some(Overlay::Cleanup { items, .. }) = &self.overlay else {
             return;

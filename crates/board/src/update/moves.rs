@@ -15,7 +15,7 @@ impl Board {
         self.go_to(self.column, row);
     }
 
-    /// Moves to the next column that has cards, and there to the last card under the cursor.
+    /// Moves to the next column that has cards, to the card that the cursor was last on there.
     pub(super) fn sideways(&mut self, right: bool) {
         let peopled = self.peopled();
         let next = match right {
@@ -59,7 +59,7 @@ impl Board {
         self.go_to(Column::NeedsYou, row);
     }
 
-    /// Moves to the next visible card, wrapping around at the end.
+    /// Moves to the next or previous visible card, wrapping around at the ends.
     pub(super) fn next_match(&mut self, down: bool) {
         let places: Vec<(Column, usize)> = Column::ALL
             .into_iter()

@@ -47,8 +47,8 @@ impl<'a> Canvas<'a> {
         label
     }
 
-    /// Schedules a frame for this moment at the latest. Changes that are close together share one
-    /// frame.
+    /// Schedules a frame for this moment, rounded up to [`ROUND_SECONDS`], so that changes that are
+    /// close together share one frame.
     pub(super) fn draw_again_at(&mut self, changes: Moment) {
         let changes = changes.rounded_up(ROUND_SECONDS);
         let next = self.drawn.changes_at.map_or(changes, |at| at.min(changes));

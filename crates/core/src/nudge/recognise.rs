@@ -182,8 +182,8 @@ const PASTED: &str = "[Pasted";
 /// characters of the message. A number after `#` only tells pastes apart. Blanks are ignored: after
 /// other words the label may be wrapped.
 fn is_paste_of(input: &str, message: &str) -> bool {
-    /// Minimum length of a message for a label without counts. Programs show one from about 800
-    /// characters.
+    /// A label without counts is accepted for messages longer than this. Programs show such a label
+    /// from about 800 characters.
     const LONG: usize = 700;
     let input = squeeze(input);
     let inside = input.strip_prefix(PASTED);

@@ -26,7 +26,7 @@ pub(crate) struct WriteArgs {
     /// Notes for the next session
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     notes: Option<String>,
-    /// The molecule that is being worked on [default: that of the life]
+    /// The molecule that is being worked on [default: that of the session]
     #[arg(long, value_name = "ID")]
     molecule: Option<String>,
     /// The step that is being worked on [default: the one that `gt step` was told of]

@@ -14,7 +14,7 @@ use gt_town::{Town, roles};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Hand in what is on the hook: queued for merging, and the life is over
+/// Hand in what is on the hook: queued for merging, and the session is over
 ///
 /// The branch of the worktree is pushed and queued, the hook is empty, and the item is
 /// closed once it is merged, or at once if there is nothing to merge. The merge queue is

@@ -15,9 +15,9 @@ use gt_town::{Town, containers, hook_log, prime, target};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Hand over to a new life of the same agent, in the same container
+/// Hand over to a new session of the same agent, in the same container
 ///
-/// The state of things goes into a letter on the agent's hook, and the next life begins
+/// The state of the work goes into a message on the agent's hook, and the next session begins
 /// with it. Without a target it is the agent that asks; a polecat's work goes back to
 /// where it came from (`gt done --status deferred`).
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ pub(crate) struct HandoffArgs {
     /// A work item to hook first, or another agent to hand over
     #[arg(value_name = "ITEM|TARGET")]
     what: Option<String>,
-    /// The subject of the letter
+    /// The subject of the message
     #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     subject: Option<String>,
     /// Notes for the next session
@@ -61,7 +61,7 @@ pub(crate) struct HandoffArgs {
     /// Also shortly after the last handoff
     #[arg(long)]
     force: bool,
-    /// Let the next life of this agent take over; for tmux
+    /// Let the next session of this agent take over; for tmux
     #[arg(long, value_name = "AGENT", hide = true, exclusive = true)]
     take_over: Option<String>,
 }

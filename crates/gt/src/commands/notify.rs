@@ -30,7 +30,7 @@ enum NotifyCommand {
 /// Quiet hours do not count for it.
 #[derive(Debug, Args)]
 struct TestArgs {
-    /// The text
+    /// The event to report
     #[arg(long, value_enum, default_value_t = EventArg::Waiting)]
     event: EventArg,
 }

@@ -316,7 +316,8 @@ fn identity(town: &Town, text: &str, given: Option<&str>) -> Result<Identity, Pr
     Ok(Identity::polecat(rig, name))
 }
 
-/// Returns the polecat of this name if exactly one rig has it. Returns `unsaid` if several have it.
+/// Returns the polecat of this name if exactly one rig has it. Fails with `unsaid` if several have
+/// it, and with "not found" if none has.
 fn only_one(town: &Town, name: &str, unsaid: Problem) -> Result<Identity, Problem> {
     let mut found = polecat::named(town, name)?;
     match (found.pop(), found.is_empty()) {

@@ -22,7 +22,7 @@ pub(crate) struct SaveArgs {
     /// Show the saves there are
     #[arg(long)]
     list: bool,
-    /// Called by tmux: print nothing
+    /// Called by tmux, which ignores the output: warnings and errors go to the log of hooks
     #[arg(long, hide = true, conflicts_with = "list")]
     auto: bool,
     /// Called by its timer: only if the newest save is old

@@ -75,7 +75,8 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
 /// Item and its target.
 type Order = (WorkId, Result<SlingTarget, Problem>);
 
-/// Returns the agents that will get the work, for steps that run once per rig.
+/// Returns one agent per order, with a placeholder polecat for a rig, for steps that run once per
+/// rig.
 fn receivers(orders: &[Order]) -> Vec<Identity> {
     let receiver = |(_, to): &Order| match to.as_ref().ok()? {
         SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),

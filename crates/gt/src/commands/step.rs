@@ -38,7 +38,7 @@ pub(crate) struct DoneArgs {
     whose: WhoseFlag,
 }
 
-/// Show the steps of a life
+/// Show the steps of a session
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Its id, or the beginning of it [default: the session that calls, or that of the agent whose folder or pane this is]
@@ -47,7 +47,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 struct WhoseFlag {
-    /// Whose step it is: the id of a life [default: the session that calls, or that of the agent whose folder or pane this is]
+    /// Whose step it is: the id of a session [default: the session that calls, or that of the agent whose folder or pane this is]
     #[arg(long, value_name = "ID")]
     life: Option<String>,
 }

@@ -24,7 +24,7 @@ pub(super) struct Identity<'a> {
 
 /// The bytes to send, in two pieces because one piece carries at most one descriptor.
 ///
-/// The server checks all its windows after each piece, so there are no more than two.
+/// The server walks all its windows after each piece, which is slow, so there are only two.
 #[derive(Debug)]
 pub(super) struct Hello {
     pub(super) with_stdin: Vec<u8>,

@@ -177,7 +177,14 @@ impl Seen {
         }
     }
 
-    /// Returns whether the text is in the input line.
+    /// Removes everything by which a program can be typed into: the screen is not the program's.
+    pub(super) fn hide_prompt(&mut self) {
+        (self.state, self.ended, self.asking) = (None, None, None);
+        (self.input, self.raw_input, self.before_cursor) = (None, None, None);
+        self.dialog = false;
+    }
+
+    /// Returns the relation of the text to the input line.
     pub(super) fn in_line(&self, text: &str, preset: &Preset) -> InLine {
         let input = if looks_like_a_hint(text, preset) {
             &self.raw_input

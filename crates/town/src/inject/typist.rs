@@ -23,7 +23,7 @@ const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
 /// Timeout for effects of a process that died to appear.
 const LATE: Duration = Duration::from_secs(1);
-/// Seconds after a paste within which a program that draws has read it.
+/// Seconds after a paste. A program that draws later than this has read the paste.
 const READ_WITHIN: i64 = 2;
 /// Time that a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
@@ -88,6 +88,8 @@ pub struct Typist<'a> {
     pub(super) pane: PaneId,
     /// The pane's first process, which may be the shell of an adopted program.
     pane_pid: u32,
+    /// The program's process.
+    pid: u32,
     preset: &'a Preset,
     whose: Whose,
     never_asks: bool,
@@ -115,6 +117,7 @@ impl<'a> Typist<'a> {
             town,
             pane,
             pane_pid: pid,
+            pid,
             preset,
             whose: Whose::Agents,
             never_asks: false,
@@ -139,6 +142,10 @@ impl<'a> Typist<'a> {
         let mut seen = Seen::look(self.town, self.pane, pid, self.whose, self.preset)?;
         // Checked last: keys must not reach the shell that an adopted program leaves behind.
         seen.is_over |= self.watch.has_ended();
+        // The shell of a suspended program, or another program of the person, would take the keys.
+        if self.pid != self.pane_pid && !processes::is_in_foreground(self.pid) {
+            seen.hide_prompt();
+        }
         Ok(seen)
     }
 
@@ -276,7 +283,8 @@ impl<'a> Typist<'a> {
         !seen.dialog && age > arrival && seen.is_own_paste(since)
     }
 
-    /// Returns whether a message may be typed now, according to this observation.
+    /// Checks whether a message may be typed now, according to this observation. The error is the
+    /// reason why not.
     pub(crate) fn may_type(&self, seen: &Seen) -> std::result::Result<(), NotNow> {
         match seen.is_over {
             true => Err(NotNow::Ended),
@@ -475,7 +483,7 @@ impl<'a> Typist<'a> {
         Ok(Submission::NotNow(NotNow::Occupied, phase))
     }
 
-    /// Returns whether Enter may be pressed: no question is open, and none can open.
+    /// Checks that Enter may be pressed: no question is open, and none can open.
     pub(super) fn may_enter(
         &self,
         seen: &Seen,

@@ -118,7 +118,8 @@ fn find(town: &Town, base: &Base<'_>, given: Option<&Path>) -> Result<PathBuf> {
     })
 }
 
-/// Refuses a checkout with changes, so that the fast-forward alone would have to be undone.
+/// Refuses a checkout with changes or an unfinished operation, so that undoing the pull means
+/// undoing only the fast-forward.
 fn check_clean(git: Git<'_>, checkout: &Path, branch: &str) -> Result<()> {
     let dir = checkout.display();
     if let Some(what) = half_done(checkout) {

@@ -27,14 +27,14 @@ pub(super) struct Places {
     pub(super) log: PathBuf,
 }
 
-/// Reports of one wait; each may have happened.
+/// Result of one wait: the things that may have happened.
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) pushed: bool,
     pub(super) work: bool,
     /// A tmux server may have started.
     pub(super) socket: bool,
-    /// A watched file of a client was written, created or removed.
+    /// A file that the monitor's caller watches was written, created or removed.
     pub(super) files: bool,
     /// The log of events has grown.
     pub(super) log: bool,
@@ -199,7 +199,7 @@ mod system {
     pub(super) struct Kernel {
         fd: Option<OwnedFd>,
         watches: BTreeMap<i32, Watched>,
-        /// Watched files of clients, and the folders that are watched for them.
+        /// Files that the monitor's caller watches, and the folders that are watched for them.
         files: BTreeSet<PathBuf>,
         folders: BTreeMap<i32, PathBuf>,
     }
@@ -324,7 +324,7 @@ mod system {
             is_enough
         }
 
-        /// Returns whether a watched file of a client is at or below that path.
+        /// Returns whether a file that the monitor's caller watches is at or below that path.
         fn is_wanted(&self, place: &Path) -> bool {
             let from_here = (Bound::Included(place), Bound::Unbounded);
             let mut from_here = self.files.range::<Path, _>(from_here);

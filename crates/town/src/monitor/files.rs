@@ -1,5 +1,5 @@
-//! Files of clients whose changes are reported, such as those of git for a worktree. A change is
-//! detected by modification time and inode; the files are never read.
+//! Files whose changes are reported to the monitor's caller, such as those of git for a worktree. A
+//! change is detected by modification time and inode; the files are never read.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -33,7 +33,7 @@ const WRITTEN: Duration = Duration::from_millis(150);
 const WRITTEN_AGAIN: Duration = Duration::from_millis(500);
 /// Interval at which a screen is read that prints without a pause.
 const SCREEN: Duration = Duration::from_millis(500);
-/// Interval at which a title is read that changes without a pause.
+/// Interval at which the title of a pane is read that prints without a pause.
 const TITLE: Duration = Duration::from_secs(1);
 /// Time after which a program that prints nothing is read once more.
 const SILENCE: Duration = Duration::from_secs(4);

@@ -90,7 +90,11 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
             Err(reason) => Some(reason),
         };
         match reason {
-            None => continue,
+            None => {
+                // A message that cannot be read stays in the queue and must not make this spin.
+                std::thread::sleep(BETWEEN_LOOKS);
+                continue;
+            }
             Some(NotNow::Ended | NotNow::Paused) => return Ok(End::NotNow),
             Some(_) => {}
         }

@@ -92,6 +92,19 @@ pub(super) fn read(pid: u32) -> Option<Process> {
     })
 }
 
+pub(super) fn is_in_foreground(pid: u32) -> bool {
+    let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&stat);
+    let fields: Vec<&str> = text
+        .rsplit_once(')')
+        .map(|(_, rest)| rest.split_ascii_whitespace().collect())
+        .unwrap_or_default();
+    let [state, _, group, _, _, foreground, ..] = fields[..] else {
+        return false;
+    };
+    !matches!(state, "T" | "t" | "Z" | "X") && group == foreground
+}
+
 pub(super) fn aliases(pid: u32) -> Vec<String> {
     let base = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
     let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();

@@ -30,6 +30,11 @@ pub(super) fn snapshot() -> Vec<Process> {
     libproc::pids().into_iter().filter_map(read).collect()
 }
 
+pub(super) fn is_in_foreground(pid: u32) -> bool {
+    libproc::info(pid)
+        .is_some_and(|info| info.pbi_status != libc::SSTOP && info.pbi_pgid == info.e_tpgid)
+}
+
 pub(super) fn read(pid: u32) -> Option<Process> {
     let info = libproc::info(pid)?;
     let session = getsid(to_pid(pid)).map_or(0, |sid| sid.as_raw_nonzero().get().unsigned_abs());

@@ -87,7 +87,7 @@ fn ended(life: &Record, outcome: Outcome) -> Event {
             "session_end"
         }
     };
-    // The process reports a crash, an exit or an exit code; `gt` caused any other end.
+    // The process reports a crash, an exit or an exit code; `gt` knows any other end.
     let by_process = matches!(outcome, Outcome::Crash | Outcome::Exited);
     let source = match by_process || life.exit_code.is_some() {
         true => Source::Process,

@@ -224,13 +224,14 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
     })
 }
 
-/// Returns the container of an adopted program to its person. Returns the place of the next
+/// Gives the container of an adopted program back to its person. Returns the place of the next
 /// session.
 pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
+    adopt::release(&container.home(town), container)?;
+    // Removed last: only the note names the server while the container is there.
     if let Some(identity) = container.identity() {
         adopt::forget(town, identity);
     }
-    adopt::release(&container.home(town), container)?;
     // A tmux session of the person stays.
     Ok(match containers::find(town, name)? {
         Some(_) => Place::Window,

@@ -45,7 +45,7 @@ impl<'a> Prepared<'a> {
         options: &'a StartOptions,
     ) -> Result<Self> {
         identity.check_new(town.registry()).or_else(|problem| {
-            // The town's own agents have reserved words as names.
+            // The town's own agents have no chosen name; their addresses are reserved words.
             if identity.name().is_none() {
                 Ok(())
             } else {

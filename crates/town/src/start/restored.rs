@@ -84,7 +84,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Restores the windows if the container is new, then releases the text and waits until it is
-    /// in the pane's history. Returns a warning.
+    /// in the pane's history. Returns a warning if the windows could not be restored.
     pub(super) fn show(&self, town: &Town, made: &Made, is_new: bool) -> Result<Option<String>> {
         let windows = match is_new {
             true => restore::windows(town, self.saved, made.pane),

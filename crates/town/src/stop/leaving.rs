@@ -47,7 +47,7 @@ impl Leaving {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Ends those of them that still run, and their later children.
+    /// Ends those of them that still run, and the processes of the session that were started since.
     pub fn end(&self, town: &Town) {
         let now = processes::snapshot();
         let mut left = self.left(&now);

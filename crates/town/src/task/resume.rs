@@ -83,7 +83,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     let preset = nudge::preset_of(town, &container)?;
     let state = container.state(Some(&preset)).state;
-    // A prompt typed by a person ends the pause, but its commit may remain.
+    // A prompt from another source ends the pause, but its commit may remain.
     let is_paused = state == State::Paused;
     let has_wip = match options.keep_wip {
         true => wip::is_noted(&site),

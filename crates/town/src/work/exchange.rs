@@ -146,8 +146,8 @@ fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
     Ok(is_newer && is_free && super::hook::holder(db, &known.id)?.is_none())
 }
 
-/// Replaces the dependencies of each item by those of its line. Returns the dependencies that were
-/// dropped because they would close a cycle.
+/// Writes the dependencies of each line; they replace the old ones if the line lists all of them.
+/// Returns the dependencies that were dropped because they would close a cycle.
 fn write_dependencies<'l>(
     db: &Connection,
     taken: impl Iterator<Item = &'l &'l Line> + Clone,

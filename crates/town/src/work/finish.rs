@@ -29,7 +29,7 @@ pub struct Finish<'a> {
     pub note: Option<&'a str>,
     /// Branch to merge.
     pub handed: Option<&'a Handed>,
-    /// The agent's next work is unrelated to this, so any molecule of it ends.
+    /// The agent's next work is unrelated to this, so its molecule ends, of whatever item it is.
     pub begins_anew: bool,
 }
 

@@ -25,7 +25,7 @@ use help::has_been_helped;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-/// Rejection of an entry by a person.
+/// Rejection of an entry.
 #[derive(Clone, Debug)]
 pub struct Rejection<'a> {
     pub reason: &'a str,
@@ -51,7 +51,7 @@ impl Work {
         })
     }
 
-    /// Records the commit that would bring the entry into the base, before the push.
+    /// Records the commit that would bring the entry into the base, before the base is moved.
     pub fn plan_merge(&self, id: &WorkId, merged_as: &str) -> Result<()> {
         self.change(|db| {
             db.execute(

@@ -24,7 +24,7 @@ pub struct Query {
     pub label: Option<String>,
     pub parent: Option<WorkId>,
     pub priority: Option<u8>,
-    /// Text in any field, or in the id.
+    /// Text in the title, description, notes, design, acceptance criteria or id.
     pub text: Option<String>,
     /// Only open items without open blockers.
     pub ready: bool,

@@ -36,7 +36,7 @@ pub(crate) struct SendArgs {
 /// Answer a letter: who wrote it gets the answer
 #[derive(Debug, Args)]
 pub(crate) struct ReplyArgs {
-    /// The letter
+    /// The message
     #[arg(value_name = "ID")]
     id: String,
     /// Subject [default: `Re:` and the subject of the message]
@@ -51,13 +51,13 @@ struct LetterFlags {
     /// Text of the message
     #[arg(long, short, value_name = "BODY", allow_hyphen_values = true)]
     message: Option<String>,
-    /// Read what it says from standard input
+    /// Read the text from standard input
     #[arg(long, conflicts_with = "message")]
     stdin: bool,
     /// From 0, the most urgent, to 4; or urgent, high, normal, low, lowest
     #[arg(long, short, value_name = "N", default_value = "normal", value_parser = Words::of(PRIORITY_WORDS))]
     priority: String,
-    /// Short for `--priority 0`
+    /// Equivalent to `--priority 0`
     #[arg(long, conflicts_with = "priority")]
     urgent: bool,
     /// Do not tell a reader that runs

@@ -28,12 +28,16 @@ fn adopt(env: &TestEnv, desk: &Desk<'_>, options: &[&str]) -> u32 {
     pid.parse().unwrap()
 }
 
+/// Repairs the terminal: a killed or stopped program leaves it without echo and line discipline.
+fn sane(desk: &Desk<'_>) {
+    desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
+    desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
+}
+
 fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
     assert_eq!(env.running(), Vec::<String>::new());
     assert_eq!(desk.sessions(), ["desk"]);
-    // A killed program leaves the terminal without echo and line discipline.
-    desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
-    desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
+    sane(desk);
     desk.run("echo the shell goes on");
     wait_until("the shell answers", TIMEOUT, || {
         let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
@@ -83,6 +87,33 @@ fn conversation_that_ends_is_not_the_programs_end() {
         env.running().is_empty().then_some(())
     });
     assert_eq!(ended(&env)["outcome"], "crash");
+}
+
+#[test]
+fn suspended_program_gets_no_keys() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    let pid = adopt(&env, &desk, &[]);
+    signal(pid, Signal::STOP);
+    wait_until("the shell has the terminal", TIMEOUT, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        screen.contains("Stopped").then_some(())
+    });
+    // Another program of the person shows an empty input line just like the agent's.
+    let rule = "─".repeat(120);
+    let prompt = format!("{rule}\n❯ \n{rule}\n  ? for shortcuts\n");
+    std::fs::write(desk.folder.join("prompt"), prompt).unwrap();
+    sane(&desk);
+    desk.run("clear; cat prompt -");
+    wait_until("the other program runs", TIMEOUT, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        (screen.contains("? for shortcuts") && !screen.contains("Stopped")).then_some(())
+    });
+    let queued = env.json(&["nudge", "agent/helper", "touch reached", "--timeout", "1"]);
+    assert_eq!(queued["delivered"], "queue", "{queued}");
+    let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+    assert!(!screen.contains("touch reached"), "{screen}");
+    assert!(!desk.folder.join("reached").exists());
 }
 
 #[test]

@@ -35,7 +35,8 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
     };
     let listed = listing(&Session::new(beads, rig))?;
     work.change(|db| {
-        // Read before the listing, so that the next refresh sees concurrent changes.
+        // Compared with the trace before the first listing, and read before a second one, so that
+        // the next refresh sees a change during a listing.
         let trace = trace::of(&rig.folder);
         if is_current(db, rig, &trace)? {
             return Ok(());
@@ -297,9 +298,9 @@ fn write_dependencies(
     Ok(())
 }
 
-/// Makes an item that beads no longer lists the town's own, and closes it unless it is on a hook.
-/// Ephemeral items are kept, because some versions of beads do not list them. The last state is
-/// stored: the item may come back from another branch or another machine.
+/// Turns an item that beads no longer lists into an item of the town, and closes it unless it is on
+/// a hook. An open ephemeral item stays as it is, because some versions of beads do not list those.
+/// The last state is stored: the item may come back from another branch or another machine.
 fn forget(
     db: &Connection,
     rig: &BeadsRig,

@@ -79,7 +79,7 @@ fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
     add_labels(db, &item.id, &[ESCALATED.to_owned()])
 }
 
-/// Returns the item of an entry that is retried to the queue, and removes the escalation.
+/// Puts the item of a retried entry back to waiting for the queue, and removes the escalation.
 pub(super) fn has_been_helped(db: &Connection, merge: &Merge) -> Result<()> {
     let changed = db
         .execute(
