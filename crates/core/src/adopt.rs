@@ -287,6 +287,8 @@ mod tests {
         assert!(!shows_farewell(&codex, &typed, id), "only the command line");
         let claude = resolve("claude", None).unwrap().value;
         assert!(!shows_farewell(&claude, &farewell, id));
+        let farewell = format!("\nResume this session with:\nclaude --resume {id}\n# \n");
+        assert!(shows_farewell(&claude, &farewell, id));
     }
 
     #[test]

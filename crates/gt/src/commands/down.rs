@@ -4,8 +4,8 @@ use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
-use gt_town::roles;
 use gt_town::stop as engine;
+use gt_town::{Town, roles};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -89,7 +89,9 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
     let mut documents = Vec::new();
     let mut failed: Option<Problem> = None;
     for group in &groups {
-        if let Err(problem) = stop::stop_into(&town, group, args.force, context, &mut documents) {
+        if let Err(problem) = stop::stop_into(&town, group, args.force, context, &mut documents)
+            && any_runs(&town, group)?
+        {
             failed.get_or_insert(problem);
         }
     }
@@ -111,4 +113,11 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
         }
     }
     failed.map_or(Ok(ExitCode::SUCCESS), Err)
+}
+
+/// Returns whether one of these agents still runs. An agent that ends by itself while others are
+/// stopped is no failure.
+fn any_runs(town: &Town, group: &[Identity]) -> Result<bool, Problem> {
+    let running = agents::list(town, Wanted::default())?;
+    Ok(running.iter().any(|agent| group.contains(&agent.identity)))
 }
