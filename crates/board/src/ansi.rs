@@ -4,6 +4,7 @@
 //! next line, because tmux prints only changes.
 
 use crate::text::{self, TAB, clean};
+use gt_core::ansi::{Charset, Colour, Effect, Rendition, Sequence, Token, parse_line};
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
@@ -16,158 +17,87 @@ pub(crate) fn lines(screen: &[String]) -> Vec<Line<'static>> {
 #[derive(Default)]
 struct Reader {
     style: Style,
-    /// Whether letters stand for line-drawing characters, after a shift-out.
-    drawing: bool,
+    charset: Charset,
 }
 
 impl Reader {
     fn line(&mut self, line: &str) -> Line<'static> {
-        let mut spans = Vec::new();
-        let mut run = String::new();
-        let mut column = 0;
-        let mut letters = line.chars().peekable();
-        while let Some(letter) = letters.next() {
-            match letter {
-                '\u{1b}' => {
-                    self.flush(&mut run, &mut column, &mut spans);
-                    self.escape(&mut letters);
-                }
-                '\u{e}' | '\u{f}' => self.drawing = letter == '\u{e}',
-                '\t' => {
-                    self.flush(&mut run, &mut column, &mut spans);
-                    run.extend(std::iter::repeat_n(' ', TAB - column % TAB));
-                }
-                _ if self.drawing => run.push(box_piece(letter)),
-                _ => run.push(letter),
+        let mut drawn = Drawn::default();
+        parse_line(line, |token| match token {
+            Token::Sequence(sequence) => {
+                drawn.flush(self.style);
+                self.select(&sequence);
             }
-        }
-        self.flush(&mut run, &mut column, &mut spans);
-        Line::from(spans)
-    }
-
-    fn flush(&self, run: &mut String, column: &mut usize, spans: &mut Vec<Span<'static>>) {
-        if run.is_empty() {
-            return;
-        }
-        let text = clean(run);
-        run.clear();
-        *column += text::width(&text);
-        spans.push(Span::styled(text, self.style));
-    }
-
-    fn escape(&mut self, letters: &mut std::iter::Peekable<std::str::Chars<'_>>) {
-        match letters.next() {
-            Some('[') => {
-                let mut parameters = String::new();
-                for letter in letters.by_ref() {
-                    match letter {
-                        '\u{40}'..='\u{7e}' => {
-                            if letter == 'm' {
-                                self.select(&parameters);
-                            }
-                            return;
-                        }
-                        _ => parameters.push(letter),
-                    }
-                }
+            Token::Control('\t') => {
+                drawn.flush(self.style);
+                let blanks = TAB - drawn.column % TAB;
+                drawn.run.extend(std::iter::repeat_n(' ', blanks));
             }
-            // String sequences, such as links and titles, extend to their terminator.
-            Some(']' | 'P' | 'X' | '^' | '_') => {
-                while let Some(letter) = letters.next() {
-                    match letter {
-                        '\u{7}' | '\u{9c}' => return,
-                        '\u{1b}' => {
-                            letters.next_if_eq(&'\\');
-                            return;
-                        }
-                        _ => {}
-                    }
-                }
-            }
-            Some('(') => self.drawing = letters.next() == Some('0'),
-            Some(')' | '*' | '+' | '#' | '%' | ' ') => {
-                letters.next();
-            }
-            _ => {}
-        }
+            token => drawn.run.extend(self.charset.shown(&token)),
+        });
+        drawn.flush(self.style);
+        Line::from(drawn.spans)
     }
 
     /// Applies a select graphic rendition (SGR) sequence.
-    fn select(&mut self, parameters: &str) {
-        if parameters.starts_with(['<', '=', '>', '?']) {
+    fn select(&mut self, sequence: &Sequence<'_>) {
+        sequence.renditions(|rendition| match rendition {
+            Rendition::Reset => self.style = Style::default(),
+            Rendition::On(effect) => self.style.add_modifier |= modifier(effect),
+            Rendition::Off(effect) => self.style.add_modifier -= modifier(effect),
+            Rendition::NormalWeight => {
+                self.style.add_modifier -= Modifier::BOLD | Modifier::DIM;
+            }
+            Rendition::Foreground(colour) => self.style.fg = colour.map(color),
+            Rendition::Background(colour) => self.style.bg = colour.map(color),
+        });
+    }
+}
+
+/// The part of a line that has been read.
+#[derive(Default)]
+struct Drawn {
+    spans: Vec<Span<'static>>,
+    /// Text since the last change of the style.
+    run: String,
+    /// Column after the last span.
+    column: usize,
+}
+
+impl Drawn {
+    fn flush(&mut self, style: Style) {
+        if self.run.is_empty() {
             return;
         }
-        let mut rest = parameters.split(';');
-        while let Some(parameter) = rest.next() {
-            let mut parts = parameter.split(':');
-            let code: u16 = number(parts.next()).unwrap_or(0);
-            match code {
-                0 => self.style = Style::default(),
-                1 => self.add(Modifier::BOLD),
-                2 => self.add(Modifier::DIM),
-                3 => self.add(Modifier::ITALIC),
-                // `4:0` is no underline, `4:3` a curly one.
-                4 if parts.next() == Some("0") => self.remove(Modifier::UNDERLINED),
-                4 | 21 => self.add(Modifier::UNDERLINED),
-                5 | 6 => self.add(Modifier::SLOW_BLINK),
-                7 => self.add(Modifier::REVERSED),
-                8 => self.add(Modifier::HIDDEN),
-                9 => self.add(Modifier::CROSSED_OUT),
-                22 => self.remove(Modifier::BOLD | Modifier::DIM),
-                23 => self.remove(Modifier::ITALIC),
-                24 => self.remove(Modifier::UNDERLINED),
-                25 => self.remove(Modifier::SLOW_BLINK),
-                27 => self.remove(Modifier::REVERSED),
-                28 => self.remove(Modifier::HIDDEN),
-                29 => self.remove(Modifier::CROSSED_OUT),
-                30..=37 => self.style.fg = Some(ansi(code - 30)),
-                39 => self.style.fg = None,
-                40..=47 => self.style.bg = Some(ansi(code - 40)),
-                49 => self.style.bg = None,
-                90..=97 => self.style.fg = Some(ansi(code - 90 + 8)),
-                100..=107 => self.style.bg = Some(ansi(code - 100 + 8)),
-                38 | 48 | 58 => {
-                    let colour = if parameter.contains(':') {
-                        extended(&mut parts.filter(|part| !part.is_empty()))
-                    } else {
-                        extended(&mut rest)
-                    };
-                    match code {
-                        38 => self.style.fg = colour.or(self.style.fg),
-                        48 => self.style.bg = colour.or(self.style.bg),
-                        // Underline colours are not supported.
-                        _ => {}
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn add(&mut self, modifier: Modifier) {
-        self.style.add_modifier |= modifier;
-    }
-
-    fn remove(&mut self, modifier: Modifier) {
-        self.style.add_modifier -= modifier;
+        let text = clean(&self.run);
+        self.run.clear();
+        self.column += text::width(&text);
+        self.spans.push(Span::styled(text, style));
     }
 }
 
-fn number(text: Option<&str>) -> Option<u16> {
-    text.and_then(|text| text.parse().ok())
-}
-
-/// Parses `5;n` or `2;r;g;b`.
-fn extended(parts: &mut dyn Iterator<Item = &str>) -> Option<Color> {
-    let mut byte = || number(parts.next()).and_then(|number| u8::try_from(number).ok());
-    match byte()? {
-        5 => Some(Color::Indexed(byte()?)),
-        2 => Some(Color::Rgb(byte()?, byte()?, byte()?)),
-        _ => None,
+fn modifier(effect: Effect) -> Modifier {
+    match effect {
+        Effect::Bold => Modifier::BOLD,
+        Effect::Faint => Modifier::DIM,
+        Effect::Italic => Modifier::ITALIC,
+        Effect::Underline => Modifier::UNDERLINED,
+        Effect::Blink => Modifier::SLOW_BLINK,
+        Effect::Reverse => Modifier::REVERSED,
+        Effect::Hidden => Modifier::HIDDEN,
+        Effect::CrossedOut => Modifier::CROSSED_OUT,
     }
 }
 
-fn ansi(number: u16) -> Color {
+fn color(colour: Colour) -> Color {
+    match colour {
+        Colour::Named(number) => named(number),
+        Colour::Indexed(number) => Color::Indexed(number),
+        Colour::Rgb(red, green, blue) => Color::Rgb(red, green, blue),
+    }
+}
+
+fn named(number: u8) -> Color {
     match number {
         0 => Color::Black,
         1 => Color::Red,
@@ -185,29 +115,6 @@ fn ansi(number: u16) -> Color {
         13 => Color::LightMagenta,
         14 => Color::LightCyan,
         _ => Color::White,
-    }
-}
-
-/// Maps a letter to the alternate character set of the VT100.
-fn box_piece(letter: char) -> char {
-    match letter {
-        'j' => '┘',
-        'k' => '┐',
-        'l' => '┌',
-        'm' => '└',
-        'n' => '┼',
-        'q' => '─',
-        't' => '├',
-        'u' => '┤',
-        'v' => '┴',
-        'w' => '┬',
-        'x' => '│',
-        'a' => '▒',
-        '`' => '◆',
-        'f' => '°',
-        'g' => '±',
-        '~' => '·',
-        other => other,
     }
 }
 

@@ -8,6 +8,7 @@
 //! start, as data).
 
 pub mod adopt;
+pub mod ansi;
 pub mod answer;
 pub mod beacon;
 pub mod beads;

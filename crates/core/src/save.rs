@@ -5,7 +5,7 @@
 //! decisions: which agents to restore ([`judge`]), in which conversation ([`conversation`]), and
 //! which entries the next save must keep ([`carried`]). The engine writes and reads the file.
 
-pub(crate) mod text;
+mod text;
 
 pub use text::printable;
 

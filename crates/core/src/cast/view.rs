@@ -6,12 +6,11 @@
 //! it would answer on its input, printers, the mouse, the scrollback and the window's size are out
 //! of reach. [`Plain`] keeps only text, for files and pipes.
 
-mod parse;
 mod plain;
 
 pub use plain::Plain;
 
-use parse::{Parser, Token};
+use crate::ansi::{Parser, Sequence, Token};
 use std::collections::BTreeSet;
 
 /// Control characters that move the cursor or switch the character set.
@@ -35,13 +34,19 @@ const MODES: &[(u16, bool)] = &[
 ];
 
 /// Maximum numeric parameter. No terminal has more rows or columns, and a larger repeat count only
-/// keeps it busy.
-const LARGEST: u32 = 65_535;
+/// keeps it busy. The parser reports all larger ones as [`u16::MAX`].
+const LARGEST: u16 = u16::MAX - 1;
 
 /// A filter that passes on text and drawing sequences, and tracks the modes to restore.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Screen {
     parser: Parser,
+    modes: Modes,
+}
+
+/// What playback has changed of the terminal.
+#[derive(Debug, Default)]
+struct Modes {
     /// Modes that differ from their initial values.
     changed: BTreeSet<u16>,
     has_margins: bool,
@@ -51,11 +56,9 @@ impl Screen {
     /// Returns the safe part of this text. A sequence may continue in the next call.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
-        for c in text.chars() {
-            if let Some(token) = self.parser.push(c) {
-                self.show(&token, &mut shown);
-            }
-        }
+        let modes = &mut self.modes;
+        self.parser
+            .push(text, |token| modes.show(&token, &mut shown));
         shown
     }
 
@@ -67,6 +70,12 @@ impl Screen {
     /// Returns the sequences that make the terminal usable again, wherever playback stopped.
     pub fn restore(&mut self) -> String {
         self.interrupt();
+        self.modes.restore()
+    }
+}
+
+impl Modes {
+    fn restore(&mut self) -> String {
         let mut back = String::new();
         for (mode, before) in MODES {
             if self.changed.remove(mode) {
@@ -82,12 +91,12 @@ impl Screen {
         back
     }
 
-    fn show(&mut self, token: &Token, shown: &mut String) {
+    fn show(&mut self, token: &Token<'_>, shown: &mut String) {
         match token {
             Token::Text(c) => shown.push(*c),
             Token::Control(c) if CONTROLS.contains(*c) => shown.push(*c),
             Token::Control(_) => {}
-            Token::Escape(between, last) => match (between.as_str(), last) {
+            Token::Escape(between, last) => match (*between, last) {
                 ("", '7' | '8' | 'D' | 'E' | 'M') => shown.extend(['\x1b', *last]),
                 // A full reset would also clear the scrollback.
                 ("", 'c') => {
@@ -101,48 +110,24 @@ impl Screen {
                 }
                 _ => {}
             },
-            Token::Sequence(parameters, last) => self.sequence(parameters, *last, shown),
+            Token::Sequence(sequence) => self.sequence(sequence, shown),
         }
     }
 
-    fn sequence(&mut self, parameters: &str, last: char, shown: &mut String) {
-        if let Some(modes) = parameters.strip_prefix('?') {
-            let on = match last {
-                'h' => true,
-                'l' => false,
-                _ => return,
-            };
-            for mode in modes.split(';').filter_map(|mode| mode.parse().ok()) {
-                self.switch(mode, on, shown);
+    fn sequence(&mut self, sequence: &Sequence<'_>, shown: &mut String) {
+        match (sequence.marks, sequence.last) {
+            ("", _) if is_harmless(sequence) => {
+                self.has_margins |= sequence.last == 'r';
+                shown.push_str(&sequence.to_string());
             }
-            return;
-        }
-        let mut numbers = parameters.split([';', ':']).map(|number| match number {
-            "" => Some(0),
-            // `parse` also accepts a sign.
-            digits if !digits.chars().all(|c| c.is_ascii_digit()) => None,
-            digits => digits.parse().ok().filter(|number| *number <= LARGEST),
-        });
-        if !numbers.all(|number| number.is_some()) {
-            return;
-        }
-        let is_harmless = match last {
-            // Only colours have subparameters.
-            'm' => true,
-            _ if parameters.contains(':') => false,
-            // The scrollback belongs to the viewer.
-            'J' => parameters != "3",
-            // With parameters these set side margins or mouse tracking.
-            's' | 'u' => parameters.is_empty(),
-            'T' => !parameters.contains(';'),
-            'h' | 'l' => parameters == "4",
-            last => DRAWING.contains(last),
-        };
-        if is_harmless {
-            self.has_margins |= last == 'r';
-            shown.push_str("\x1b[");
-            shown.push_str(parameters);
-            shown.push(last);
+            ("?", 'h' | 'l') => {
+                for mode in sequence.parameters() {
+                    if let [mode] = mode {
+                        self.switch(*mode, sequence.last == 'h', shown);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 
@@ -155,6 +140,25 @@ impl Screen {
             false => self.changed.insert(mode),
         };
         shown.push_str(&switch(mode, on));
+    }
+}
+
+/// Returns whether a sequence without marks does nothing but draw.
+fn is_harmless(sequence: &Sequence<'_>) -> bool {
+    if !sequence.parameters().flatten().all(|it| *it <= LARGEST) {
+        return false;
+    }
+    match sequence.last {
+        // Only colours have subparameters.
+        'm' => true,
+        _ if sequence.parameters().any(|it| it.len() > 1) => false,
+        // The scrollback belongs to the viewer.
+        'J' => !sequence.parameters().any(|it| it == [3]),
+        // With parameters these set side margins or mouse tracking.
+        's' | 'u' => sequence.only_parameter() == Some(0),
+        'T' => sequence.only_parameter().is_some(),
+        'h' | 'l' => sequence.only_parameter() == Some(4),
+        last => DRAWING.contains(last),
     }
 }
 
@@ -175,7 +179,7 @@ mod tests {
     fn what_draws_stays() {
         for text in [
             "plain\r\n\tGrüße 日本\x08 \x0b",
-            "\x1b[1;38:5:3;48;2;1;2;3mred\x1b[0m\x1b[m",
+            "\x1b[1;38:5:3;48;2;1;2;3mred\x1b[0m",
             "\x1b[2J\x1b[H\x1b[3;4H\x1b[K\x1b[1A\x1b[2;20r\x1b[5X\x1b[9b\x1b[4h\x1b[4l",
             "\x1b7\x1b[s\x1b[u\x1b8\x1bM\x1bD\x1b(0lqk\x1b(B\x0e\x0f",
             "\x1b[?25l\x1b[?1049h\x1b[?7l\x1b[?2026h",
@@ -221,7 +225,7 @@ mod tests {
         check("\x1b[99999999999b\x1b[65536Cx\x1b[1:2H\x07\x00\x7f", "x");
         // Malformed sequences.
         check("\x1b[3\x1b[1mx", "\x1b[1mx");
-        check("\x1b[3\x18mx\x1b[3éx\x1b[1\n0mz", "mxéx\n\x1b[10mz");
+        check("\x1b[3\x18mx\x1b[3éx\x1b[1\n0mz", "mx\n\x1b[10mz");
         check("\x1bcx", "\x1b[4l\x1b(B\x0f\x1b[0m\x1b[H\x1b[2Jx");
     }
 

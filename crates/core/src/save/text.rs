@@ -3,85 +3,29 @@
 //! The output of a program is not trusted: a title, a clipboard, a query or a mode change would act
 //! again when it is shown again. Colours stay; every other control is removed.
 
-/// Line-drawing characters of the alternate character set.
-pub(crate) const LINES: &[(char, char)] = &[
-    ('j', '┘'),
-    ('k', '┐'),
-    ('l', '┌'),
-    ('m', '└'),
-    ('n', '┼'),
-    ('q', '─'),
-    ('t', '├'),
-    ('u', '┤'),
-    ('v', '┴'),
-    ('w', '┬'),
-    ('x', '│'),
-];
+use crate::ansi::{Charset, Token, parse_line};
 
-/// Returns the text with its line breaks, tabs and colours, and without any other control.
+/// Returns the text with its line breaks, tabs and colours, and without any other control. No
+/// sequence continues on the next line.
 pub fn printable(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
-    let mut rest = text.chars().peekable();
-    let mut draws_lines = false;
-    while let Some(c) = rest.next() {
-        match c {
-            '\x1b' => match rest.next() {
-                Some('[') => sequence(&mut rest, &mut shown),
-                // A title, a clipboard, a link, a private message: up to its end, which is never on
-                // another line.
-                Some(']' | 'P' | 'X' | '^' | '_') => skip_string(&mut rest),
-                // Other sequences are intermediate bytes and one final byte.
-                Some(' '..='/') => {
-                    while rest.next_if(|c| matches!(c, ' '..='/')).is_some() {}
-                    rest.next_if(|c| matches!(c, '0'..='~'));
+    let mut charset = Charset::default();
+    for line in text.split_inclusive('\n') {
+        parse_line(line.trim_end_matches('\n'), |token| {
+            shown.extend(charset.shown(&token));
+            match token {
+                Token::Control('\t') => shown.push('\t'),
+                Token::Sequence(sequence) if sequence.last == 'm' && sequence.marks.is_empty() => {
+                    shown.push_str(&sequence.to_string());
                 }
-                Some('\n') => shown.push('\n'),
                 _ => {}
-            },
-            '\x0e' => draws_lines = true,
-            '\x0f' => draws_lines = false,
-            '\n' | '\t' => shown.push(c),
-            c if c.is_control() => {}
-            c if draws_lines => {
-                let line = LINES.iter().find(|(letter, _)| *letter == c);
-                shown.push(line.map_or(c, |(_, line)| *line));
             }
-            c => shown.push(c),
+        });
+        if line.ends_with('\n') {
+            shown.push('\n');
         }
     }
     shown
-}
-
-type Chars<'a> = std::iter::Peekable<std::str::Chars<'a>>;
-
-/// Keeps a control sequence only if it sets colours.
-fn sequence(rest: &mut Chars<'_>, shown: &mut String) {
-    let mut parameters = String::new();
-    while let Some(c) = rest.next_if(|c| matches!(c, ' '..='?')) {
-        parameters.push(c);
-    }
-    let last = rest.next_if(|c| matches!(c, '@'..='~'));
-    let is_plain = parameters
-        .chars()
-        .all(|c| c.is_ascii_digit() || c == ';' || c == ':');
-    if last == Some('m') && is_plain {
-        shown.push_str("\x1b[");
-        shown.push_str(&parameters);
-        shown.push('m');
-    }
-}
-
-fn skip_string(rest: &mut Chars<'_>) {
-    while let Some(c) = rest.next_if(|c| *c != '\n') {
-        match c {
-            '\x07' | '\u{9c}' => return,
-            '\x1b' => {
-                rest.next_if(|c| *c != '\n');
-                return;
-            }
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! chosen row on another background. tmux writes a style once for all the cells that share it,
 //! across lines, so the lines of a screen are parsed together.
 
+use crate::ansi::{Charset, Colour, Effect, Rendition, Token, parse_line};
+
 /// Returns whether a character is drawn around text, and so does not begin it.
 pub(super) fn is_frame(c: char) -> bool {
     c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c)
@@ -18,21 +20,29 @@ pub(super) struct Line {
     styles: Vec<Style>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Style {
     faint: bool,
-    /// Parameters that set the background, such as `48;5;215`, or `7`.
-    ground: String,
+    ground: Ground,
+}
+
+/// Background of a character.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ground {
+    #[default]
+    Default,
+    Colour(Colour),
+    Reversed,
 }
 
 /// Parses the lines up to the last non-blank one.
 pub(super) fn parse(lines: &[impl AsRef<str>]) -> Vec<Line> {
     let is_coloured = lines.iter().any(|line| line.as_ref().contains('\u{1b}'));
-    let mut style = Style::default();
+    let (mut style, mut charset) = (Style::default(), Charset::default());
     let mut parsed: Vec<Line> = lines
         .iter()
         .map(|line| match is_coloured {
-            true => coloured(line.as_ref(), &mut style),
+            true => coloured(line.as_ref(), &mut style, &mut charset),
             false => Line {
                 text: plain(line.as_ref()),
                 styles: Vec::new(),
@@ -49,60 +59,38 @@ fn plain(line: &str) -> String {
     line.replace('\u{a0}', " ").trim_end().to_owned()
 }
 
-fn coloured(line: &str, style: &mut Style) -> Line {
-    let (mut text, mut styles) = (String::new(), Vec::new());
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        if c != '\u{1b}' {
+fn coloured(line: &str, style: &mut Style, charset: &mut Charset) -> Line {
+    let (mut text, mut styles) = (String::with_capacity(line.len()), Vec::new());
+    parse_line(line, |token| {
+        let shown = match token {
+            Token::Control('\t') => Some('\t'),
+            _ => charset.shown(&token),
+        };
+        if let Some(c) = shown {
             text.push(c);
-            styles.push(style.clone());
-            continue;
+            styles.push(*style);
         }
-        match chars.next() {
-            Some('[') => {
-                let mut parameters = String::new();
-                for c in chars.by_ref() {
-                    if ('@'..='~').contains(&c) {
-                        if c == 'm' {
-                            style.apply(&parameters);
-                        }
-                        break;
-                    }
-                    parameters.push(c);
-                }
-            }
-            // A link or a title, up to its end.
-            Some(']') => while chars.next().is_some_and(|c| c != '\u{7}' && c != '\\') {},
-            _ => {}
+        if let Token::Sequence(sequence) = token {
+            sequence.renditions(|rendition| style.apply(rendition));
         }
-    }
+    });
     let text = plain(&text);
     styles.truncate(text.chars().count());
     Line { text, styles }
 }
 
 impl Style {
-    fn apply(&mut self, parameters: &str) {
-        let mut codes = parameters.split([';', ':']);
-        while let Some(code) = codes.next() {
-            match code {
-                "" | "0" => *self = Style::default(),
-                "2" => self.faint = true,
-                "22" => self.faint = false,
-                "7" => self.ground = "7".to_owned(),
-                "27" | "49" => self.ground.clear(),
-                "38" | "48" => {
-                    let kind = codes.next().unwrap_or_default();
-                    let count = if kind == "2" { 3 } else { 1 };
-                    let rest: Vec<&str> = codes.by_ref().take(count).collect();
-                    if code == "48" {
-                        self.ground = format!("48;{kind};{}", rest.join(";"));
-                    }
-                }
-                _ if code.len() == 2 && code.starts_with('4') => self.ground = code.to_owned(),
-                _ if code.len() == 3 && code.starts_with("10") => self.ground = code.to_owned(),
-                _ => {}
+    fn apply(&mut self, rendition: Rendition) {
+        match rendition {
+            Rendition::Reset => *self = Style::default(),
+            Rendition::On(Effect::Faint) => self.faint = true,
+            Rendition::NormalWeight => self.faint = false,
+            Rendition::On(Effect::Reverse) => self.ground = Ground::Reversed,
+            Rendition::Background(Some(colour)) => self.ground = Ground::Colour(colour),
+            Rendition::Off(Effect::Reverse) | Rendition::Background(None) => {
+                self.ground = Ground::Default;
             }
+            Rendition::On(_) | Rendition::Off(_) | Rendition::Foreground(_) => {}
         }
     }
 }
@@ -159,11 +147,10 @@ impl Line {
         rest.peek().is_some() && rest.all(|(_, style)| style.faint)
     }
 
-    /// Returns the background at that column; empty if the screen has no colours.
-    pub(super) fn ground_at(&self, column: usize) -> &str {
-        self.styles
-            .get(column)
-            .map_or("", |style| style.ground.as_str())
+    /// Returns the background at that column; the default one if the screen has no colours.
+    pub(super) fn ground_at(&self, column: usize) -> Ground {
+        let style = self.styles.get(column).copied().unwrap_or_default();
+        style.ground
     }
 }
 

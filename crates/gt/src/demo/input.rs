@@ -5,6 +5,10 @@
 //! returns true, and the event loop calls [`Decoder::flush`] if nothing follows within
 //! [`ESCAPE_WAIT`].
 //!
+//! The decoder is hand-written. A parser of terminal output, such as `gt_core::ansi`, cannot report
+//! a lone Escape. crossterm reads the terminal in an event loop of its own, whereas the demo agent
+//! polls the terminal together with its commands.
+//!
 //! It knows nothing of editing or dialogs; see `editor` and `dialog`.
 
 use std::time::Duration;

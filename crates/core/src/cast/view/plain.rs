@@ -3,13 +3,18 @@
 //! The position of the cursor is not tracked. A move to another line becomes a line break, and a
 //! move within a line becomes a space, so that no two words run together.
 
-use super::parse::{Parser, Token};
-use crate::save::text::LINES;
+use crate::ansi::{Charset, Parser, Token};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Plain {
     parser: Parser,
-    draws_lines: bool,
+    text: Text,
+}
+
+/// What has been shown so far.
+#[derive(Debug, Default)]
+struct Text {
+    charset: Charset,
     /// The present line is not empty.
     is_within: bool,
     gap: Gap,
@@ -26,50 +31,49 @@ enum Gap {
 
 impl Plain {
     /// Returns the plain text of this output. A sequence may continue in the next call.
-    pub fn push(&mut self, text: &str) -> String {
-        let mut shown = String::with_capacity(text.len());
-        for c in text.chars() {
-            if let Some(token) = self.parser.push(c) {
-                self.show(&token, &mut shown);
-            }
-        }
+    pub fn push(&mut self, output: &str) -> String {
+        let mut shown = String::with_capacity(output.len());
+        let text = &mut self.text;
+        self.parser
+            .push(output, |token| text.show(&token, &mut shown));
         shown
     }
 
     /// Ends the line and discards an incomplete sequence.
     pub fn interrupt(&mut self) -> &'static str {
         self.parser = Parser::default();
-        self.gap = Gap::None;
-        match std::mem::take(&mut self.is_within) {
+        self.text.gap = Gap::None;
+        match std::mem::take(&mut self.text.is_within) {
             true => "\n",
             false => "",
         }
     }
+}
 
-    fn show(&mut self, token: &Token, shown: &mut String) {
+impl Text {
+    fn show(&mut self, token: &Token<'_>, shown: &mut String) {
+        if let Some(c) = self.charset.shown(token) {
+            return self.add(c, shown);
+        }
         match token {
-            Token::Text(c) => self.text(*c, shown),
-            Token::Control('\t') => self.text('\t', shown),
+            Token::Control('\t') => self.add('\t', shown),
             Token::Control('\n') => {
                 self.gap = Gap::None;
                 self.is_within = false;
                 shown.push('\n');
             }
-            Token::Control('\r') => self.leave(Gap::Line),
-            Token::Control('\x0e') => self.draws_lines = true,
-            Token::Control('\x0f') => self.draws_lines = false,
-            Token::Escape(between, last) if between == "(" => self.draws_lines = *last == '0',
-            Token::Escape(between, 'D' | 'E' | 'M' | 'c' | '8') if between.is_empty() => {
+            Token::Control('\r') | Token::Escape("", 'D' | 'E' | 'M' | 'c' | '8') => {
                 self.leave(Gap::Line);
             }
-            Token::Sequence(_, 'A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f' | 'r' | 'u') => {
-                self.leave(Gap::Line);
-            }
-            Token::Sequence(parameters, 'h' | 'l') if parameters.ends_with("1049") => {
-                self.leave(Gap::Line);
-            }
-            Token::Sequence(_, 'C' | 'D' | 'G' | 'I' | '`' | 'a') => self.leave(Gap::Space),
-            Token::Control(_) | Token::Escape(..) | Token::Sequence(..) => {}
+            Token::Sequence(sequence) => match sequence.last {
+                'A' | 'B' | 'E' | 'F' | 'H' | 'd' | 'e' | 'f' | 'r' | 'u' => self.leave(Gap::Line),
+                'h' | 'l' if sequence.parameters().any(|mode| mode == [1049]) => {
+                    self.leave(Gap::Line);
+                }
+                'C' | 'D' | 'G' | 'I' | '`' | 'a' => self.leave(Gap::Space),
+                _ => {}
+            },
+            Token::Text(_) | Token::Control(_) | Token::Escape(..) => {}
         }
     }
 
@@ -79,15 +83,13 @@ impl Plain {
         }
     }
 
-    fn text(&mut self, c: char, shown: &mut String) {
+    fn add(&mut self, c: char, shown: &mut String) {
         match std::mem::take(&mut self.gap) {
             Gap::None => {}
             Gap::Space => shown.push(' '),
             Gap::Line => shown.push('\n'),
         }
-        let line = LINES.iter().find(|(letter, _)| *letter == c);
-        let drawn = line.filter(|_| self.draws_lines).map(|(_, line)| *line);
-        shown.push(drawn.unwrap_or(c));
+        shown.push(c);
         self.is_within = true;
     }
 }
