@@ -91,8 +91,7 @@ impl<'a> Asker<'a> {
     }
 
     fn typist<'t>(&'t self, town: &'t Town) -> Typist<'t> {
-        let row = self.pane;
-        let typist = Typist::for_pane(town, row.pane, &row.tty, row.pid, &self.preset);
+        let typist = Typist::for_row(town, self.pane, &self.preset);
         match self.window {
             Some(_) => typist.beside(),
             None => typist,

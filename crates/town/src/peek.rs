@@ -1,6 +1,6 @@
 //! Reads an agent's screen.
 
-use crate::containers::{self, tmux_problem};
+use crate::containers::{self, Container, tmux_problem};
 use crate::{Result, Town, adopted, roles};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
@@ -40,8 +40,7 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
         _ => {
             // The container may have another name, because the role's settings have changed.
             let found = containers::of_agent(town, identity)?.ok_or_else(not_running)?;
-            let seen = read(town, found.pane().pane.into(), lines, ansi).map_err(cannot)?;
-            (found.name().to_owned(), seen)
+            return of_container(town, &found, lines, ansi).map_err(cannot);
         }
     };
     let active = Facts::parse(&facts);
@@ -50,14 +49,8 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
         // leftover of ours.
         let found = containers::of_agent(town, identity)?;
         let orphan = found.filter(|found| found.adopted().is_some());
-        let pane = orphan.ok_or_else(not_running)?.pane().pane;
-        let (facts, text) = read(town, pane.into(), lines, ansi).map_err(cannot)?;
-        return Ok(Screen {
-            container,
-            pane,
-            title: Facts::parse(&facts).title.to_owned(),
-            lines: last(&text, lines),
-        });
+        let orphan = orphan.ok_or_else(not_running)?;
+        return of_container(town, &orphan, lines, ansi).map_err(cannot);
     }
     if let Some(other) = active
         .town
@@ -85,6 +78,23 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
         container,
         pane,
         title,
+        lines: last(&text, lines),
+    })
+}
+
+/// Reads the pane of an agent whose container was listed.
+fn of_container(
+    town: &Town,
+    container: &Container,
+    lines: Option<u32>,
+    ansi: bool,
+) -> std::result::Result<Screen, gt_tmux::Error> {
+    let pane = container.pane().pane;
+    let (facts, text) = read(town, pane.into(), lines, ansi)?;
+    Ok(Screen {
+        container: container.name().to_owned(),
+        pane,
+        title: Facts::parse(&facts).title.to_owned(),
         lines: last(&text, lines),
     })
 }

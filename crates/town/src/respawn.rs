@@ -254,7 +254,7 @@ fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
         .run(
             Command::new("run-shell")
                 .args(["-b", "-d", &seconds.to_string()])
-                .target(container.pane().pane)
+                .target(container.id())
                 .arg(callback::automatic_by_tags(again)),
         )
         .map(drop)

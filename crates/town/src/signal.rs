@@ -72,8 +72,14 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     if event == Event::Prompt {
         batch = batch.then_all(forget_stop(&target));
     }
+    let mut own = agent_of_environment(town);
     let mut before = String::new();
     if !batch.is_empty() {
+        let asks_agent = own.is_none();
+        if asks_agent {
+            batch = Batch::from(ask(target.clone(), AGENT_AND_TOWN))
+                .then_all(batch.commands().cloned());
+        }
         let life = own_life(town, container);
         if let Some(life) = &life {
             batch = only_of(life, &target, &batch);
@@ -92,6 +98,11 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             };
             before = rest.to_owned();
         }
+        if asks_agent {
+            let (first, rest) = before.split_once('\n').unwrap_or_default();
+            own = agent_of_tags(town, first);
+            before = rest.to_owned();
+        }
         wake::monitors(town);
     }
     if let Some(said) = tells {
@@ -104,12 +115,6 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         before = rest.to_owned();
     }
     let noted = usage::note(town, event, report);
-    // The agent's address is in its environment; a hook that runs elsewhere wakes the delivery in
-    // any case.
-    let own = town
-        .around()
-        .var("GT_ROLE")
-        .and_then(|address| Identity::from_address(address, town.registry()));
     if let (Event::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
         // The tag above is lost with tmux.
         Queue::of(town, own).confirm(prompt)?;
@@ -131,6 +136,22 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
     undone.and(noted)
+}
+
+/// Returns the agent in whose environment a hook runs. An adopted program and a shared daemon have
+/// none.
+fn agent_of_environment(town: &Town) -> Option<Identity> {
+    let address = town.around().var("GT_ROLE")?;
+    Identity::from_address(address, town.registry())
+}
+
+/// The agent of a container, and its town.
+const AGENT_AND_TOWN: &str = "#{@gt_agent} #{@gt_town}";
+
+/// Returns the agent that tmux names in answer to [`AGENT_AND_TOWN`].
+fn agent_of_tags(town: &Town, answer: &str) -> Option<Identity> {
+    let (agent, root) = answer.split_once(' ')?;
+    Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
 
 /// Returns the session in whose environment a hook of this container runs.

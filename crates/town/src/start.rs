@@ -457,12 +457,11 @@ fn finish(
     if let Some(save) = save::request_command(town) {
         batch.push(save);
     }
-    batch.push(
-        Command::new("display-message")
-            .arg("-p")
-            .target(made.pane)
-            .arg("#{pane_dead} #{@gt_state_source} #{@gt_state}"),
-    );
+    // A person may have linked the pane's window into a session without these tags.
+    let ask = || Command::new("display-message").arg("-p");
+    batch.push(ask().target(made.pane).arg("#{pane_dead}"));
+    let tags = ask().target(name.clone());
+    batch.push(tags.arg("#{@gt_state_source} #{@gt_state}"));
     let answer = town
         .server()
         .run(batch)
@@ -506,7 +505,9 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
     let queue = Queue::of(town, prepared.identity);
     let _lock = FileLock::take(&queue.lock_path(), TIMEOUT)?;
     let began = Instant::now();
-    let mut typist = Typist::for_pane(town, made.pane, &made.tty, made.pid, &prepared.preset);
+    let container = prepared.container.clone().into();
+    let (pane, pid, preset) = (made.pane, made.pid, &prepared.preset);
+    let mut typist = Typist::for_pane(town, pane, container, &made.tty, pid, preset);
     let prompt = gt_core::nudge::clean(prompt);
     loop {
         match typist.submit(&prompt, Reached::NOTHING, false, |_, _| Ok(()))? {

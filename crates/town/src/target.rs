@@ -75,9 +75,13 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let around = town.around();
     let (socket, _) = around.var("TMUX")?.split_once(',')?;
     let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
-    let is_own = Path::new(socket) == town.server().socket_path();
-    if !is_own {
-        return adopted::agent_of_pane(town, Path::new(socket), pane);
+    // First: the pane of an adopted program is also in a session of its person, which may itself be
+    // an agent's container.
+    if let Some(agent) = adopted::agent_of_pane(town, Path::new(socket), pane) {
+        return Some(agent);
+    }
+    if Path::new(socket) != town.server().socket_path() {
+        return None;
     }
     let ask = Command::new("display-message").arg("-p").target(pane);
     let answer = town
@@ -85,10 +89,6 @@ fn by_pane(town: &Town) -> Option<Identity> {
         .run(ask.arg("#{@gt_agent} #{@gt_town}"))
         .ok()?;
     let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
-    if root.is_empty() {
-        // A person's pane may belong to an adopted agent.
-        return adopted::agent_of_pane(town, Path::new(socket), pane);
-    }
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
 

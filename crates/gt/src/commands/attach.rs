@@ -35,8 +35,11 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
     let home = container.home(&town);
     if container.adopted().is_some() {
         // The window may show another pane that a person opened.
-        let select = Command::new("select-window").target(container.pane().pane);
-        let pane = Command::new("select-pane").target(container.pane().pane);
+        let row = container.pane();
+        // Only in the container: the person's session stays at its window.
+        let window = format!("{}:{}", container.id(), row.window);
+        let select = Command::new("select-window").args(["-t", &window]);
+        let pane = Command::new("select-pane").target(row.pane);
         let _ = home.server().run([select, pane]);
     }
     go(&home, container.name(), args.read_only, context)

@@ -5,6 +5,7 @@ mod ending;
 mod handoff;
 mod moved_pane;
 mod other_server;
+mod own_session;
 
 use crate::env::{Answer, TIMEOUT, TestEnv, lives, signal};
 use crate::remembered;

@@ -6,7 +6,7 @@ use gt_core::harness::Preset;
 use gt_core::nudge;
 use gt_core::screen::{self, Asking, matches};
 use gt_core::state::State;
-use gt_tmux::{Command, PaneId};
+use gt_tmux::{Command, PaneId, Target};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The result of one observation.
@@ -83,65 +83,55 @@ pub(super) enum InLine {
     Unknown,
 }
 
-/// Format that is queried in one call with the screen.
-const FACTS: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n#{cursor_x} #{cursor_y}\n\
-    #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n#{window_activity}\n\
-    #{pane_dead} #{pane_pid}\n#{==:#{@gt_state},paused}\n#{@gt_state_reason}\n\
+/// Format for the pane. Several sessions may show it: tmux answers for the one with the newest
+/// activity, which is the one that a person types in.
+const OF_PANE: &str = "#{cursor_x} #{cursor_y}\n#{window_activity}\n#{pane_dead} #{pane_pid}\n\
     #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
 
-/// Format for a program beside an agent: the container's tags describe the agent, so they are left
-/// out.
-const FACTS_BESIDE: &str = "\n\n#{cursor_x} #{cursor_y}\n\n#{window_activity}\n\
-    #{pane_dead} #{pane_pid}\n\n\n\
-    #{session_activity} #{session_attached} 0#{@gt_typed}\n#{pane_title}";
-
-/// Owner of the pane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
-    Agents,
-    /// A program beside an agent.
-    Beside,
-}
+/// Format for the tags of the agent's container.
+const OF_CONTAINER: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n\
+    #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n\
+    #{==:#{@gt_state},paused}\n#{@gt_state_reason}";
 
 impl Seen {
-    /// Observes the pane whose first process has that pid, in one call.
+    /// Observes the pane whose first process has that pid, in one call. The container is that of
+    /// the agent in the pane; a program beside an agent has none.
     pub(super) fn look(
         town: &Town,
         pane: PaneId,
         pid: u32,
-        whose: Whose,
+        container: Option<&Target>,
         preset: &Preset,
     ) -> Result<Self> {
-        let facts = match whose {
-            Whose::Agents => FACTS,
-            Whose::Beside => FACTS_BESIDE,
+        let ask = |target: Target, format: &str| {
+            let ask = Command::new("display-message").arg("-p");
+            ask.target(target).arg(format)
         };
+        // With colours: often only they distinguish hints and selected rows.
+        let capture = Command::new("capture-pane").args(["-e", "-p"]).target(pane);
+        let mut batch = vec![capture, ask(pane.into(), OF_PANE)];
+        batch.extend(container.map(|container| ask(container.clone(), OF_CONTAINER)));
         let answers = town
             .server()
-            .run_each([
-                // With colours: often only they distinguish hints and selected rows.
-                Command::new("capture-pane").args(["-e", "-p"]).target(pane),
-                Command::new("display-message")
-                    .arg("-p")
-                    .target(pane)
-                    .arg(facts),
-            ])
+            .run_each(batch)
             .map_err(|error| tmux_problem("cannot read the pane", error))?;
-        let [shown, facts] = answers.as_slice() else {
+        let [shown, of_pane, tags @ ..] = answers.as_slice() else {
             return Err(gt_core::Problem::failed(
                 "tmux did not say what the pane shows",
             ));
         };
-        Ok(Self::read(shown, facts, pid, preset))
+        let tags = tags.first().map_or("", String::as_str);
+        Ok(Self::read(shown, of_pane, tags, pid, preset))
     }
 
-    fn read(shown: &str, facts: &str, pid: u32, preset: &Preset) -> Self {
+    fn read(shown: &str, of_pane: &str, tags: &str, pid: u32, preset: &Preset) -> Self {
         let lines: Vec<&str> = shown.lines().collect();
-        let mut rest = facts.splitn(10, '\n');
-        let mut fact = || rest.next().unwrap_or_default().trim_end();
-        let (last_prompt, prompts, cursor) = (fact(), fact(), fact());
-        let (hooked, drawn_at, process) = (fact(), fact(), fact());
-        let (paused, _reason, keys, title) = (fact(), fact(), fact(), fact());
+        let mut facts = of_pane.splitn(5, '\n').map(str::trim_end);
+        let mut fact = || facts.next().unwrap_or_default();
+        let (cursor, drawn_at, process, keys, title) = (fact(), fact(), fact(), fact(), fact());
+        let mut facts = tags.splitn(5, '\n').map(str::trim_end);
+        let mut fact = || facts.next().unwrap_or_default();
+        let (last_prompt, prompts, hooked, paused) = (fact(), fact(), fact(), fact());
         let seen = screen::classify(&lines, title, preset);
         let is_described = preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
@@ -155,7 +145,7 @@ impl Seen {
         };
         let ended = Some(seen.state).filter(|_| state == Some(State::Idle));
         let mut picture = DefaultHasher::new();
-        (shown, facts).hash(&mut picture);
+        (shown, of_pane, tags).hash(&mut picture);
         Seen {
             is_over: process != format!("0 {pid}"),
             state,
@@ -234,6 +224,10 @@ fn said_just_now(hooked: &str) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Surroundings;
+    use gt_core::startup::tag;
+    use gt_tmux::SessionName;
+    use gt_tmux::testing::TestServer;
 
     #[test]
     fn a_line_is_ours_unless_a_key_was_pressed_since() {
@@ -248,5 +242,38 @@ mod tests {
             let keys = Keys::read(facts);
             assert_eq!(keys.are_untouched_since(since), expected, "{facts}");
         }
+    }
+
+    #[test]
+    fn tags_are_those_of_the_container_if_another_session_shows_the_pane() {
+        let tmux = TestServer::new();
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        let socket = tmux.socket_path().display().to_string();
+        Town::init(&root, None, &socket, "demo").unwrap();
+        let town = Town::open(&root, Surroundings::default()).unwrap();
+        let preset = gt_core::harness::resolve("demo", None).unwrap().value;
+        let own = SessionName::try_from("agent_helper").unwrap();
+        let set = || Command::new("set-option").target(own.clone());
+        let made = town.server().run([
+            Command::new("new-session").args(["-d", "-s", "agent_helper", "cat"]),
+            set().args([tag::LAST_PROMPT, &nudge::fingerprint("hello")]),
+            set().args([tag::PROMPTS, "3"]),
+            set().args([tag::STATE, "paused"]),
+            // The newer session has the newer activity.
+            Command::new("new-session").args(["-d", "-s", "desk", "cat"]),
+            Command::new("link-window").args(["-d", "-s", "=agent_helper:", "-t", "=desk:"]),
+            Command::new("display-message")
+                .arg("-p")
+                .target(own.clone())
+                .arg("#{pane_id} #{pane_pid}"),
+        ]);
+        let made = made.unwrap();
+        let (pane, pid) = made.trim().split_once(' ').unwrap();
+        let (pane, pid): (PaneId, u32) = (pane.parse().unwrap(), pid.parse().unwrap());
+        let seen = Seen::look(&town, pane, pid, Some(&own.into()), &preset).unwrap();
+        assert!(!seen.is_over && seen.paused && seen.confirms("hello", 2));
+        let beside = Seen::look(&town, pane, pid, None, &preset).unwrap();
+        assert!(!beside.is_over && !beside.paused && beside.prompts == 0);
     }
 }

@@ -5,16 +5,16 @@
 //! Another applies before every paste: the line is empty, and no earlier paste of the same message
 //! may still arrive.
 
-use super::seen::{InLine, Seen, Whose};
+use super::seen::{InLine, Seen};
 use super::{paste, press, repaint};
-use crate::containers::Container;
+use crate::containers::{Container, PaneRow};
 use crate::queue::Phase;
 use crate::watch::{PaneWatch, Woke};
 use crate::{Result, Town, fault, processes};
 use gt_core::harness::Preset;
 use gt_core::nudge::{self, Moment, NotNow};
 use gt_core::state::State;
-use gt_tmux::PaneId;
+use gt_tmux::{PaneId, Target};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,9 @@ pub struct Typist<'a> {
     /// The program's process.
     pid: u32,
     preset: &'a Preset,
-    whose: Whose,
+    /// The agent's container, which has the reports of its hooks. A program beside an agent has
+    /// none.
+    container: Option<Target>,
     never_asks: bool,
     watch: PaneWatch,
     /// The last text that this value has pasted.
@@ -106,20 +108,35 @@ impl<'a> Typist<'a> {
         let row = container.pane();
         Typist {
             never_asks: row.tag_never_asks,
-            pane_pid: row.pane_pid,
-            ..Self::for_pane(town, row.pane, &row.tty, row.pid, preset)
+            ..Self::for_row(town, row, preset)
         }
     }
 
-    /// Returns a typist for a pane that was just made.
-    pub fn for_pane(town: &'a Town, pane: PaneId, tty: &str, pid: u32, preset: &'a Preset) -> Self {
+    /// Returns a typist for the agent in a listed pane. It is taken to ask for permissions.
+    pub(crate) fn for_row(town: &'a Town, row: &PaneRow, preset: &'a Preset) -> Self {
+        let container = Target::SessionId(row.session);
+        Typist {
+            pane_pid: row.pane_pid,
+            ..Self::for_pane(town, row.pane, container, &row.tty, row.pid, preset)
+        }
+    }
+
+    /// Returns a typist for a pane that was just made in this container.
+    pub(crate) fn for_pane(
+        town: &'a Town,
+        pane: PaneId,
+        container: Target,
+        tty: &str,
+        pid: u32,
+        preset: &'a Preset,
+    ) -> Self {
         Typist {
             town,
             pane,
             pane_pid: pid,
             pid,
             preset,
-            whose: Whose::Agents,
+            container: Some(container),
             never_asks: false,
             watch: PaneWatch::new(tty, processes::hold_one(pid)),
             pasted: None,
@@ -131,7 +148,7 @@ impl<'a> Typist<'a> {
     /// Turns it into a typist for a program that is not the agent and does not have its hooks.
     pub(crate) fn beside(self) -> Self {
         Typist {
-            whose: Whose::Beside,
+            container: None,
             ..self
         }
     }
@@ -139,7 +156,8 @@ impl<'a> Typist<'a> {
     /// Observes the agent.
     pub fn observe(&self) -> Result<Seen> {
         let pid = self.pane_pid;
-        let mut seen = Seen::look(self.town, self.pane, pid, self.whose, self.preset)?;
+        let container = self.container.as_ref();
+        let mut seen = Seen::look(self.town, self.pane, pid, container, self.preset)?;
         // Checked last: keys must not reach the shell that an adopted program leaves behind.
         seen.is_over |= self.watch.has_ended();
         // The shell of a suspended program, or another program of the person, would take the keys.
