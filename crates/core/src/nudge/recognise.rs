@@ -12,8 +12,12 @@
 
 use unicode_width::UnicodeWidthChar;
 
-/// Number of solid characters at the beginning or the end that identify a message.
+/// Number of solid characters of a message that identify it if not all of it is visible. The
+/// sender does not count: it begins all messages of one agent.
 const ENOUGH: usize = 24;
+/// Minimum number of rows of an input line that hides a part of its text. Every program shows a
+/// shorter line in full.
+const SCROLLING_ROWS: usize = 3;
 
 /// Returns whether every terminal shows this character in its own cell. This holds for letters and
 /// digits of every script, and for punctuation and symbols of the blocks without emoji and
@@ -114,8 +118,7 @@ fn is_subsequence(shown: impl Iterator<Item = char>, of: impl Iterator<Item = ch
 }
 
 /// Returns whether the text in an input line is this message, in full or as the program shows a
-/// long one. Programs wrap and scroll, so blanks are ignored and the beginning or the end is
-/// enough.
+/// long one. Programs wrap, so blanks are ignored.
 pub fn is_in_input(input: &str, message: &str) -> bool {
     is_paste_of(input, message)
         || Form::of(message)
@@ -125,17 +128,37 @@ pub fn is_in_input(input: &str, message: &str) -> bool {
 
 fn is_shown_as(input: &str, message: &str, form: Form) -> bool {
     let (shown, wanted) = (skeleton(input, form), skeleton(message, form));
-    let count = wanted.chars().count();
-    if count <= ENOUGH {
-        // Too short to be recognised by a part: "ok" begins many lines.
-        return !squeeze(input).is_empty()
-            && shown == wanted
-            && (form == Form::Plain || composable(input) <= composable(message))
-            && is_subsequence(soft(input), soft(message));
+    let own = skeleton(without_sender(message), form).chars().count();
+    if shown != wanted {
+        return input.lines().count() >= SCROLLING_ROWS && is_part(&shown, &wanted, own);
     }
-    let beginning: String = wanted.chars().take(ENOUGH).collect();
-    let end: String = wanted.chars().skip(count - ENOUGH).collect();
-    shown.starts_with(&beginning) || shown.ends_with(&end)
+    // Few solid characters do not distinguish messages such as "👍" and "👎".
+    own > ENOUGH
+        || (!squeeze(input).is_empty()
+            && (form == Form::Plain || composable(input) <= composable(message))
+            && is_subsequence(soft(input), soft(message)))
+}
+
+/// Returns whether a line that cannot show all of its text shows that part of the message: its end,
+/// its beginning, or both. The last `own` characters of the message come after its sender.
+fn is_part(shown: &str, wanted: &str, own: usize) -> bool {
+    let (length, sender) = (wanted.chars().count(), wanted.chars().count() - own);
+    let visible = shown.chars().count();
+    if own <= ENOUGH || visible >= length {
+        return false;
+    }
+    let beginning: String = wanted.chars().take(sender + ENOUGH).collect();
+    let end: String = wanted.chars().skip(length - ENOUGH).collect();
+    let begins = visible >= sender + ENOUGH && wanted.starts_with(shown);
+    let ends = visible >= ENOUGH && wanted.ends_with(shown);
+    begins || ends || (shown.starts_with(&beginning) && shown.ends_with(&end))
+}
+
+/// Returns a message without the sender in front of its text.
+fn without_sender(message: &str) -> &str {
+    let rest = message.strip_prefix("[from ");
+    let text = rest.and_then(|rest| rest.split_once("] "));
+    text.map_or(message, |(_, text)| text)
 }
 
 /// Returns whether `added` was appended to the previous text of the line. A line that is higher
@@ -211,153 +234,4 @@ fn is_paste_of(input: &str, message: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Long grapheme clusters, and the part of them that tmux 3.3a shows in a cell.
-    const CUT: &[(&str, &str)] = &[
-        (
-            "👨\u{200d}👩\u{200d}👧\u{200d}👦",
-            "👨\u{200d}👩\u{200d}👧\u{200d}",
-        ),
-        (
-            "👩\u{200d}❤\u{fe0f}\u{200d}💋\u{200d}👨",
-            "👩\u{200d}❤\u{fe0f}\u{200d}💋",
-        ),
-        (
-            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}",
-            "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}",
-        ),
-        ("🇩🇪", "🇩🇪"),
-        ("x\u{fffe}y", "xy"),
-        ("x\u{378}y", "xy"),
-        ("日\u{200d}本", "日\u{200d}本"),
-    ];
-
-    #[test]
-    fn cut_grapheme_clusters_are_recognised() {
-        let marks = format!("e{}", "\u{301}".repeat(30));
-        let ten = format!("e{}", "\u{301}".repeat(10));
-        let all = CUT.iter().copied().chain([(marks.as_str(), ten.as_str())]);
-        for (sent, shown) in all {
-            for (before, after) in [("", ""), ("hello ", " and on"), ("", "🎉"), ("👍", "")] {
-                let message = format!("{before}{sent}{after}");
-                let screen = format!("{before}{shown}{after}");
-                assert!(is_in_input(&screen, &message), "{screen:?} {message:?}");
-                assert!(ends_with(&format!("> {screen}"), &message), "{message:?}");
-                assert!(!is_in_input("", &message), "{message:?}");
-                assert!(!is_in_input("rm -r", &message), "{message:?}");
-                let long = format!("{message} is followed by a good deal more than enough words");
-                let cut = format!("{screen} is followed by a good deal more");
-                assert!(is_in_input(&cut, &long), "{cut:?}");
-            }
-            assert!(is_showable(sent), "{sent:?}");
-        }
-    }
-
-    #[test]
-    fn composed_letters_are_recognised() {
-        let marks = |count: usize| "\u{301}".repeat(count);
-        for (message, shown) in [
-            ("e\u{301}".to_owned(), "é".to_owned()),
-            (format!("e{}", marks(30)), format!("é{}", marks(9))),
-            (
-                format!("cafe{} noir", marks(2)),
-                "café\u{301} noir".to_owned(),
-            ),
-            ("か\u{3099}んばって".to_owned(), "がんばって".to_owned()),
-        ] {
-            assert!(is_in_input(&shown, &message), "{shown:?} {message:?}");
-        }
-        assert!(!is_in_input("中国", "日本 e\u{301}"));
-        assert!(!is_in_input("éé", "e\u{301}") && !is_in_input("é", "e"));
-        assert!(!is_in_input("rm é", "e\u{301}"));
-    }
-
-    #[test]
-    fn other_clusters_are_not_taken_for_the_message() {
-        assert!(!is_in_input("👎", "👍"));
-        assert!(!is_in_input("👨\u{200d}👩🎉", "👨\u{200d}👩\u{200d}👧"));
-        assert!(!is_in_input("okay 👍", "ok 👍") && !is_in_input("👍 ok 👍", "ok"));
-        assert!(!ends_with("> 👎", "👍") && ends_with("> 👍 ", "👍"));
-    }
-
-    #[test]
-    fn a_text_without_a_visible_character_is_told_apart() {
-        for text in [
-            "",
-            " \n",
-            "\u{fffe}",
-            "\u{200b}\u{feff}",
-            "\u{301}",
-            "\u{fdd0}",
-        ] {
-            assert!(!is_showable(text), "{text:?}");
-        }
-        for text in ["a", "👍", "日", "…", "♥", "\u{301}e"] {
-            assert!(is_showable(text), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_message_is_recognised_in_an_input_line() {
-        let long = "The quick brown fox jumps over the lazy dog and goes on and on";
-        assert!(is_in_input("check your hook", "check your hook"));
-        assert!(is_in_input(
-            "The quick brown fox jumps\n  over the lazy",
-            long
-        ));
-        assert!(is_in_input("over the lazy dog and goes on and on", long));
-        assert!(is_in_input("[Pasted text #4]", &long.repeat(20)));
-        assert!(!is_in_input("[Pasted text #4]", long), "too short for one");
-        assert!(is_in_input(
-            "what is [Pasted text #1 +9 lines]",
-            "what is [Pasted text #1 +9 lines]"
-        ));
-        assert!(!is_in_input("[Pasted ~3 lines] and then", "a\nb\nc"));
-        assert!(!is_in_input("ok let me think", "ok"));
-        assert!(!is_in_input("why", "y") && is_in_input(" y ", "y"));
-        assert!(is_in_input("[Pasted text #4 +2 lines]", "a\nb\nc"));
-        assert!(is_in_input("[Pasted ~3 lines]", "a\nb\nc"));
-        assert!(is_in_input("[Pasted Content 5 chars]", "grüße"));
-        assert!(is_in_input("[Pasted Text: 5 chars]", "grüße"));
-        assert!(!is_in_input("[Pasted text #1 +9 lines]", long), "another's");
-        assert!(!is_in_input("", "x"));
-        assert!(!is_in_input("something else", "check your hook"));
-        assert!(!is_in_input("half a line check your ho", "check your hook"));
-    }
-
-    #[test]
-    fn what_was_added_to_a_line_is_recognised() {
-        let before = "think about\nthe moon";
-        let more = "\n\nand be brief\nand quick";
-        let check = |input: &str, expected| {
-            assert_eq!(is_added(input, before, more), expected, "{input}");
-        };
-        check("think about the\nmoon\n\nand be brief\nand quick", true);
-        check("think about the moon[Pasted text #1 +3\nlines]", true);
-        check("think about the moon[Pasted text #1 +7 lines]", false);
-        check("think about the moon", false);
-        check("think about the moon, and be brief", false);
-        // Only the end of a line that is too high is visible.
-        check("the moon\n\nand be brief\nand quick", true);
-        check("the moon[Pasted text #2 +3 lines]", true);
-        check("the moon[Pasted text #1 +7 lines]", false);
-        check("moon", false);
-        assert!(!is_added("the end", "the end", "the end"), "not there yet");
-        let label = "[Pasted text #1 +9 lines]";
-        assert!(is_added(
-            &format!("{label}[Pasted text #2 +3 lines]"),
-            label,
-            more
-        ));
-    }
-
-    #[test]
-    fn a_message_is_recognised_before_the_cursor() {
-        assert!(ends_with("hello\n> check your hook", "check your hook"));
-        assert!(ends_with("> check your\n  hook", "check your hook"));
-        assert!(!ends_with("> check your hook\n> ", "check your hook"));
-        assert!(!ends_with("", "x") && !ends_with("x", ""));
-    }
-}
+mod tests;

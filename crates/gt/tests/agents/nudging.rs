@@ -2,8 +2,17 @@
 //! command.
 
 use crate::each;
-use crate::stage::TIMEOUT;
+use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
+
+/// Sends these messages. Each must be delivered at once.
+fn send_all(stage: &Stage, texts: &[&str]) {
+    for text in texts {
+        let answer = stage.nudge(text);
+        let screen = stage.screen();
+        assert_eq!(answer["delivered"], "agent", "{text:?}: {answer}\n{screen}");
+    }
+}
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
@@ -20,15 +29,7 @@ fn grapheme_clusters_arrive_and_do_not_block_the_queue() {
             "ends with 👨\u{200d}👩\u{200d}👧\u{200d}👦",
             "what comes after them",
         ];
-        for text in sent {
-            let answer = stage.nudge(text);
-            assert_eq!(
-                answer["delivered"],
-                "agent",
-                "{text:?}: {answer}\n{}",
-                stage.screen()
-            );
-        }
+        send_all(stage, &sent);
         // A program may change the text, so only the number of messages is compared.
         wait_until("the model got all of them", TIMEOUT, || {
             (stage.history().len() >= sent.len()).then_some(())
@@ -75,15 +76,7 @@ fn texts_that_begin_with_a_sign_of_the_program_do_not_block_the_queue() {
             "! touch approved",
             "after the signs",
         ];
-        for text in sent {
-            let answer = stage.nudge(text);
-            assert_eq!(
-                answer["delivered"],
-                "agent",
-                "{text:?}: {answer}\n{}",
-                stage.screen()
-            );
-        }
+        send_all(stage, &sent);
         assert_eq!(stage.wait_history(sent.len()).len(), sent.len());
         assert!(!stage.was_approved(), "no shell ran it");
     });
