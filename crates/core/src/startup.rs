@@ -57,6 +57,9 @@ pub mod tag {
     pub const ANSWERS: &str = "@gt_answers";
     /// On a pane: the time when `gt` last typed there, or gave its program a first prompt.
     pub const TYPED: &str = "@gt_typed";
+    /// On a window that is being repainted: the start in seconds since the epoch, the width before
+    /// it, and the window's own size policy, if it has one.
+    pub const REPAINT: &str = "@gt_repaint";
     /// Start options, for a respawn.
     pub const START: &str = "@gt_start";
     /// For a program that a person has started: its process, as `PID BIRTH`, and `linked` if the

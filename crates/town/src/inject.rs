@@ -7,9 +7,11 @@
 //! a crash; see [`crate::queue`].
 
 pub(crate) mod put_back;
+mod repaint;
 mod seen;
 mod typist;
 
+use repaint::repaint;
 pub use seen::Seen;
 pub use typist::{Reached, Submission, Typist};
 
@@ -17,7 +19,7 @@ use crate::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::screen::OpenDialog;
 use gt_core::startup::tag;
-use gt_tmux::{Batch, Command, PaneId};
+use gt_tmux::{Command, PaneId};
 
 /// Returns the visible lines of a pane.
 pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
@@ -111,39 +113,4 @@ fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
         .run_private([leave_copy_mode, load, insert])
         .map(drop)
         .map_err(|error| tmux_problem("cannot paste into the pane", error))
-}
-
-/// Makes a program redraw its whole screen without a key: its window becomes a column narrower for
-/// a moment. tmux itself restores the width, even if this process dies.
-fn repaint(town: &Town, pane: PaneId) -> Result<()> {
-    /// Long enough for tmux to tell the program of both sizes.
-    const MOMENT: &str = "0.15";
-    let problem = |error| tmux_problem("cannot have the pane drawn anew", error);
-    let ask = Command::new("display-message")
-        .arg("-p")
-        .target(pane)
-        .arg("#{window_width} #{window-size}");
-    let answer = town.server().run(ask).map_err(problem)?;
-    let Some((width, policy)) = answer.trim_end().split_once(' ') else {
-        return Ok(());
-    };
-    let Some(narrower) = width.parse::<u32>().ok().and_then(|w| w.checked_sub(1)) else {
-        return Ok(());
-    };
-    let resize = |width: &str| {
-        Command::new("resize-window")
-            .target(pane)
-            .args(["-x", width])
-    };
-    // `resize-window` sets the window to a fixed size, so the policy is restored.
-    let policy = Command::new("set-option")
-        .arg("-w")
-        .target(pane)
-        .args(["window-size", policy]);
-    let back = format!("{} ; {}", resize(width).to_line(), policy.to_line());
-    let later = Command::new("run-shell").args(["-b", "-d", MOMENT, "-C", &back]);
-    town.server()
-        .run_private(Batch::from(vec![later, resize(&narrower.to_string())]))
-        .map(drop)
-        .map_err(problem)
 }
