@@ -32,6 +32,7 @@ pub const FAULT_POINTS: &[&str] = &[
     "nudge.pasted",
     "nudge.entering",
     "nudge.entered",
+    "nudge.aside",
 ];
 
 /// Maximum wait for the typing lock.

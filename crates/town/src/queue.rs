@@ -86,7 +86,13 @@ pub struct SetAside {
     #[serde(flatten)]
     pub message: Message,
     /// The reason, for people.
+    #[serde(default = "unknown_reason")]
     pub reason: String,
+}
+
+/// Returns the reason of a message whose process was killed before it wrote one.
+fn unknown_reason() -> String {
+    "not delivered, and gt was killed before it wrote the reason".to_owned()
 }
 
 /// The receipt of a delivered message.
@@ -164,16 +170,29 @@ impl Queue {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
     }
 
-    /// Sets aside a message that cannot be delivered, so that the next one can be.
-    pub fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
+    /// Returns whether any message that waits or is being typed can be read.
+    pub(crate) fn has_readable(&self) -> bool {
+        !self.waiting().is_empty() || self.interrupted().is_some()
+    }
+
+    /// Sets aside a message that cannot be delivered, so that the next one can be. The reason is
+    /// written afterwards, with [`write_reason`](Self::write_reason).
+    pub fn set_aside(&self, taken: &Taken) -> Result<()> {
+        files::make_dir(&self.dir.join("aside"))?;
+        let from = self.taken_path(taken);
+        fs::rename(&from, self.aside_path(&taken.message.key()))
+            .map_err(|error| files::cannot("set aside", &from, &error))
+    }
+
+    /// Writes why a message was set aside.
+    pub fn write_reason(&self, message: &Message, reason: &str) -> Result<()> {
         let aside = SetAside {
-            message: taken.message.clone(),
+            message: message.clone(),
             reason: reason.to_owned(),
         };
         let text = serde_json::to_vec(&aside)
             .map_err(|error| Problem::failed("cannot write the message").caused_by(error))?;
-        files::write_whole(&self.aside_path(&taken.message.key()), &text)?;
-        files::remove_if_there(&self.taken_path(taken))
+        files::write_whole(&self.aside_path(&message.key()), &text)
     }
 
     /// Returns the messages that were set aside, oldest first.
@@ -214,9 +233,11 @@ impl Queue {
 
     /// Cancels a message that still waits or was set aside.
     pub fn cancel(&self, id: &str) -> Result<bool> {
-        let aside = self.set_aside_messages().into_iter();
-        if let Some(aside) = aside.map(|it| it.message).find(|it| it.id == id) {
-            files::remove_if_there(&self.aside_path(&aside.key()))?;
+        let mut aside = self.set_aside_messages().into_iter();
+        if let Some(aside) = aside.find(|it| it.message.id == id) {
+            files::remove_if_there(&self.aside_path(&aside.message.key()))?;
+            // Earlier versions could leave a second copy in the queue.
+            files::remove_if_there(&self.new_path(&aside.message.key()))?;
             return Ok(true);
         }
         let Some(message) = self.waiting().into_iter().find(|message| message.id == id) else {
@@ -304,6 +325,8 @@ impl Queue {
     /// Completes a message. The receipt is written first, for waiting senders.
     pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
         self.write_receipt(receipt)?;
+        // Earlier versions could leave a second copy there.
+        files::remove_if_there(&self.aside_path(&taken.message.key()))?;
         files::remove_if_there(&self.taken_path(taken))
     }
 
@@ -490,7 +513,16 @@ mod tests {
         queue.advance(&mut taken, Phase::Pasting, 7).unwrap();
         assert_eq!((taken.prompts, taken.pastes), (7, 1));
         assert_eq!(queue.interrupted(), Some(taken.clone()));
-        queue.set_aside(&taken, "not shown").unwrap();
+        queue.set_aside(&taken).unwrap();
+        let [killed] = &queue.set_aside_messages()[..] else {
+            panic!("it is in one place");
+        };
+        assert_eq!(
+            (&killed.message, &killed.reason),
+            (&first, &unknown_reason())
+        );
+        assert_eq!(queue.interrupted(), None);
+        queue.write_reason(&first, "not shown").unwrap();
         let aside = queue.set_aside_messages().remove(0);
         assert_eq!(
             (&aside.message, aside.reason.as_str()),
@@ -502,8 +534,31 @@ mod tests {
         assert_eq!(queue.set_aside_messages(), []);
         let again = queue.interrupted().unwrap();
         assert_eq!((&again.message, again.phase), (&first, Phase::Pasting));
-        queue.set_aside(&again, "not shown").unwrap();
+        queue.set_aside(&again).unwrap();
         assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
+    }
+
+    #[test]
+    fn second_copy_of_an_earlier_version_goes_with_the_message() {
+        let (_folder, queue) = queue();
+        let both = || {
+            queue.add(&message("a", Priority::Normal), 10).unwrap();
+            queue
+                .write_reason(&message("a", Priority::Normal), "")
+                .unwrap();
+        };
+        both();
+        let taken = queue.take("life").unwrap().unwrap();
+        let receipt = Receipt {
+            id: "a".into(),
+            proof: None,
+            attempts: 1,
+        };
+        queue.finish(&taken, &receipt).unwrap();
+        assert_eq!(queue.set_aside_messages(), []);
+        both();
+        assert!(queue.cancel("a").unwrap());
+        assert!(queue.is_empty() && queue.set_aside_messages().is_empty());
     }
 
     #[test]

@@ -191,3 +191,20 @@ mod system {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::processes;
+
+    #[test]
+    fn pane_without_events_is_polled() {
+        // Events cannot be had for a terminal that is not there.
+        let mut watch = PaneWatch::new("/nonexistent", processes::hold_one(std::process::id()));
+        watch.since = Instant::now().checked_sub(ATTENTIVE).unwrap();
+        let began = Instant::now();
+        watch.wait(Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(!watch.has_ended());
+    }
+}

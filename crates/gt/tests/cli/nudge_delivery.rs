@@ -78,6 +78,15 @@ fn container(env: &TestEnv) -> String {
         .to_owned()
 }
 
+/// Ends the tmux server, and waits until it is gone.
+fn kill_server(env: &TestEnv) {
+    env.tmux(Tmux::new("kill-server"));
+    wait_until("the server is gone", TIMEOUT, || {
+        let answer = env.server().run(Tmux::new("list-sessions"));
+        answer.is_err().then_some(())
+    });
+}
+
 #[test]
 fn hostile_texts_arrive_and_do_not_block_the_queue() {
     let env = stage("");
@@ -218,6 +227,37 @@ fn killed_deliverer_is_replaced_by_the_next_look() {
     await_prompts(&env, &["one", "two"]);
 }
 
+/// Returns the CPU time of a process in clock ticks.
+#[cfg(target_os = "linux")]
+fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split(' ').collect();
+    fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn message_that_cannot_be_read_does_not_make_the_deliverer_spin() {
+    let env = stage("");
+    env.gt(&["nudge", "gastown/max", "one"]).ok();
+    fs::write(queue(&env).join("new/1-zz"), "not a message").unwrap();
+    env.gt(&["nudge", "gastown/max", "two", "--mode", "queue"])
+        .ok();
+    await_prompts(&env, &["one", "two"]);
+    let pid = fs::read_to_string(queue(&env).join("deliverer.lock")).unwrap();
+    let pid: u32 = pid.trim().parse().unwrap();
+    // A deliverer that sleeps takes almost no CPU time in a second.
+    wait_until("the background process sleeps", TIMEOUT, || {
+        let (before, began) = (cpu_ticks(pid), Instant::now());
+        std::thread::sleep(Duration::from_secs(1));
+        let taken = Duration::from_millis(10 * (cpu_ticks(pid) - before));
+        (taken * 50 < began.elapsed()).then_some(())
+    });
+    env.gt(&["nudge", "gastown/max", "three", "--mode", "queue"])
+        .ok();
+    await_prompts(&env, &["one", "two", "three"]);
+}
+
 /// Makes a program whose input line shows a different text for some messages, and no text for
 /// others.
 fn stage_garbling() -> TestEnv {
@@ -304,6 +344,26 @@ fn message_that_is_shown_as_another_text_is_set_aside_and_the_next_is_delivered(
 }
 
 #[test]
+fn message_is_in_one_place_after_a_kill_while_it_is_set_aside() {
+    let mut env = stage_garbling();
+    env.set("GT_FAULT", "nudge.aside");
+    let killed = env.gt(&["nudge", "gastown/max", "garble", "--timeout", "20"]);
+    assert_eq!(killed.code, -9, "{}", killed.stderr);
+    env.set("GT_FAULT", "");
+    let listed = env.json(&["nudge", "gastown/max", "--list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(listed[0]["phase"], "set aside", "{listed}");
+    let reason = listed[0]["reason"].as_str().unwrap();
+    assert!(reason.contains("gt was killed"), "{reason}");
+    let next = env.json(&["nudge", "gastown/max", "next", "--timeout", "20"]);
+    assert_eq!(next["delivered"], "agent", "{next}");
+    assert_eq!(prompts(&env), ["next"]);
+    let id = listed[0]["id"].as_str().unwrap();
+    env.gt(&["nudge", "gastown/max", "--cancel", id]).ok();
+    assert_eq!(env.json(&["nudge", "gastown/max", "--list"]), json!([]));
+}
+
+#[test]
 fn message_that_is_not_shown_at_all_is_set_aside_in_the_end() {
     let env = stage_garbling();
     for text in ["swallow", "next"] {
@@ -371,6 +431,27 @@ fn cancel_removes_a_recognised_text_from_the_input_line() {
 }
 
 #[test]
+fn cancel_leaves_another_text_of_the_same_sender_in_the_input_line() {
+    let mut env = stage("");
+    // A listing would start a background delivery, so nothing is listed after the first message.
+    let name = container(&env);
+    env.set("GT_FAULT", "nudge.pasted");
+    let message = ["nudge", "gastown/max", "the build is red"];
+    env.gt(&[&message[..], &["--sender", "gastown/polecats/Toast"]].concat());
+    env.set("GT_FAULT", "");
+    env.wait_screen("gastown/max", "the build is red");
+    let other = "[from gastown/polecats/Toast] the build is green";
+    press(&env, &name, &["C-u", other]);
+    env.wait_screen("gastown/max", &format!("❯ {other}"));
+    let taken = fs::read_dir(queue(&env).join("taken")).unwrap().next();
+    let taken = taken.unwrap().unwrap().file_name().into_string().unwrap();
+    let id = taken.split('.').next().unwrap().trim_start_matches("1-");
+    env.gt(&["nudge", "gastown/max", "--cancel", id]);
+    let screen = env.gt(&["peek", "gastown/max"]).ok().stdout;
+    assert!(screen.contains(&format!("❯ {other}")), "{screen}");
+}
+
+#[test]
 fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
     for more in ["", WITHOUT_HOOKS] {
         let mut env = stage(more);
@@ -380,13 +461,7 @@ fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
         env.set("GT_FAULT", "");
         await_prompts(&env, &["exactly once"]);
         env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
-        env.tmux(Tmux::new("kill-server"));
-        wait_until("the server is gone", TIMEOUT, || {
-            env.server()
-                .run(Tmux::new("list-sessions"))
-                .is_err()
-                .then_some(())
-        });
+        kill_server(&env);
         env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
         let next = env.json(&["nudge", "gastown/max", "the next", "--timeout", "30"]);
         assert_eq!(next["delivered"], "agent", "{next}");
@@ -402,13 +477,7 @@ fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
     assert_eq!(killed.code, -9, "{}", killed.stderr);
     env.set("GT_FAULT", "");
     await_prompts(&env, &["perhaps"]);
-    env.tmux(Tmux::new("kill-server"));
-    wait_until("the server is gone", TIMEOUT, || {
-        env.server()
-            .run(Tmux::new("list-sessions"))
-            .is_err()
-            .then_some(())
-    });
+    kill_server(&env);
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();
     let next = env.json(&["nudge", "gastown/max", "the next", "--timeout", "30"]);
     assert_eq!(next["delivered"], "agent", "{next}");

@@ -90,13 +90,11 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
             Err(reason) => Some(reason),
         };
         match reason {
-            None => {
-                // A message that cannot be read stays in the queue and must not make this spin.
-                std::thread::sleep(BETWEEN_LOOKS);
-                continue;
-            }
+            // Another message has arrived meanwhile.
+            None if queue.has_readable() => continue,
             Some(NotNow::Ended | NotNow::Paused) => return Ok(End::NotNow),
-            Some(_) => {}
+            // Files that cannot be read stay in the queue: only a change of it can help.
+            None | Some(_) => {}
         }
         std::thread::sleep(BETWEEN_LOOKS);
         let left = deadline.saturating_duration_since(Instant::now());

@@ -6,7 +6,7 @@ use crate::events::Events;
 use crate::inject::{Reached, Submission, Typist};
 use crate::queue::{Phase, Queue, Receipt, Taken};
 use crate::usage::{Evidence, find_prompt};
-use crate::{Result, Town};
+use crate::{Result, Town, fault};
 use gt_core::Identity;
 use gt_core::harness::Preset;
 use gt_core::nudge::{NotNow, fingerprint, is_in_input};
@@ -147,7 +147,9 @@ impl<'a> Delivery<'a> {
 
     /// Sets a message aside and writes an event.
     fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
-        self.queue.set_aside(taken, reason)?;
+        self.queue.set_aside(taken)?;
+        fault::point(self.town, "nudge.aside");
+        self.queue.write_reason(&taken.message, reason)?;
         if let Some(target) = &self.identity {
             let failed = event(&taken.message, target)
                 .with("delivered", "failed")
