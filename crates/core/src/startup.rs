@@ -71,6 +71,29 @@ pub mod tag {
     pub const DRESS: &str = "@gt_dress";
 }
 
+/// Tags of a task's container, in addition to those of every agent.
+pub mod task_tag {
+    /// Id of this container's init steps.
+    pub const INIT: &str = "@gt_init";
+    /// The init commands are done. Scripts of the board read this tag, and so does `gt`.
+    pub const INIT_DONE: &str = "@az_init_done";
+    pub const OWN_INIT_DONE: &str = "@gt_init_done";
+    /// Names of the background tasks that were started.
+    pub const BACKGROUND: &str = "@gt_background";
+    /// Commit whose merge conflicts were given to a resolver agent.
+    pub const MERGE: &str = "@gt_merge";
+    /// Commit in which a pause has saved uncommitted changes.
+    pub const WIP: &str = "@gt_wip";
+    /// While paused: fingerprint of the message whose turn was stopped.
+    pub const STOPPED: &str = "@gt_stopped";
+    /// Fingerprint of the message that has repeated the first prompt.
+    pub const REMINDED: &str = "@gt_reminded";
+    /// While being resumed: the caller that resumes it.
+    pub const RESUMER: &str = "@gt_resumer";
+    /// While paused: mark of the input line into which the program put the message back.
+    pub const PUT_BACK: &str = "@gt_put_back";
+}
+
 /// Conversation that the agent begins in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Conversation {

@@ -7,11 +7,10 @@
 
 use crate::lock::FileLock;
 use crate::sessions::{Query, Sessions};
-use crate::start::StartOptions;
 use crate::{Result, Town, files, harnesses};
 use gt_core::harness::Preset;
 use gt_core::overlay::broken_toml;
-use gt_core::record::Status;
+use gt_core::record::{Record, Status};
 use gt_core::{Problem, name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -317,8 +316,7 @@ fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
         ..Query::default()
     })?;
     for life in running {
-        let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default());
-        let Some(used) = start.config_dir.map(PathBuf::from) else {
+        let Some(used) = config_dir(&life)? else {
             continue;
         };
         if folders.iter().any(|folder| is_below(&used, folder)) {
@@ -328,6 +326,25 @@ fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Returns the configuration folder with which a session was started.
+fn config_dir(session: &Record) -> Result<Option<PathBuf>> {
+    #[derive(Deserialize)]
+    struct Start {
+        config_dir: Option<PathBuf>,
+    }
+    let Some(text) = session.start.as_deref().filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let start: Start = serde_json::from_str(text).map_err(|error| {
+        Problem::failed(format!(
+            "cannot read how the session {} was started",
+            session.id
+        ))
+        .caused_by(error)
+    })?;
+    Ok(start.config_dir)
 }
 
 /// Returns whether `inner` is `outer` or a folder below it, also through symbolic links.

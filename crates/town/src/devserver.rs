@@ -15,14 +15,12 @@ pub(crate) use watched::Watched;
 use crate::containers::{self, Container, PaneRow};
 use crate::events::{self, Events};
 use crate::lock::FileLock;
-use crate::task::{self, TaskOptions};
 use crate::windows::{self, AfterEnd, Wish};
 use crate::{Result, Town, project, roles, wake, workspace};
 use gt_core::event::Event;
 use gt_core::project::{DevServer, Project};
 use gt_core::startup::tag;
 use gt_core::state::Source;
-use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, beside};
 use gt_tmux::{Command, PaneId, SessionName};
 use health::Answers;
@@ -145,25 +143,8 @@ pub fn list_all(town: &Town) -> Result<Vec<Server>> {
     Ok(all)
 }
 
-/// Starts servers beside an agent. A task without a container gets one, with a shell instead of an
-/// agent. A shell whose init commands failed runs them again.
-pub fn start(
-    town: &Town,
-    agent: &Identity,
-    name: Option<&str>,
-    continue_on_failure: bool,
-) -> Result<Vec<Server>> {
-    if agent.role() == Role::Task && !task::is_initialized(town, agent)? {
-        let id: WorkId = agent.short_name().parse()?;
-        let name = name.map_or_else(String::new, |name| format!(" {name}"));
-        let only_a_shell = TaskOptions {
-            no_agent: true,
-            continue_on_failure,
-            asked_by: Some(format!("gt dev start {id}{name}")),
-            ..TaskOptions::default()
-        };
-        task::start(town, &id, &only_a_shell, &mut |_| false)?;
-    }
+/// Starts servers beside an agent, in windows of its container.
+pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
     let _lock = lock(town, agent)?;
     let site = Site::of(town, agent)?;
     let wanted = site.wanted(name)?;
@@ -217,17 +198,6 @@ pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ser
             })
         })
         .collect()
-}
-
-/// Stops servers and starts them again, on the same ports.
-pub fn restart(
-    town: &Town,
-    agent: &Identity,
-    name: Option<&str>,
-    continue_on_failure: bool,
-) -> Result<Vec<Server>> {
-    stop(town, agent, name)?;
-    start(town, agent, name, continue_on_failure)
 }
 
 fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
@@ -307,7 +277,7 @@ impl Site {
     fn of(town: &Town, agent: &Identity) -> Result<Self> {
         let role = roles::resolve(town, agent.role(), agent.rig())?.value;
         let dir = match agent.role() {
-            Role::Task => task::worktree(town, agent),
+            Role::Task => workspace::task_worktree(town, agent),
             _ => Some(workspace::path(town, agent, &role)?).filter(|dir| dir.is_dir()),
         };
         let dir = dir.ok_or_else(|| {

@@ -1,9 +1,7 @@
-//! The agents of a town, on disk and in tmux.
+//! The agents that a town has on disk: their folders and files.
 
-use crate::containers::Container;
-use crate::{Result, Town, files, roles};
+use crate::{Result, Town, files};
 use gt_core::overlay::broken_toml;
-use gt_core::target::Known;
 use gt_core::{Identity, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -75,32 +73,6 @@ pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
         _ => return None,
     };
     Some(found)
-}
-
-/// Returns all agents, on disk or running, without duplicates.
-pub fn everybody(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
-    let mut known: Vec<Known> = containers
-        .iter()
-        .filter_map(|container| {
-            Some(Known {
-                identity: container.identity()?.clone(),
-                container: container.name().to_owned(),
-                session: container.life(),
-                running: true,
-            })
-        })
-        .collect();
-    for identity in on_disk(town) {
-        if known.iter().all(|agent| agent.identity != identity) {
-            known.push(Known {
-                container: roles::container_name(town, &identity)?,
-                identity,
-                session: None,
-                running: false,
-            });
-        }
-    }
-    Ok(known)
 }
 
 /// The file that `gt agent new` writes about an `agent_{slug}`.

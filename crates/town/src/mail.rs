@@ -8,7 +8,7 @@ use crate::containers::{self, Container};
 use crate::events::Events;
 use crate::nudge::{self, Mode, Order};
 use crate::work::{LetterDraft, LetterQuery, Work};
-use crate::{Result, Town, adopted, caller, directory, fault, target};
+use crate::{Result, Town, adopted, caller, fault, target};
 use gt_core::event::Event;
 use gt_core::mail::{self, Group, Letter, PERSON};
 use gt_core::nudge::Priority;
@@ -171,7 +171,7 @@ fn recipients(
     sender: &str,
     running: &[Container],
 ) -> Result<Vec<String>> {
-    let known = directory::everybody(town, running)?;
+    let known = target::all(town, running)?;
     let mut found: Vec<String> = Vec::new();
     for text in to {
         let meant = match Group::read(text, town.registry())? {

@@ -24,7 +24,7 @@ pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine};
 pub use consent::MergePlan;
 pub use pull::{Pulled, pull};
 pub(crate) use sweep::queued_ref;
-pub(crate) use validate::try_submodules;
+pub use validate::missing_submodules;
 
 use crate::events::Events;
 use crate::lock::{self, FileLock};

@@ -13,7 +13,7 @@ pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
 
 use crate::git::Git;
-use crate::{Result, Town, directory, rig, roles, workspace};
+use crate::{Result, Town, base_branch, directory, rig, roles, workspace};
 use gt_core::session::SessionId;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -144,7 +144,7 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
     let git = Git::at(&work_dir, town.around());
     let (mut ahead, mut changed_files) = (None, None);
     if is_there {
-        let base = workspace::base(town, identity.rig().unwrap_or_default());
+        let base = base_branch::start_point(town, identity.rig().unwrap_or_default());
         let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
         ahead = count.ok().and_then(|n| n.parse().ok());
         let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);

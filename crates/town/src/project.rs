@@ -4,7 +4,7 @@
 //! from the base commit, all others from the worktree that they apply to. This module runs nothing.
 
 use crate::git::Git;
-use crate::{Result, Town, files, rig, workspace};
+use crate::{Result, Town, base_branch, files, rig};
 use gt_core::Problem;
 use gt_core::project::{FILE, Project};
 use std::fs;
@@ -26,7 +26,7 @@ pub fn of_rig(town: &Town, rig: &str) -> Result<Project> {
     rig::entry(town, rig)?;
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
-    let base = workspace::base(town, rig);
+    let base = base_branch::start_point(town, rig);
     let found = git.run(["ls-tree", "--name-only", &base, "--", FILE])?;
     if found.is_empty() {
         return Ok(Project::default());

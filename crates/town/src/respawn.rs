@@ -13,7 +13,7 @@ use crate::restore::{self, Resumable};
 use crate::sessions::{Query, Sessions};
 use crate::start::{self, StartOptions, Started};
 use crate::work::Work;
-use crate::{Result, Town, callback, roles, save, wake};
+use crate::{Result, Town, callback, roles, save_schedule, wake};
 use gt_core::Identity;
 use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, Decision, OverItem};
@@ -56,7 +56,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     if ended == Ended::Exited && roles::on_exit(town, &identity.address()) == OnExit::Stop {
         // The tag is cleared, so that no other process respawns the agent.
         set(town, &found, tag::AUTO_RESPAWN, "")?;
-        save::request(town);
+        save_schedule::request(town);
         return Ok(Outcome::Exited);
     }
     if !due {
@@ -133,7 +133,7 @@ fn conversation(
 ) -> Result<Conversation> {
     let row = container.pane();
     let sessions = Sessions::of(town);
-    let last = save::last_that_came_up(&sessions, &identity.address())?;
+    let last = sessions.newest_that_came_up(&identity.address())?;
     if let Some(last) = last.as_ref().filter(|last| last.id == row.tag_session) {
         let parent = last.parent_id.as_deref();
         let known = sessions.known(parent.into_iter())?;

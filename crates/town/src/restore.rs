@@ -12,10 +12,10 @@ pub use source::{Source, find};
 
 use crate::containers::{self, Container, Owner};
 use crate::lock::FileLock;
-use crate::save;
 use crate::sessions::{End, Sessions};
 use crate::start::{self, Restored, StartOptions, Started, restored};
-use crate::{Result, Town, fault, harnesses, nudge, processes, roles, stop, task, workspace};
+use crate::work::Work;
+use crate::{Result, Town, fault, harnesses, nudge, processes, roles, stop, workspace};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
@@ -56,7 +56,7 @@ pub fn plan(
     let (mut intents, mut warnings) = (Vec::new(), Vec::new());
     let mut lives = Vec::new();
     for saved in &source.containers {
-        lives.push(save::last_life(&sessions, &saved.agent)?);
+        lives.push(sessions.newest_of(&saved.agent)?);
     }
     let folders: Vec<Option<&str>> = source
         .containers
@@ -83,7 +83,7 @@ pub fn plan(
             other.agent != saved.agent && other.harness == saved.harness && *its == folders[place]
         };
         let alone = !source.containers.iter().zip(&folders).any(is_neighbour);
-        let came_up = save::last_that_came_up(&sessions, &saved.agent)?;
+        let came_up = sessions.newest_that_came_up(&saved.agent)?;
         intents.push(Intent {
             // The journal is the most current source: it records changes after the save too.
             conversation: conversation(
@@ -221,7 +221,7 @@ pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> 
             let started = start(town, intent, &last, conversation, extra_env);
             if started.is_err() {
                 // The failed attempt is a session too, and the next session follows it.
-                last = save::last_life(&Sessions::of(town), &intent.saved.agent)?;
+                last = Sessions::of(town).newest_of(&intent.saved.agent)?;
             }
             started
         })?;
@@ -297,12 +297,12 @@ pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
 
 /// Records that this agent is not to be restored. For a lost agent, nothing else records that.
 pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
-    let outcome = match task::is_finished(town, identity) {
+    let outcome = match Work::of(town).is_finished_task(identity) {
         true => Outcome::Done,
         false => Outcome::Stopped,
     };
     let sessions = Sessions::of(town);
-    let Some(last) = save::last_life(&sessions, &identity.address())? else {
+    let Some(last) = sessions.newest_of(&identity.address())? else {
         return Ok(());
     };
     let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);

@@ -4,7 +4,7 @@
 //! agents are created. The user's own checkout is never changed.
 
 use crate::git::{Git, without_password};
-use crate::{Result, Town, files, merge};
+use crate::{Result, Town, files};
 use gt_core::Problem;
 use gt_core::identity::unknown_rig;
 use gt_core::registry::RigEntry;
@@ -43,8 +43,6 @@ pub struct Added {
     pub prefix: String,
     pub default_branch: String,
     pub path: PathBuf,
-    /// Problems of the rig, such as a submodule that cannot be cloned.
-    pub warnings: Vec<String>,
 }
 
 /// Returns the default name of a rig: that of its folder, or the last part of its URL.
@@ -110,19 +108,7 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
         // The unique name guarantees that the folder is ours.
         let _ = fs::remove_dir_all(&temporary);
     }
-    let mut added = result?;
-    added.warnings = missing_submodules(town, name);
-    Ok(added)
-}
-
-/// Clones the submodules of a rig. Returns a sentence for each that its worktrees lack.
-fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
-    let repository = repository(town, rig);
-    let git = Git::at(&repository, town.around());
-    if !git.says(["cat-file", "-e", "HEAD:.gitmodules"]) {
-        return Vec::new();
-    }
-    merge::try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
+    result
 }
 
 /// Clones the repository. Returns its default branch.
@@ -194,7 +180,6 @@ fn register(
         prefix: prefix.to_owned(),
         default_branch,
         path: path.to_owned(),
-        warnings: Vec::new(),
     })
 }
 

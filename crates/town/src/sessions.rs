@@ -7,6 +7,7 @@ mod agreement;
 mod archive;
 mod index;
 mod journal;
+mod newest;
 mod news;
 mod query;
 mod recovery;

@@ -9,13 +9,13 @@ use crate::events::Events;
 use crate::harnesses::Presets;
 use crate::queue::{self, Queue};
 use crate::sessions::Sessions;
-use crate::{Result, Town, callback, save, task, usage, wake};
+use crate::{Result, Town, callback, save_schedule, usage, wake};
 use gt_core::record::Record;
 use gt_core::session::SessionId as LifeId;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
-use gt_core::state::{Report, Source, State};
-use gt_core::{Identity, Problem, Role, event, notify, nudge, shell};
+use gt_core::state::{INTERRUPTED, Report, Source, State};
+use gt_core::{Identity, Problem, event, notify, nudge, shell};
 use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
 use serde_json::Value;
 
@@ -119,11 +119,6 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         // The tag above is lost with tmux.
         Queue::of(town, own).confirm(prompt)?;
     }
-    let by_task = own.as_ref().filter(|own| own.role() == Role::Task);
-    let undone = match (event, by_task) {
-        (Event::Prompt, Some(own)) => task::prompted(town, own),
-        _ => Ok(()),
-    };
     if signal::ends_a_turn(event)
         && own
             .as_ref()
@@ -132,10 +127,10 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         wake_delivery(town, &target)?;
     }
     if signal::ends_a_turn(event) {
-        save::request_if_old(town);
+        save_schedule::request_if_old(town);
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
-    undone.and(noted)
+    noted
 }
 
 /// Returns the agent in whose environment a hook runs. An adopted program and a shared daemon have
@@ -247,7 +242,7 @@ impl<'a> Swapped<'a> {
             && !self.is_leaving;
         let another = is_another.then_some(notify::Event::Waiting);
         // The person who interrupts a turn needs no notification, but it is written as an event.
-        let is_cut = said.reason == gt_core::state::INTERRUPTED
+        let is_cut = said.reason == INTERRUPTED
             && matches!(self.before, Some(State::Busy | State::Waiting))
             && self.is_so(said)
             && !self.is_leaving;
@@ -302,10 +297,17 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     Ok(())
 }
 
+/// Notes an interrupt that the screen shows and that no hook has reported.
+pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &Report) {
+    if report.source == Source::Screen && report.reason.as_deref() == Some(INTERRUPTED) {
+        note_interrupt(town, container);
+    }
+}
+
 /// Notes that a turn was interrupted, as seen on the screen, although its hooks reported that it
 /// continues. Does nothing if anything has happened since the screen was read. Later readers read
 /// the screen again, since no hook has reported it.
-pub(crate) fn note_interrupt(town: &Town, container: &Container) {
+fn note_interrupt(town: &Town, container: &Container) {
     let town = &*container.home(town);
     let pane = container.pane();
     // Only if a hook set the state: the note then replaces it, and is not repeated.
@@ -326,7 +328,7 @@ pub(crate) fn note_interrupt(town: &Town, container: &Container) {
         None => pane.pane.into(),
     };
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
-    let (idle, why) = (State::Idle, gt_core::state::INTERRUPTED);
+    let (idle, why) = (State::Idle, INTERRUPTED);
     let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, why);
     // Of several concurrent readers, only one gets this answer.
     tags.push(ask(target.clone(), "noted"));
@@ -371,7 +373,7 @@ fn was_paused(answer: &str) -> bool {
 
 /// Removes the notes of a pause: the turn that it stopped, and the resumer.
 fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
-    use task::tags::{PUT_BACK, RESUMER, STOPPED};
+    use gt_core::startup::task_tag::{PUT_BACK, RESUMER, STOPPED};
     [STOPPED, PUT_BACK, RESUMER].map(|option| {
         let unset = Command::new("set-option").arg("-u");
         unset.target(target.clone()).arg(option)

@@ -32,7 +32,7 @@ use crate::stop::Leaving;
 use crate::work::HandedOver;
 use crate::{
     Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, processes, respawn, rig,
-    roles, save, signal, stop, usage, wake, workspace,
+    roles, save_schedule, signal, stop, usage, wake, workspace,
 };
 use container::Made;
 use gt_core::problem::Kind;
@@ -202,7 +202,7 @@ fn begin(
         epilogue::write(town, &sessions, &[lost.id]);
     }
     if result.is_err() {
-        save::request(town);
+        save_schedule::request(town);
     }
     match result {
         Ok((made, state)) => {
@@ -454,7 +454,7 @@ fn finish(
                 .args(["remain-on-exit", "off"]),
         );
     }
-    if let Some(save) = save::request_command(town) {
+    if let Some(save) = save_schedule::request_command(town) {
         batch.push(save);
     }
     // A person may have linked the pane's window into a session without these tags.

@@ -7,13 +7,13 @@
 
 use crate::containers::{Container, PaneRow};
 use crate::harnesses::Presets;
-use crate::{Town, project, signal};
+use crate::{Town, project};
 use gt_core::Identity;
 use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
 use gt_core::screen::Looked;
 use gt_core::session::SessionId;
-use gt_core::state::{self, Report, Source, State};
+use gt_core::state::{self, Report, State};
 use gt_tmux::{Batch, Command, PaneId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -82,17 +82,11 @@ impl States {
         reports
     }
 
-    /// Returns the state of one agent, with a screen that was already read. If the screen shows an
-    /// interrupt that no hook has reported, it is recorded in place of the hook.
+    /// Returns the state of one agent, with a screen that was already read.
     pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> Report {
         let patterns = self.patterns(town, container);
         let preset = self.presets.get(town, &container.pane().tag_harness);
-        let report = container.state_shown(preset, &patterns, Some(looked));
-        let is_new = report.source == Source::Screen;
-        if is_new && report.reason.as_deref() == Some(state::INTERRUPTED) {
-            signal::note_interrupt(town, container);
-        }
-        report
+        container.state_shown(preset, &patterns, Some(looked))
     }
 
     /// Returns the conflict resolver beside this agent. Reads a screen only if there is one.

@@ -15,8 +15,9 @@ use crate::lock::FileLock;
 use crate::processes::{self, Handle};
 use crate::queue::Queue;
 use crate::sessions::{End, Sessions};
+use crate::work::Work;
 use crate::{
-    Result, Town, adopt, adopted, epilogue, harnesses, inject, pidfile, roles, save, task, wake,
+    Result, Town, adopt, adopted, epilogue, harnesses, inject, pidfile, roles, save_schedule, wake,
     windows,
 };
 use gt_core::harness::Preset;
@@ -247,7 +248,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         // A file that stays only makes the next `gt doctor` check it.
         let _ = pidfile::remove(town, container.name());
     }
-    save::request(town);
+    save_schedule::request(town);
     Ok(stopped)
 }
 
@@ -303,7 +304,7 @@ fn ending(
     let is_finished = || {
         container
             .identity()
-            .is_some_and(|a| task::is_finished(town, a))
+            .is_some_and(|a| Work::of(town).is_finished_task(a))
     };
     let outcome = match known {
         Some(outcome) => outcome,

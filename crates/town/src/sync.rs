@@ -15,7 +15,8 @@ use crate::recording::Recordings;
 use crate::sessions::{Query, Sessions};
 use crate::when::timestamp;
 use crate::{
-    Result, Town, adopt, adopted, background, devserver, epilogue, processes, queue, save, usage,
+    Result, Town, adopt, adopted, background, devserver, epilogue, processes, queue, save_schedule,
+    usage,
 };
 use gt_core::Identity;
 use gt_core::notify;
@@ -213,7 +214,7 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
         drop(FileLock::share(&town.lock_path(agent), TIMEOUT)?);
     }
     if has_changed {
-        save::request(town);
+        save_schedule::request(town);
     }
     settle_leftovers(town, sessions)?;
     let kept = &town.settings().sessions;

@@ -3,10 +3,11 @@
 use crate::containers::{self, Container};
 use crate::sessions::{Query, Sessions};
 use crate::work::Work;
-use crate::{Result, Town, adopted, caller, directory, task};
+use crate::{Result, Town, adopted, caller, directory, roles, workspace};
 use gt_core::identity::unknown_rig;
 use gt_core::record::Status;
 use gt_core::role::Scope;
+use gt_core::target::Known;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail, target};
 use gt_tmux::{Command, PaneId};
@@ -60,7 +61,9 @@ pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
         };
     }
     let dir = &around.current_dir;
-    if let Some(agent) = directory::by_folder(town, dir).or_else(|| task::by_folder(town, dir)) {
+    if let Some(agent) =
+        directory::by_folder(town, dir).or_else(|| workspace::task_by_folder(town, dir))
+    {
         return Ok(Some(agent));
     }
     match by_pane(town) {
@@ -148,9 +151,35 @@ fn is_ambiguous(text: &str, identity: &Identity) -> bool {
     }
 }
 
+/// Returns all agents, on disk or running, without duplicates.
+pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
+    let mut known: Vec<Known> = containers
+        .iter()
+        .filter_map(|container| {
+            Some(Known {
+                identity: container.identity()?.clone(),
+                container: container.name().to_owned(),
+                session: container.life(),
+                running: true,
+            })
+        })
+        .collect();
+    for identity in directory::on_disk(town) {
+        if known.iter().all(|agent| agent.identity != identity) {
+            known.push(Known {
+                container: roles::container_name(town, &identity)?,
+                identity,
+                session: None,
+                running: false,
+            });
+        }
+    }
+    Ok(known)
+}
+
 /// Resolves a target against containers that were already read.
 pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
-    let known = directory::everybody(town, containers)?;
+    let known = all(town, containers)?;
     if known.iter().all(|agent| agent.container != text)
         && let Some(holder) = holder(town, text)
     {

@@ -11,7 +11,6 @@ mod branch;
 mod cleanup;
 mod copy;
 mod diff;
-mod elsewhere;
 mod hand_in;
 mod init;
 mod order;
@@ -22,7 +21,6 @@ mod resolver;
 mod resume;
 mod shell;
 mod site;
-pub mod step;
 mod update;
 mod view;
 mod wip;
@@ -33,11 +31,9 @@ pub use cleanup::{
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
 };
 pub use diff::{ChangedFile, Diff, diff};
-pub(crate) use elsewhere::Elsewhere;
 pub use hand_in::{HandedIn, hand_in, merge_plan};
 pub use init::Ran;
-pub(crate) use pause::prompted;
-pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause};
+pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause, prompted};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
 pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
@@ -49,16 +45,16 @@ use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::polecat::claim;
 use crate::start::StartOptions;
 use crate::work::Work;
-use crate::{Result, Town, events, hook, project, rig, roles, sling, start};
+use crate::{Result, Town, events, hook, project, rig, roles, sling, start, workspace};
 use gt_core::event::Event;
-use gt_core::project::Project;
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
-use gt_core::work::{Item, Status, WorkId};
+pub(crate) use gt_core::startup::task_tag as tags;
+use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
 use order::Order;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Fault points at which a test can kill the process.
 pub const FAULT_POINTS: &[&str] = &[
@@ -71,39 +67,6 @@ pub const FAULT_POINTS: &[&str] = &[
     "task.started",
     "task.windows",
 ];
-
-/// Returns whether this is the agent of a task whose item is closed.
-pub(crate) fn is_finished(town: &Town, agent: &Identity) -> bool {
-    if agent.role() != Role::Task {
-        return false;
-    }
-    let id: Option<WorkId> = agent.short_name().parse().ok();
-    let item = id.and_then(|id| Work::of(town).get(&id).ok());
-    item.is_some_and(|item| item.status == Status::Closed)
-}
-
-/// Tags of a task's container, in addition to those of every agent.
-pub(crate) mod tags {
-    /// Id of this container's init steps.
-    pub(crate) const INIT: &str = "@gt_init";
-    /// The init commands are done. Scripts of the board read this tag, and so does `gt`.
-    pub(crate) const INIT_DONE: &str = "@az_init_done";
-    pub(crate) const OWN_INIT_DONE: &str = "@gt_init_done";
-    /// Names of the background tasks that were started.
-    pub(crate) const BACKGROUND: &str = "@gt_background";
-    /// Commit whose merge conflicts were given to a resolver agent.
-    pub(crate) const MERGE: &str = "@gt_merge";
-    /// Commit in which a pause has saved uncommitted changes.
-    pub(crate) const WIP: &str = "@gt_wip";
-    /// While paused: fingerprint of the message whose turn was stopped.
-    pub(crate) const STOPPED: &str = "@gt_stopped";
-    /// Fingerprint of the message that has repeated the first prompt.
-    pub(crate) const REMINDED: &str = "@gt_reminded";
-    /// While being resumed: the caller that resumes it.
-    pub(crate) const RESUMER: &str = "@gt_resumer";
-    /// While paused: mark of the input line into which the program put the message back.
-    pub(crate) const PUT_BACK: &str = "@gt_put_back";
-}
 
 #[derive(Clone, Debug, Default)]
 pub struct TaskOptions {
@@ -231,47 +194,6 @@ pub fn agent_of(town: &Town, id: &WorkId) -> Result<(Identity, String)> {
     Ok((agent, rig))
 }
 
-/// Returns the folder of a task's worktree, if it exists.
-pub fn worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
-    let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
-    let project = project::of_rig(town, rig).ok();
-    let by_template = project.and_then(|project| worktree_by(town, agent, &project));
-    by_template.or_else(|| Elsewhere::of_rig(town, rig).worktree(town, agent))
-}
-
-/// Returns the task whose worktree contains the folder, according to the project's template.
-pub(crate) fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
-    let dir = dir.canonicalize().ok()?;
-    for (rig, entry) in &town.registry().rigs {
-        let Ok(project) = project::of_rig(town, rig) else {
-            continue;
-        };
-        let start = format!("{}-", entry.beads.prefix);
-        for folder in dir.ancestors() {
-            let name = folder
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            let ids = name.match_indices(&start).map(|(place, _)| &name[place..]);
-            let is_its = |id: &&str| {
-                let path = project::worktree(town, rig, id, &project).ok();
-                path.and_then(|path| path.canonicalize().ok()).as_deref() == Some(folder)
-            };
-            if let Some(id) = ids.filter(|id| id.parse::<WorkId>().is_ok()).find(is_its) {
-                return Some(Identity::task(id, town.registry()));
-            }
-        }
-    }
-    None
-}
-
-/// Returns the worktree of a task if it exists at the place of the project's template.
-pub(crate) fn worktree_by(town: &Town, agent: &Identity, project: &Project) -> Option<PathBuf> {
-    let rig = agent.rig()?;
-    let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
-    place::is_of_rig(town, rig, &dir).then_some(dir)
-}
-
 fn container_name(town: &Town, agent: &Identity) -> Result<SessionName> {
     let name = roles::container_name(town, agent)?;
     SessionName::try_from(name.as_str()).map_err(|error| Problem::usage(error.to_string()))
@@ -291,12 +213,13 @@ fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Op
 /// Returns the result for a task that this call did not start.
 fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) -> Result<Started> {
     let pane = container.pane();
-    let work_dir = worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
+    let work_dir =
+        workspace::task_worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
     Ok(Started {
         id: item.id.clone(),
         agent: agent.clone(),
         container: container.name().to_owned(),
-        branch: crate::workspace::current_branch(town, &work_dir),
+        branch: workspace::current_branch(town, &work_dir),
         work_dir,
         session: container.life(),
         harness: Some(pane.tag_harness.clone()).filter(|name| !name.is_empty()),
@@ -323,6 +246,33 @@ pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
         }
         container => Ok(container.is_some()),
     }
+}
+
+/// Ensures that a task has a container, for programs beside its agent. A task without one gets a
+/// shell instead of an agent. A shell whose init commands failed runs them again. `asked_by` is the
+/// command for hints.
+pub fn ensure_container(
+    town: &Town,
+    agent: &Identity,
+    continue_on_failure: bool,
+    asked_by: String,
+) -> Result<()> {
+    if agent.role() != Role::Task || is_initialized(town, agent)? {
+        return Ok(());
+    }
+    let only_a_shell = TaskOptions {
+        no_agent: true,
+        continue_on_failure,
+        asked_by: Some(asked_by),
+        ..TaskOptions::default()
+    };
+    start(
+        town,
+        &agent.short_name().parse()?,
+        &only_a_shell,
+        &mut |_| false,
+    )
+    .map(drop)
 }
 
 /// Returns an event about a task, caused by the caller of this command.

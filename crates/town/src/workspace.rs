@@ -11,6 +11,7 @@ mod place;
 mod remove;
 pub(crate) mod snapshot;
 pub(crate) mod submodules;
+mod tasks;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
 pub(crate) use condition::{half_done, is_usable};
@@ -18,6 +19,8 @@ pub use condition::{is_broken, is_settled, is_unfinished};
 pub(crate) use place::mend;
 pub use place::{Placed, place, take_back};
 pub use remove::{Removed, Unsaved, clean, remove, save_uncommitted, staying, unsaved};
+pub use tasks::task_worktree;
+pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_template};
 
 use crate::git::Git;
 use crate::lock::FileLock;
@@ -40,7 +43,7 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
     {
         return Ok(dir);
     }
-    if let Some(dir) = crate::task::worktree(town, identity) {
+    if let Some(dir) = task_worktree(town, identity) {
         return Ok(dir);
     }
     let template = &role.session.work_dir;
@@ -147,39 +150,4 @@ fn repository_lock(town: &Town, rig: &str) -> PathBuf {
     town.runtime_dir()
         .join("locks")
         .join(format!("repo-{rig}.lock"))
-}
-
-/// Returns the commit at which a new branch of the rig begins: its remote's default branch, or the
-/// local merge result that the remote does not have yet.
-pub(crate) fn base(town: &Town, rig: &str) -> String {
-    let entry = town.registry().rigs.get(rig);
-    let Some(branch) = entry.and_then(|entry| entry.default_branch.as_deref()) else {
-        return "HEAD".to_owned();
-    };
-    let theirs = format!("refs/remotes/origin/{branch}");
-    let merged = merged_ref(branch);
-    let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, town.around());
-    let is_news = git.says(["show-ref", "--verify", "--quiet", &merged])
-        && !git.says(["merge-base", "--is-ancestor", &merged, &theirs]);
-    if is_news { merged } else { theirs }
-}
-
-/// Returns the files of git that change when [`base`] moves.
-pub(crate) fn base_files(town: &Town, rig: &str) -> Vec<PathBuf> {
-    let entry = town.registry().rigs.get(rig);
-    let branch = entry.and_then(|entry| entry.default_branch.as_deref());
-    let names = match branch {
-        Some(branch) => vec![format!("refs/remotes/origin/{branch}"), merged_ref(branch)],
-        None => vec!["HEAD".to_owned()],
-    };
-    let names = names.into_iter().chain(["packed-refs".to_owned()]);
-    let repository = rig::repository(town, rig);
-    names.map(|name| repository.join(name)).collect()
-}
-
-/// Returns the ref where the merge queue keeps a rig's default branch if it may not move the
-/// remote's.
-pub(crate) fn merged_ref(branch: &str) -> String {
-    format!("refs/gt/merged/{branch}")
 }

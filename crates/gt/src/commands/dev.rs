@@ -86,11 +86,14 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
     let servers = match change {
         Change::Start {
             continue_on_failure,
-        } => devserver::start(&town, &agent, name, continue_on_failure)?,
+        } => start(&town, &agent, name, continue_on_failure)?,
         Change::Stop => devserver::stop(&town, &agent, name)?,
         Change::Restart {
             continue_on_failure,
-        } => devserver::restart(&town, &agent, name, continue_on_failure)?,
+        } => {
+            devserver::stop(&town, &agent, name)?;
+            start(&town, &agent, name, continue_on_failure)?
+        }
     };
     if servers.is_empty() && !context.json {
         output::line("The project has no servers: [[dev_servers]] in its .gt.toml names them.")?;
@@ -121,6 +124,19 @@ fn list(town: &Town, whose: Option<&str>, context: &Context) -> Answer {
     }
     tell(&servers, context)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts servers, on the ports that they had before.
+fn start(
+    town: &Town,
+    agent: &Identity,
+    name: Option<&str>,
+    continue_on_failure: bool,
+) -> Result<Vec<Server>, Problem> {
+    let words = name.map_or_else(String::new, |name| format!(" {name}"));
+    let command = format!("gt dev start {}{words}", agent.short_name());
+    task::ensure_container(town, agent, continue_on_failure, command)?;
+    devserver::start(town, agent, name)
 }
 
 fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {

@@ -11,7 +11,7 @@ use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::agents::{self, Wanted};
-use gt_town::merge::background;
+use gt_town::merge::{self, background};
 use gt_town::{Town, directory, rig};
 use serde_json::json;
 use std::process::ExitCode;
@@ -181,7 +181,8 @@ fn add(args: &AddArgs, context: &Context) -> Answer {
     let spinner = Progress::spinner(&format!("copying {name}"));
     let added = rig::add(&mut town, &name, source, args.prefix.as_deref())?;
     drop(spinner);
-    for warning in &added.warnings {
+    let warnings = merge::missing_submodules(&town, &name);
+    for warning in &warnings {
         output::warn(output::clean(warning));
     }
     if context.json {
@@ -190,7 +191,7 @@ fn add(args: &AddArgs, context: &Context) -> Answer {
             "prefix": added.prefix,
             "default_branch": added.default_branch,
             "path": added.path,
-            "warnings": added.warnings,
+            "warnings": warnings,
         }))?;
     } else {
         output::line(format!(

@@ -1,9 +1,9 @@
 use super::{Answer, hook_report};
 use crate::context::Context;
 use clap::Args;
-use gt_core::Problem;
 use gt_core::signal::Event;
-use gt_town::{Surroundings, Town, adopt, hook_log, signal};
+use gt_core::{Identity, Problem, Role};
+use gt_town::{Surroundings, Town, adopt, hook_log, signal, task};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -125,7 +125,21 @@ pub(super) fn note_report(
     };
     let container =
         container.ok_or_else(|| Problem::not_found("no container has this conversation"))?;
-    signal::note(town, &container, event, report)
+    let noted = signal::note(town, &container, event, report);
+    noted.and(end_pause(town, event))
+}
+
+/// Ends the pause of a task whose agent got a prompt, before the agent continues.
+fn end_pause(town: &Town, event: Event) -> Result<(), Problem> {
+    let address = town
+        .around()
+        .var("GT_ROLE")
+        .filter(|_| event == Event::Prompt);
+    let agent = address.and_then(|address| Identity::from_address(address, town.registry()));
+    match agent.filter(|agent| agent.role() == Role::Task) {
+        Some(agent) => task::prompted(town, &agent),
+        None => Ok(()),
+    }
 }
 
 /// Variables in which Claude Code passes the id of its conversation: older releases, newer ones.

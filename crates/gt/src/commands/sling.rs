@@ -8,7 +8,7 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem};
 use gt_town::sling::{SlingOptions, SlingTarget, Slung};
 use gt_town::work::Work;
-use gt_town::{Town, containers, directory, sling, target};
+use gt_town::{Town, containers, sling, target};
 use serde_json::{Value, json};
 
 /// Give work items to agents, and start those
@@ -217,7 +217,7 @@ fn read_target(
         return Ok(Some(SlingTarget::Agent(agent)));
     }
     let containers = containers::list(town)?;
-    let known = directory::everybody(town, &containers)?;
+    let known = target::all(town, &containers)?;
     let found = known
         .into_iter()
         .find(|agent| agent.container == word || agent.identity.name() == Some(word));

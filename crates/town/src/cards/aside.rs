@@ -4,8 +4,9 @@ use super::{Site, task};
 use crate::containers::{Container, PaneRow};
 use crate::monitor::{self, Files};
 use crate::sessions::{Query, Sessions};
-use crate::task::{BaseAt, Elsewhere};
-use crate::{Town, containers, devserver, git, project, roles, usage, workspace};
+use crate::task::BaseAt;
+use crate::workspace::WorktreesByBranch;
+use crate::{Town, base_branch, containers, devserver, git, project, roles, usage, workspace};
 use gt_core::card::{Branch, Card, Server, ServerState, Session};
 use gt_core::project::Project;
 use gt_core::state::State;
@@ -175,7 +176,7 @@ pub(super) struct Places {
     /// Git files of the bases, with their state before the bases were read.
     pub(super) files: Files,
     projects: HashMap<(String, String), Option<Project>>,
-    elsewhere: HashMap<String, Elsewhere>,
+    elsewhere: HashMap<String, WorktreesByBranch>,
 }
 
 impl Places {
@@ -189,7 +190,7 @@ impl Places {
         if let Some(known) = self.bases.get(rig) {
             return known.clone();
         }
-        let files = monitor::seen(workspace::base_files(town, rig));
+        let files = monitor::seen(base_branch::files(town, rig));
         self.files.extend(files);
         let base = task::base_of(town, rig).ok();
         self.bases.insert(rig.to_owned(), base.clone());
@@ -211,17 +212,18 @@ impl Places {
             .entry(key)
             .or_insert_with(|| project::of_rig(town, rig).ok());
         let project = project.as_ref();
-        let by_template = project.and_then(|project| task::worktree_by(town, agent, project));
+        let by_template =
+            project.and_then(|project| workspace::task_worktree_at_template(town, agent, project));
         by_template.or_else(|| self.elsewhere(town, rig).worktree(town, agent))
     }
 
     /// Returns the rig's worktrees outside the usual place. Cached per rig, so that git is not
     /// called for each item.
-    fn elsewhere(&mut self, town: &Town, rig: &str) -> &Elsewhere {
+    fn elsewhere(&mut self, town: &Town, rig: &str) -> &WorktreesByBranch {
         let known = self.elsewhere.entry(rig.to_owned());
-        let known = known.or_insert_with_key(|rig| Elsewhere::of_rig(town, rig));
+        let known = known.or_insert_with_key(|rig| WorktreesByBranch::of_rig(town, rig));
         if known.is_old(town, rig) {
-            *known = Elsewhere::of_rig(town, rig);
+            *known = WorktreesByBranch::of_rig(town, rig);
         }
         known
     }

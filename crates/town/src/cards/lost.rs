@@ -1,8 +1,8 @@
 //! Finds agents of tasks that are gone without having been stopped: their tmux server died, or a
 //! person closed their container by hand.
 
+use crate::Town;
 use crate::sessions::Sessions;
-use crate::{Town, save};
 use gt_core::Identity;
 use gt_core::record::Outcome;
 use std::collections::HashMap;
@@ -40,7 +40,7 @@ impl Lost {
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
-        let last = save::last_that_came_up(&Sessions::of(town), &address);
+        let last = Sessions::of(town).newest_that_came_up(&address);
         // A session without a recorded end is lost as well.
         let is_lost = |outcome| matches!(outcome, None | Some(Outcome::Crash));
         let lost = last.ok().flatten().filter(|life| is_lost(life.outcome));

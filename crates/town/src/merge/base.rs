@@ -9,7 +9,7 @@ use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
 use crate::git::{Git, without_password};
 use crate::settings::MergeInto;
-use crate::{Result, Town, rig, workspace};
+use crate::{Result, Town, base_branch, rig, workspace};
 use gt_core::Problem;
 use gt_core::merge::Merge;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ impl<'a> Base<'a> {
     pub(super) fn name(&self) -> String {
         match self.into {
             MergeInto::Origin => self.theirs(),
-            MergeInto::Own => workspace::base(self.town, self.rig),
+            MergeInto::Own => base_branch::start_point(self.town, self.rig),
         }
     }
 
@@ -131,7 +131,7 @@ impl<'a> Base<'a> {
     pub(crate) fn behind(&self) -> Result<Option<String>> {
         let other = match self.into {
             MergeInto::Own => self.theirs(),
-            MergeInto::Origin => workspace::merged_ref(&self.branch),
+            MergeInto::Origin => base_branch::merged_ref(&self.branch),
         };
         let Some(other) = self.commit(&other) else {
             return Ok(None);
@@ -149,7 +149,7 @@ impl<'a> Base<'a> {
     /// Deletes the ref of the work merged here once the remote's branch, which is the base now,
     /// contains it. Otherwise a commit that is removed from that branch later would come back.
     pub(super) fn forget_own(&self) {
-        let own = workspace::merged_ref(&self.branch);
+        let own = base_branch::merged_ref(&self.branch);
         let Some(commit) = self.commit(&own).filter(|_| self.into == MergeInto::Origin) else {
             return;
         };
@@ -217,7 +217,7 @@ impl<'a> Base<'a> {
     }
 
     fn advance_own(&self, to: &str) -> Result<Advance> {
-        let name = workspace::merged_ref(&self.branch);
+        let name = base_branch::merged_ref(&self.branch);
         let before = self.commit(&name);
         // Never moves the ref backwards, even if another process has moved it.
         if let Some(before) = &before
@@ -264,7 +264,7 @@ impl<'a> Base<'a> {
     /// moved. Returns that name if anything was pushed.
     pub(crate) fn publish(&self) -> Result<Option<String>> {
         let offered = format!("gt/merged/{}", self.branch);
-        let merged = self.commit(&workspace::merged_ref(&self.branch));
+        let merged = self.commit(&base_branch::merged_ref(&self.branch));
         let (MergeInto::Own, Some(merged)) = (self.into, merged) else {
             return Ok(None);
         };
@@ -291,7 +291,7 @@ impl<'a> Base<'a> {
             }
             (MergeInto::Own, Remote::None) => format!(
                 "The work is in the town's copy of {rig}, as `{}`.",
-                workspace::merged_ref(branch)
+                base_branch::merged_ref(branch)
             ),
             (MergeInto::Own, _) => format!(
                 "The remote's `{branch}` is unchanged: the work is in its `gt/merged/{branch}`."

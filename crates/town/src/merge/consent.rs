@@ -5,7 +5,7 @@
 
 use super::{Base, validate};
 use crate::settings::MergeInto;
-use crate::{Result, Town, files, workspace};
+use crate::{Result, Town, base_branch, files};
 use gt_core::work::WorkId;
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ fn steps(town: &Town, base: &Base<'_>, branch: &str, item: &WorkId) -> Vec<Strin
     steps.push(match base.into() {
         MergeInto::Origin => format!("push it to {onto} of {}", base.remote_url()),
         MergeInto::Own => {
-            let own = workspace::merged_ref(onto);
+            let own = base_branch::merged_ref(onto);
             match base.has_remote() {
                 true => format!(
                     "keep it as {own} in the town, and offer it as gt/merged/{onto} in {}, \

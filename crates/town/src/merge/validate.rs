@@ -108,9 +108,19 @@ fn check_out_submodules(
     Ok(())
 }
 
+/// Clones the submodules of a rig. Returns a sentence for each that its worktrees lack.
+pub fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    if !git.says(["cat-file", "-e", "HEAD:.gitmodules"]) {
+        return Vec::new();
+    }
+    try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
+}
+
 /// Creates the worktree of the queue at the rig's base and checks out its submodules. Returns a
 /// sentence for each failure.
-pub(crate) fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
+fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
     let base = super::Base::of(town, rig)?.tip()?;
     let candidate = Candidate {
         rig,

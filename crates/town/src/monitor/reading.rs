@@ -5,7 +5,7 @@ use super::{Moved, Window};
 use crate::containers::{self, Container, PanePlace, PaneRow};
 use crate::harnesses::Presets;
 use crate::states::{self, Resolver, States};
-use crate::{Result, Town, adopted, git};
+use crate::{Result, Town, adopted, git, signal};
 use gt_core::Identity;
 use gt_core::beside;
 use gt_core::harness::Preset;
@@ -93,7 +93,9 @@ impl Reading {
                         lines,
                         silent_seconds,
                     };
-                    self.states.judge(town, container, looked)
+                    let report = self.states.judge(town, container, looked);
+                    signal::note_interrupt_on_screen(town, container, &report);
+                    report
                 }
                 None => container.state(self.presets.get(town, &pane.tag_harness)),
             };

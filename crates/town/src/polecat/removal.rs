@@ -5,7 +5,6 @@
 
 use super::{House, State, claim, not_found, work_dir};
 use crate::git::Git;
-use crate::save;
 use crate::sessions::Sessions;
 use crate::stop::{self, StopOptions};
 use crate::{Result, Town, checkpoint, fault, hook, restore, roles, workspace};
@@ -170,7 +169,7 @@ fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
         let at = path.metadata().ok()?.modified().ok()?;
         Some(Timestamp::try_from(at).ok()?.as_second())
     });
-    let last = save::last_life(&Sessions::of(town), &identity.address())?;
+    let last = Sessions::of(town).newest_of(&identity.address())?;
     let ended = last.and_then(|life| life.ended_at.or(life.started_at));
     let ended = ended.and_then(|at| Some(at.parse::<Timestamp>().ok()?.as_second()));
     Ok(changed.chain(ended).max().unwrap_or(0))

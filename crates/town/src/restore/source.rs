@@ -103,7 +103,7 @@ fn lost(town: &Town) -> Result<Vec<Saved>> {
     let mut found = Vec::new();
     for life in lives {
         let Some(saved) = bare(&life) else { continue };
-        let last = save::last_life(&sessions, &saved.agent)?;
+        let last = sessions.newest_of(&saved.agent)?;
         if last.is_some_and(|last| last.id == life.id) {
             found.push(saved);
         }

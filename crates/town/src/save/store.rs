@@ -3,7 +3,7 @@
 //! Compressed JSON, with one line for the header and one for each container. Files are written
 //! atomically. A damaged file is reported and skipped.
 
-use crate::{Result, Town, files};
+use crate::{Result, Town, files, save_schedule};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -37,17 +37,13 @@ pub struct Entry {
     pub save: Result<Save>,
 }
 
-pub(super) fn folder(town: &Town) -> PathBuf {
-    town.root().join(".sessions/saves")
-}
-
 fn path(town: &Town, name: &str) -> PathBuf {
-    folder(town).join(format!("{name}{EXTENSION}"))
+    save_schedule::folder(town).join(format!("{name}{EXTENSION}"))
 }
 
 /// Returns the names of all saves, newest first.
 fn names(town: &Town) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(folder(town))
+    let mut names: Vec<String> = std::fs::read_dir(save_schedule::folder(town))
         .into_iter()
         .flatten()
         .flatten()
@@ -221,7 +217,9 @@ pub(super) fn prune(town: &Town) -> Result<()> {
             files::remove_if_there(&path)?;
         }
     }
-    let left = std::fs::read_dir(folder(town)).into_iter().flatten();
+    let left = std::fs::read_dir(save_schedule::folder(town))
+        .into_iter()
+        .flatten();
     for entry in left.flatten() {
         let name = entry.file_name();
         if name.to_string_lossy().starts_with('.') && name.to_string_lossy().ends_with(".tmp") {

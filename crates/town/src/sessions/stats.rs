@@ -3,7 +3,7 @@
 use super::index::{Broken, Index};
 use super::query::{self, conditions};
 use super::{Query, Sessions};
-use crate::{Result, Town, usage};
+use crate::Result;
 use gt_core::record::{Outcome, Record, Status};
 use rusqlite::types::Value;
 use std::collections::HashMap;
@@ -73,11 +73,17 @@ pub struct Tally {
 
 impl Sessions {
     /// Returns the totals of the sessions that match. Days are in chronological order; otherwise
-    /// the key with the most sessions is first.
-    pub fn stats(&self, town: &Town, by: By, query: &Query) -> Result<Vec<Tally>> {
+    /// the key with the most sessions is first. `refresh` adds the usage of running sessions, which so
+    /// far is only in their transcripts.
+    pub fn stats(
+        &self,
+        by: By,
+        query: &Query,
+        refresh: impl FnOnce(&mut [Record]),
+    ) -> Result<Vec<Tally>> {
         let mut tallies = self.ask(|index| tally(index, by, query))?;
         self.divide(by, query, &mut tallies)?;
-        self.add_running(town, by, query, &mut tallies)?;
+        self.add_running(by, query, &mut tallies, refresh)?;
         Ok(tallies)
     }
 
@@ -108,8 +114,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// Adds the usage of running sessions, which so far is only in their transcripts.
-    fn add_running(&self, town: &Town, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
+    /// Adds the usage of running sessions.
+    fn add_running(
+        &self,
+        by: By,
+        query: &Query,
+        tallies: &mut [Tally],
+        refresh: impl FnOnce(&mut [Record]),
+    ) -> Result<()> {
         if tallies.iter().all(|tally| tally.running == 0) {
             return Ok(());
         }
@@ -118,7 +130,7 @@ impl Sessions {
             limit: None,
             ..query.clone()
         })?;
-        usage::refresh(town, &mut running);
+        refresh(&mut running);
         let mut places: HashMap<String, &mut Tally> = tallies
             .iter_mut()
             .map(|tally| (tally.key.clone(), tally))

@@ -5,7 +5,7 @@ use super::place::Place;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::tmux_problem;
-use crate::{Result, Town, recording, save, tmux_hooks};
+use crate::{Result, Town, recording, save_schedule, tmux_hooks};
 use gt_core::Problem;
 use gt_core::record::Record;
 use gt_core::startup::{Plan, tag};
@@ -92,7 +92,7 @@ pub(super) fn make(
     }
     if !plan.is_awaited {
         // No later step reports that it runs, so the save is requested here.
-        batch = batch.then_all(save::request_command(town));
+        batch = batch.then_all(save_schedule::request_command(town));
     }
     batch = batch.then(
         Command::new("display-message")

@@ -5,7 +5,7 @@ use super::lineage::Parent;
 use crate::hooks::{self, Wiring};
 use crate::work::{HandedOver, Work};
 use crate::{
-    Result, Town, account, directory, harnesses, rig, roles, seeds, surroundings, task, when,
+    Result, Town, account, directory, harnesses, init_step, rig, roles, seeds, surroundings, when,
     workspace,
 };
 use gt_core::beacon::Beacon;
@@ -91,7 +91,7 @@ impl<'a> Prepared<'a> {
         let around = town.around();
         let passed = preset.env.pass.iter().map(String::as_str);
         let of_shell = match identity.role() {
-            Role::Task => task::step::environment(town, identity),
+            Role::Task => init_step::environment(town, identity),
             _ => Vec::new(),
         };
         let passed_env = passed

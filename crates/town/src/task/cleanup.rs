@@ -6,7 +6,7 @@
 //! the base, or with `force`, which saves its commits as well.
 
 use super::site::lock;
-use super::{agent_of, event_of, project, step, wip, worktree};
+use super::{agent_of, event_of, project, wip};
 use crate::events::Events;
 use crate::git::Git;
 use crate::merge::Base;
@@ -14,7 +14,9 @@ use crate::polecat::{claim, refuse_oneself};
 use crate::stop::{self, StopOptions};
 use crate::work::Work;
 use crate::workspace::{self, Unsaved};
-use crate::{Result, Town, checkpoint, containers, devserver, fault, hook, restore, rig};
+use crate::{
+    Result, Town, checkpoint, containers, devserver, fault, hook, init_step, restore, rig,
+};
 use gt_core::work::{Status, WorkId};
 use gt_core::{Identity, Kind, Problem};
 use serde_json::{Value, json};
@@ -136,7 +138,7 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         step(Action::StopContainer, container.name().to_owned());
     }
     let remote = look_at_remote(town, &agent, &base, &mut plan)?;
-    let found = worktree(town, &agent);
+    let found = workspace::task_worktree(town, &agent);
     plan.dir = match &found {
         Some(dir) => dir.clone(),
         None => no_worktree(town, &agent, &rig),
@@ -340,7 +342,7 @@ fn forget(town: &Town, agent: &Identity, rig: &str, dir: &Path) -> Result<()> {
         Git::at(&repository, town.around()).to_the_end(),
         &workspace::branch(agent),
     )?;
-    match std::fs::remove_dir_all(step::folder(town, agent)) {
+    match std::fs::remove_dir_all(init_step::folder(town, agent)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Problem::failed("what was noted of its start cannot be removed").caused_by(error))
         }

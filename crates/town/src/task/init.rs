@@ -5,10 +5,10 @@
 //! one continues: it waits for a running step, skips a successful one, and retries a failed one
 //! unless the caller continues without it.
 
-use super::step::{self, Progress, Step};
 use super::tags;
 use crate::containers::{Container, tmux_problem};
 use crate::events::Events;
+use crate::init_step::{self as step, Progress, Step};
 use crate::watch::{PaneWatch, Woke};
 use crate::{Result, Town, fault, inject, processes, wake};
 use gt_core::event::Event;

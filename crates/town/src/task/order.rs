@@ -1,8 +1,8 @@
 //! The steps of a task's start, and their rollback.
 
 use super::{
-    Elsewhere, Ran, Started, TaskOptions, copy, event_of, init, is_alive, own_container, place,
-    present, shell, start_options, tag_of, tags, unhook,
+    Ran, Started, TaskOptions, copy, event_of, init, is_alive, own_container, place, present,
+    shell, start_options, tag_of, tags, unhook,
 };
 use crate::containers::{Container, tmux_problem};
 use crate::events::Events;
@@ -10,7 +10,10 @@ use crate::stop;
 use crate::windows::{self, AfterEnd, Wish};
 use crate::work::Work;
 use crate::workspace::{self, Placed};
-use crate::{Result, Town, background, fault, hook, processes, project, sling, start, wake};
+use crate::{
+    Result, Town, background, fault, hook, processes, project, sling, start, wake,
+    workspace::WorktreesByBranch,
+};
 use gt_core::mail::PERSON;
 use gt_core::project::{Label, Project};
 use gt_core::startup::{Conversation, tag};
@@ -82,7 +85,7 @@ impl Order<'_> {
         if matches!(&by_template, Ok(dir) if dir.join(".git").exists()) {
             return by_template;
         }
-        let there = Elsewhere::of_rig(town, rig).worktree(town, self.agent);
+        let there = WorktreesByBranch::of_rig(town, rig).worktree(town, self.agent);
         there.map_or(by_template, Ok)
     }
 

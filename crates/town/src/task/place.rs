@@ -44,15 +44,6 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> 
     })
 }
 
-/// Returns whether a folder is a worktree of the rig, according to its `.git` file.
-pub(super) fn is_of_rig(town: &Town, rig: &str, dir: &Path) -> bool {
-    let link = std::fs::read_to_string(dir.join(".git")).unwrap_or_default();
-    let place = link.strip_prefix("gitdir:").map(str::trim);
-    let place = place.and_then(|place| dir.join(place).canonicalize().ok());
-    let own = rig::repository(town, rig).canonicalize();
-    matches!((place, own), (Some(place), Ok(own)) if place.starts_with(&own))
-}
-
 /// Refuses a folder that is a worktree of another repository. A worktree with broken links passes;
 /// it is repaired later.
 fn check_whose(town: &Town, rig: &str, dir: &Path) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::queue::{Phase, Queue};
 use crate::restore::{self, Resumable};
 use crate::sessions::Sessions;
 use crate::start::StartOptions;
-use crate::{Result, Town, save, signal};
+use crate::{Result, Town, signal};
 use gt_core::nudge::{NotNow, Priority, clean, fingerprint};
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
@@ -72,7 +72,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     let lock = site.lock()?;
     let container = site.container()?;
     let Some(container) = container.filter(is_alive) else {
-        let last = save::last_that_came_up(&Sessions::of(town), &site.agent.address())?;
+        let last = Sessions::of(town).newest_that_came_up(&site.agent.address())?;
         let last = last.ok_or_else(|| {
             Problem::not_found(format!("{id} has never run"))
                 .hint(format!("`gt task start {id}` starts it"))
@@ -201,7 +201,7 @@ fn with_reminder(
     message: &str,
     words: &str,
 ) -> Result<String> {
-    let life = save::last_that_came_up(&Sessions::of(site.town), &site.agent.address())?;
+    let life = Sessions::of(site.town).newest_that_came_up(&site.agent.address())?;
     let first = life.and_then(|life| life.initial_prompt);
     let reminded = tag_of(site.town, container, tags::REMINDED)?;
     let had_first = |first: &String| {

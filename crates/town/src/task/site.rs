@@ -1,6 +1,6 @@
 //! A task's worktree, for operations on an existing task.
 
-use super::{agent_of, own_container, worktree};
+use super::{agent_of, own_container};
 use crate::containers::Container;
 use crate::git::{Git, Status};
 use crate::lock::FileLock;
@@ -25,7 +25,7 @@ pub(super) struct Site<'a> {
 impl<'a> Site<'a> {
     pub(super) fn of(town: &'a Town, id: &WorkId) -> Result<Self> {
         let (agent, rig) = agent_of(town, id)?;
-        let dir = worktree(town, &agent).ok_or_else(|| {
+        let dir = workspace::task_worktree(town, &agent).ok_or_else(|| {
             Problem::not_found(format!("{id} has no worktree"))
                 .hint(format!("`gt task start {id}` makes it"))
         })?;

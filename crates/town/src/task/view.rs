@@ -1,11 +1,11 @@
 //! The list of tasks: items on the hooks of tasks' agents, and their containers.
 
-use super::{Elsewhere, is_tasks, tag_of, tags, worktree, worktree_by};
+use super::{is_tasks, tag_of, tags};
 use crate::agents::{self, AgentView, Wanted};
 use crate::containers::{self, Container};
 use crate::states::{Resolver, States};
 use crate::work::Work;
-use crate::{Result, Town, project, workspace};
+use crate::{Result, Town, project, workspace, workspace::WorktreesByBranch};
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Kind, Problem, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,10 +63,11 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
                 .entry(rig.clone())
                 .or_insert_with_key(|rig| project::of_rig(town, rig).ok());
             let project = project.as_ref();
-            let by_template = project.and_then(|project| worktree_by(town, &agent, project));
+            let by_template = project
+                .and_then(|project| workspace::task_worktree_at_template(town, &agent, project));
             let dir = by_template.or_else(|| {
                 let others = elsewhere.entry(rig);
-                let others = others.or_insert_with_key(|rig| Elsewhere::of_rig(town, rig));
+                let others = others.or_insert_with_key(|rig| WorktreesByBranch::of_rig(town, rig));
                 others.worktree(town, &agent)
             });
             one(town, agent, dir, &containers, &views)
@@ -83,7 +84,7 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
         ..Wanted::default()
     };
     let views = agents::list_among(town, &containers, wanted)?;
-    let dir = worktree(town, &agent);
+    let dir = workspace::task_worktree(town, &agent);
     let task = one(town, agent, dir, &containers, &views)?;
     if task.item.is_none() && task.view.is_none() {
         return Err(Problem::not_found(format!("there is no work item {id}"))

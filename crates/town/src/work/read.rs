@@ -4,7 +4,7 @@ use super::Work;
 use super::store::problem;
 use crate::Result;
 use gt_core::work::{Item, Status, WorkId, folded};
-use gt_core::{Problem, mail};
+use gt_core::{Identity, Problem, Role, mail};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
@@ -67,6 +67,16 @@ impl Work {
             None => None,
         };
         item.ok_or_else(|| not_found(id))
+    }
+
+    /// Returns whether this is the agent of a task whose item is closed.
+    pub(crate) fn is_finished_task(&self, agent: &Identity) -> bool {
+        if agent.role() != Role::Task {
+            return false;
+        }
+        let id: Option<WorkId> = agent.short_name().parse().ok();
+        let item = id.and_then(|id| self.get(&id).ok());
+        item.is_some_and(|item| item.status == Status::Closed)
     }
 
     /// Returns the open blockers of an item.

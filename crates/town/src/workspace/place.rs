@@ -3,9 +3,9 @@
 use super::branches::{branch, current_branch, root};
 use super::condition::has_submodules;
 use super::submodules::{self, Missing};
-use super::{base, is_broken, is_usable, lock_repository};
+use super::{is_broken, is_usable, lock_repository};
 use crate::git::Git;
-use crate::{Result, Town, files, rig};
+use crate::{Result, Town, base_branch, files, rig};
 use gt_core::{Identity, Problem, Role};
 use std::fs;
 use std::path::Path;
@@ -227,7 +227,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
 /// Returns where a new branch begins: where another polecat has left the same item, or at the rig's
 /// base.
 fn beginning(town: &Town, rig: &str, branch: &str) -> String {
-    let base = base(town, rig);
+    let base = base_branch::start_point(town, rig);
     let item = match branch.rsplit_once('/') {
         Some((agent, item)) if agent.starts_with("polecat/") => item,
         _ => return base,

@@ -67,7 +67,9 @@ pub(super) fn run(
         ByArg::Harness => By::Harness,
         ByArg::Day => By::Day,
     };
-    let tallies = sessions.stats(town, by, &args.filter.query(town, sessions)?)?;
+    let tallies = sessions.stats(by, &args.filter.query(town, sessions)?, |running| {
+        gt_town::usage::refresh(town, running);
+    })?;
     if context.json {
         let documents: Vec<Value> = tallies.iter().map(|tally| document(tally, by)).collect();
         return output::json(&documents);

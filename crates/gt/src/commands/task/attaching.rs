@@ -51,7 +51,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
     })?;
     let choice = match (args.merge, args.skip) {
         // Without a worktree no branch can be behind.
-        _ if task::worktree(town, &agent).is_none() => Choice::Skip,
+        _ if workspace::task_worktree(town, &agent).is_none() => Choice::Skip,
         (true, _) => Choice::Merge,
         (_, true) => Choice::Skip,
         _ => {
@@ -78,7 +78,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
             }
         }
     }
-    let dir = task::worktree(town, &agent);
+    let dir = workspace::task_worktree(town, &agent);
     let is_merging = dir.is_some_and(|dir| gt_town::git::is_merging(&dir));
     let resolver = container.resolver_pane().filter(|_| is_merging);
     if let Some(pane) = resolver.filter(|_| !args.read_only) {

@@ -1,25 +1,81 @@
-//! Worktrees of tasks that are not at the place of the project's template.
+//! Worktrees of tasks: at the place of the project's template, or found by their branch.
 //!
 //! The template applies to new worktrees. If it changes, existing worktrees stay where they are,
 //! and git finds them by the branch. The folder of another agent is never a task's, whatever is
 //! checked out in it.
 
 use crate::git::{Git, own_dir};
-use crate::{Town, directory, rig, workspace};
-use gt_core::Identity;
+use crate::{Town, directory, project, rig};
+use gt_core::project::Project;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Role};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Returns the folder of a task's worktree, if it exists.
+pub fn task_worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
+    let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
+    let project = project::of_rig(town, rig).ok();
+    let by_template = project.and_then(|project| task_worktree_at_template(town, agent, &project));
+    by_template.or_else(|| WorktreesByBranch::of_rig(town, rig).worktree(town, agent))
+}
+
+/// Returns the task whose worktree contains the folder, according to the project's template.
+pub(crate) fn task_by_folder(town: &Town, dir: &Path) -> Option<Identity> {
+    let dir = dir.canonicalize().ok()?;
+    for (rig, entry) in &town.registry().rigs {
+        let Ok(project) = project::of_rig(town, rig) else {
+            continue;
+        };
+        let start = format!("{}-", entry.beads.prefix);
+        for folder in dir.ancestors() {
+            let name = folder
+                .file_name()
+                .and_then(|name| name.to_str())
+                .unwrap_or_default();
+            let ids = name.match_indices(&start).map(|(place, _)| &name[place..]);
+            let is_its = |id: &&str| {
+                let path = project::worktree(town, rig, id, &project).ok();
+                path.and_then(|path| path.canonicalize().ok()).as_deref() == Some(folder)
+            };
+            if let Some(id) = ids.filter(|id| id.parse::<WorkId>().is_ok()).find(is_its) {
+                return Some(Identity::task(id, town.registry()));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the worktree of a task if it exists at the place of the project's template.
+pub(crate) fn task_worktree_at_template(
+    town: &Town,
+    agent: &Identity,
+    project: &Project,
+) -> Option<PathBuf> {
+    let rig = agent.rig()?;
+    let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
+    is_of_rig(town, rig, &dir).then_some(dir)
+}
+
+/// Returns whether a folder is a worktree of the rig, according to its `.git` file.
+fn is_of_rig(town: &Town, rig: &str, dir: &Path) -> bool {
+    let link = fs::read_to_string(dir.join(".git")).unwrap_or_default();
+    let place = link.strip_prefix("gitdir:").map(str::trim);
+    let place = place.and_then(|place| dir.join(place).canonicalize().ok());
+    let own = rig::repository(town, rig).canonicalize();
+    matches!((place, own), (Some(place), Ok(own)) if place.starts_with(&own))
+}
+
 /// Worktrees of a rig's repository that belong to no other agent, by branch.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Elsewhere {
+pub(crate) struct WorktreesByBranch {
     by_branch: HashMap<String, PathBuf>,
     stamp: Option<SystemTime>,
 }
 
-impl Elsewhere {
+impl WorktreesByBranch {
     /// Reads the worktrees from git; empty if git fails.
     pub(crate) fn of_rig(town: &Town, rig: &str) -> Self {
         let stamp = stamp(town, rig);
@@ -28,7 +84,7 @@ impl Elsewhere {
         let list = git.run(["worktree", "list", "--porcelain", "-z"]);
         let mut by_branch = read(&list.unwrap_or_default());
         by_branch.retain(|_, dir| directory::by_folder(town, dir).is_none());
-        Elsewhere { by_branch, stamp }
+        WorktreesByBranch { by_branch, stamp }
     }
 
     /// Returns whether a worktree may have been added or removed since. It is called often, so it
@@ -39,9 +95,9 @@ impl Elsewhere {
 
     /// Returns the worktree of a task, if it exists.
     pub(crate) fn worktree(&self, town: &Town, agent: &Identity) -> Option<PathBuf> {
-        let dir = self.by_branch.get(&workspace::branch(agent))?;
+        let dir = self.by_branch.get(&super::branch(agent))?;
         let rig = agent.rig().unwrap_or_default();
-        super::place::is_of_rig(town, rig, dir).then(|| dir.clone())
+        is_of_rig(town, rig, dir).then(|| dir.clone())
     }
 }
 

@@ -28,7 +28,7 @@ pub enum Step {
 
 /// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(crate) enum Progress {
     NotBegun,
     Running,
     /// Ended with this exit code; `None` if its process was killed.
@@ -42,19 +42,19 @@ struct Begun {
 }
 
 /// Writes the file of a step for the process in the pane.
-pub(super) fn write(file: &Path, step: &Step) -> Result<()> {
+pub(crate) fn write(file: &Path, step: &Step) -> Result<()> {
     let text = serde_json::to_vec(step)
         .map_err(|error| Problem::failed("cannot write a step down").caused_by(error))?;
     files::write_passing(file, &text)
 }
 
 /// Removes the recorded result, so that the step can be retried.
-pub(super) fn forget(file: &Path) -> Result<()> {
+pub(crate) fn forget(file: &Path) -> Result<()> {
     files::remove_if_there(&ended(file))?;
     files::remove_if_there(&begun(file))
 }
 
-pub(super) fn progress(file: &Path) -> Result<Progress> {
+pub(crate) fn progress(file: &Path) -> Result<Progress> {
     let read = || -> Result<Option<Progress>> {
         let text = files::read_if_there(&ended(file))?;
         let code = text.and_then(|text| text.trim().parse().ok());
@@ -148,7 +148,7 @@ pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
 
 /// Drops the variables that every process of the container has anyway, as listed by tmux: an old
 /// value must not hide a later change.
-pub(super) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
+pub(crate) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
     let file = environment_file(&folder.join("x"));
     let Some(text) = files::read_if_there(&file)? else {
         return Ok(());
