@@ -22,7 +22,7 @@ use crate::sessions::Sessions;
 use crate::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::when::timestamp;
 use crate::work::{HandedOver, LetterDraft, Work};
-use crate::{Result, Town, adopted, callback, checkpoint, fault, harnesses, hook, respawn, roles};
+use crate::{Result, Town, adopted, callback, checkpoint, fault, harnesses, hook, roles};
 use gt_core::handoff::{Collected, Marker, Mode, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
@@ -315,7 +315,7 @@ fn wishes(
 fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
     match &life.start {
         Some(start) => Ok(StartOptions::from_tag(start)),
-        None => respawn::first_wishes(town, container),
+        None => start::options_of(town, container),
     }
 }
 

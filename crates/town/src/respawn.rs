@@ -95,7 +95,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         keep_on_timeout: true,
         keep_container: true,
         respawn_of: Some(pane),
-        ..first_wishes(town, &found)?
+        ..start::options_of(town, &found)?
     };
     let start = || {
         let conversation = conversation(town, &identity, &found, ended)?;
@@ -151,7 +151,7 @@ fn conversation(
     let id = of_journal.or(of_tag);
     let ended = Resumable {
         harness: &row.tag_harness,
-        start: &start_tag(town, container)?,
+        start: &start::start_tag(town, container)?,
         id: id.as_deref(),
         alone: !containers::list(town)?.iter().any(is_neighbour),
     };
@@ -162,27 +162,6 @@ fn conversation(
 fn seconds_between(session: &Record, ended: Option<i64>) -> Option<i64> {
     let started: jiff::Timestamp = session.started_at.as_deref()?.parse().ok()?;
     Some(ended? - started.as_second())
-}
-
-/// Returns the options that the agent was started with.
-pub(crate) fn first_wishes(town: &Town, container: &Container) -> Result<StartOptions> {
-    let mut options = StartOptions::from_tag(&start_tag(town, container)?);
-    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
-    Ok(options)
-}
-
-/// Returns the options of the container's start, regardless of their length.
-fn start_tag(town: &Town, container: &Container) -> Result<String> {
-    let text = town
-        .server()
-        .run(
-            Command::new("show-options")
-                .arg("-qv")
-                .target(container.id())
-                .arg(tag::START),
-        )
-        .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
-    Ok(text.trim_end().to_owned())
 }
 
 fn deaths(tag: &str) -> Vec<u64> {

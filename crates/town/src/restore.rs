@@ -4,10 +4,8 @@
 //! [`plan`] returns what a restore would do; [`restore`] does it for one container, through the
 //! usual start. `restore/layout.rs` recreates the user's own windows and panes beside the agent.
 
-mod layout;
 mod source;
 
-pub(crate) use layout::restore as windows;
 pub use source::{Source, find};
 
 use crate::containers::{self, Container, Owner};
@@ -319,22 +317,6 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
         ended_by: (outcome == Outcome::Stopped).then(|| town.caller().as_str().to_owned()),
         ..line
     }])
-}
-
-/// Returns a saved text for display: its colours and no other control sequences, followed by a line
-/// that marks its end.
-pub(crate) fn shown(text: &str, note: &str) -> String {
-    let text = core::printable(text);
-    let between = if text.is_empty() { "" } else { "\x1b[0m\n" };
-    format!("{text}{between}\x1b[2m# {note}\x1b[0m\n")
-}
-
-/// Returns the line that names the source of a restored text.
-pub(crate) fn note(saved: &Saved) -> String {
-    match saved.windows.is_empty() {
-        true => "gt: back; what stood here was not saved yet".to_owned(),
-        false => format!("gt: back from the save of {}", saved.seen_at),
-    }
 }
 
 /// Returns the error for a name that is already taken.

@@ -10,6 +10,7 @@ mod await_ready;
 mod beside;
 mod container;
 mod dress;
+mod layout;
 mod lineage;
 mod options;
 mod place;
@@ -19,6 +20,7 @@ pub(crate) mod restored;
 pub(crate) use beside::beside;
 pub(crate) use container::{COLUMNS, ROWS, with_history_limit};
 pub use options::{StartOptions, TakeOver};
+pub(crate) use options::{options_of, start_tag};
 pub(crate) use place::refuse_others;
 pub(crate) use prepared::hooked_work;
 pub use restored::Restored;
@@ -31,8 +33,8 @@ use crate::sessions::{End, Sessions};
 use crate::stop::Leaving;
 use crate::work::HandedOver;
 use crate::{
-    Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, processes, respawn, rig,
-    roles, save_schedule, signal, stop, usage, wake, workspace,
+    Result, Town, epilogue, fault, hooks, look, neighbours, pidfile, processes, rig, roles,
+    save_schedule, signal, stop, usage, wake, workspace,
 };
 use container::Made;
 use gt_core::problem::Kind;
@@ -376,7 +378,7 @@ pub fn wishes_again(
     let Some(container) = container else {
         return Ok(options.clone());
     };
-    let before = respawn::first_wishes(town, &container)?;
+    let before = options_of(town, &container)?;
     let prepared = Prepared::new(town, identity, options)?;
     if before.harness.as_deref() != Some(prepared.preset.name.as_str()) {
         return Ok(options.clone());

@@ -39,7 +39,6 @@ pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, re
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
 pub use view::{Task, Window, list, show};
 pub use wip::Undone;
-pub(crate) use wip::{among as pause_among, is_among as pause_is_among};
 
 use crate::containers::{self, Container, Owner, tmux_problem};
 use crate::polecat::claim;

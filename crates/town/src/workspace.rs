@@ -7,6 +7,7 @@
 
 mod branches;
 mod condition;
+pub(crate) mod pause_commit;
 mod place;
 mod remove;
 pub(crate) mod snapshot;

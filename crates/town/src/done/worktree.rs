@@ -3,7 +3,7 @@
 use crate::git::{Git, Status};
 use crate::merge::{Base, queued_ref};
 use crate::work::Handed;
-use crate::{Result, Town, roles, task, workspace};
+use crate::{Result, Town, roles, workspace, workspace::pause_commit};
 use gt_core::merge::Leaving;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -141,8 +141,12 @@ impl<'a> Worktree<'a> {
             return Ok(());
         };
         let git = Git::at(&self.dir, town.around());
-        match task::pause_among(git, branch, &self.commit, &self.base.tip()?)? {
-            Some(wip) => Err(task::pause_is_among(agent.short_name(), &self.dir, &wip)),
+        match pause_commit::find(git, branch, &self.commit, &self.base.tip()?)? {
+            Some(wip) => Err(pause_commit::is_in_branch(
+                agent.short_name(),
+                &self.dir,
+                &wip,
+            )),
             None => Ok(()),
         }
     }

@@ -1,11 +1,14 @@
 //! Options that a caller may set for a start. Unset ones come from the role.
 
 use super::Restored;
+use crate::containers::{Container, tmux_problem};
+use crate::{Result, Town};
 use gt_core::record::Record;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
+use gt_core::startup::tag;
 use gt_core::{Identity, Kind, Problem};
-use gt_tmux::PaneId;
+use gt_tmux::{Command, PaneId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -147,4 +150,25 @@ impl StartOptions {
         // The message of a handoff must be read, whatever the first start was told.
         start.prompt |= self.takes_over.is_some();
     }
+}
+
+/// Returns the options that the agent was started with.
+pub(crate) fn options_of(town: &Town, container: &Container) -> Result<StartOptions> {
+    let mut options = StartOptions::from_tag(&start_tag(town, container)?);
+    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
+    Ok(options)
+}
+
+/// Returns the options of the container's start, regardless of their length.
+pub(crate) fn start_tag(town: &Town, container: &Container) -> Result<String> {
+    let text = town
+        .server()
+        .run(
+            Command::new("show-options")
+                .arg("-qv")
+                .target(container.id())
+                .arg(tag::START),
+        )
+        .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
+    Ok(text.trim_end().to_owned())
 }

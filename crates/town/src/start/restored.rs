@@ -9,11 +9,12 @@
 //! the screen only after the file is gone.
 
 use super::container::Made;
+use super::layout;
 use super::prepared::Prepared;
 use crate::watch::{PaneWatch, Woke};
-use crate::{Result, Town, files, processes, restore};
+use crate::{Result, Town, files, processes};
 use gt_core::Problem;
-use gt_core::save::Saved;
+use gt_core::save::{self, Saved};
 use gt_core::session::SessionId;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
@@ -77,7 +78,7 @@ impl<'a> Replay<'a> {
         };
         let pane = saved.agents_pane().map(|(_, pane)| pane);
         let text = pane.map_or("", |pane| pane.text.as_str());
-        let text = restore::shown(text, &restore::note(saved));
+        let text = shown(text, &note(saved));
         files::write_passing(&soon(&replay.file), text.as_bytes())?;
         *argv = command(town, &replay.file, Then::Program(argv));
         Ok(Some(replay))
@@ -87,7 +88,7 @@ impl<'a> Replay<'a> {
     /// in the pane's history. Returns a warning if the windows could not be restored.
     pub(super) fn show(&self, town: &Town, made: &Made, is_new: bool) -> Result<Option<String>> {
         let windows = match is_new {
-            true => restore::windows(town, self.saved, made.pane),
+            true => layout::restore(town, self.saved, made.pane),
             false => Ok(()),
         };
         std::fs::rename(soon(&self.file), &self.file)
@@ -105,6 +106,22 @@ impl<'a> Replay<'a> {
         }
         let told = |problem| format!("its windows are not as they were: {problem}");
         Ok(windows.err().map(told))
+    }
+}
+
+/// Returns a saved text for display: its colours and no other control sequences, followed by a line
+/// that marks its end.
+pub(super) fn shown(text: &str, note: &str) -> String {
+    let text = save::printable(text);
+    let between = if text.is_empty() { "" } else { "\x1b[0m\n" };
+    format!("{text}{between}\x1b[2m# {note}\x1b[0m\n")
+}
+
+/// Returns the line that names the source of a restored text.
+pub(super) fn note(saved: &Saved) -> String {
+    match saved.windows.is_empty() {
+        true => "gt: back; what stood here was not saved yet".to_owned(),
+        false => format!("gt: back from the save of {}", saved.seen_at),
     }
 }
 

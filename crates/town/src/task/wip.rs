@@ -7,13 +7,9 @@
 
 use super::site::Site;
 use crate::git::Git;
-use crate::workspace::{half_done, snapshot, submodules};
+use crate::workspace::{half_done, pause_commit, snapshot, submodules};
 use crate::{Result, fault};
 use gt_core::Problem;
-use gt_core::merge::short;
-use std::path::Path;
-
-const MESSAGE: &str = "wip: paused session";
 
 /// Result of undoing the commit of a pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +20,6 @@ pub enum Undone {
     Commit(String),
     /// The commit stays, for this reason.
     Kept(String, &'static str),
-}
-
-fn noted(branch: &str) -> String {
-    format!("refs/gt/wip/{branch}")
 }
 
 /// Returns the ref of the tree that was staged before the pause.
@@ -42,7 +34,7 @@ fn resolve(site: &Site<'_>, name: &str) -> Option<String> {
 
 /// Returns the commit of a pause, if it is the tip of the branch.
 pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
-    let wip = resolve(site, &noted(&site.branch()?))?;
+    let wip = resolve(site, &pause_commit::recorded_at(&site.branch()?))?;
     (site.head().ok()? == wip).then_some(wip)
 }
 
@@ -66,41 +58,10 @@ pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
     let Some(branch) = site.branch() else {
         return Ok(());
     };
-    match among(site.git(), &branch, &site.head()?, base)? {
-        Some(wip) => Err(is_among(&site.id, &site.dir, &wip)),
+    match pause_commit::find(site.git(), &branch, &site.head()?, base)? {
+        Some(wip) => Err(pause_commit::is_in_branch(&site.id, &site.dir, &wip)),
         None => Ok(()),
     }
-}
-
-/// Returns the commit of a pause if it is in the branch and not in the base. While it is recorded,
-/// it is also recognized by its message, because a rebase changes its id.
-pub(crate) fn among(git: Git<'_>, branch: &str, head: &str, base: &str) -> Result<Option<String>> {
-    let name = noted(branch);
-    let words = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
-    let Ok(wip) = git.run([&words[..], &[&name]].concat()) else {
-        return Ok(None);
-    };
-    let without = format!("^{base}");
-    let words = ["log", "--no-show-signature", "--format=%H %s"];
-    let log = git.run([&words[..], &[head, &without, "--"]].concat())?;
-    let mut commits = log.lines().filter_map(|line| line.split_once(' '));
-    let found = commits.find(|(commit, words)| *commit == wip || *words == MESSAGE);
-    Ok(found.map(|(commit, _)| commit.to_owned()))
-}
-
-/// Returns the error for a branch that contains the commit of a pause.
-pub(crate) fn is_among(id: impl std::fmt::Display, dir: &Path, wip: &str) -> Problem {
-    let wip = short(wip);
-    Problem::conflict(format!(
-        "the branch of {id} has the commit of a pause among its own: {wip}"
-    ))
-    .hint(format!(
-        "`git reset --soft {wip}^` in {}, then commit what belongs to the work",
-        dir.display()
-    ))
-    .hint(format!(
-        "`gt task resume {id} --keep-wip` lets it stay, like any other"
-    ))
 }
 
 /// Commits everything that git does not ignore. Returns `None` if there is nothing to commit, or,
@@ -133,14 +94,27 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
         Some(wip) => git.run(["rev-parse", "--verify", &format!("{wip}^")])?,
         None => head.clone(),
     };
-    let wip = snapshot::commit(site.town, &site.dir, &tree, &[&parent], MESSAGE)?;
+    let wip = snapshot::commit(
+        site.town,
+        &site.dir,
+        &tree,
+        &[&parent],
+        pause_commit::MESSAGE,
+    )?;
     if before.is_none() {
         let index = git.run(["write-tree"])?;
         git.run(["update-ref", &staged(&branch), &index])?;
     }
-    git.run(["update-ref", &noted(&branch), &wip])?;
+    git.run(["update-ref", &pause_commit::recorded_at(&branch), &wip])?;
     fault::point(site.town, "pause.noted");
-    let advance = ["update-ref", "-m", MESSAGE, "HEAD", &wip, &head];
+    let advance = [
+        "update-ref",
+        "-m",
+        pause_commit::MESSAGE,
+        "HEAD",
+        &wip,
+        &head,
+    ];
     git.without_hooks().run(advance)?;
     fault::point(site.town, "pause.committed");
     stage(git, &wip)?;
@@ -182,7 +156,7 @@ fn stage(git: Git<'_>, tree: &str) -> Result<()> {
 /// Undoes the commit of a pause, if it is the tip of the branch and was not pushed.
 pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     let branch = site.branch().unwrap_or_default();
-    let Some(wip) = resolve(site, &noted(&branch)) else {
+    let Some(wip) = resolve(site, &pause_commit::recorded_at(&branch)) else {
         return Ok(Undone::Nothing);
     };
     let git = site.git().to_the_end();
@@ -194,7 +168,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         forget(site)?;
         return Ok(Undone::Nothing);
     }
-    if head != wip && among(git, &branch, &head, &site.base()?.tip()?)?.is_none() {
+    if head != wip && pause_commit::find(git, &branch, &head, &site.base()?.tip()?)?.is_none() {
         // The commit was removed from the branch.
         forget(site)?;
         return Ok(Undone::Nothing);
@@ -233,7 +207,7 @@ fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()>
 /// Accepts the commit as a normal one by removing its record. Returns it, if there is one.
 pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
     let branch = site.branch().unwrap_or_default();
-    let wip = resolve(site, &noted(&branch));
+    let wip = resolve(site, &pause_commit::recorded_at(&branch));
     let is_there = |wip: &String| {
         let words = ["merge-base", "--is-ancestor", wip, "HEAD"];
         site.git().says(words)
@@ -246,7 +220,7 @@ pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
 /// Returns whether a pause is recorded for the branch.
 pub(super) fn is_noted(site: &Site<'_>) -> bool {
     site.branch()
-        .is_some_and(|branch| resolve(site, &noted(&branch)).is_some())
+        .is_some_and(|branch| resolve(site, &pause_commit::recorded_at(&branch)).is_some())
 }
 
 /// Removes the record of a pause.
@@ -259,7 +233,7 @@ pub(super) fn forget(site: &Site<'_>) -> Result<()> {
 
 /// Removes the record of a pause for a branch that may be gone.
 pub(super) fn forget_branch(git: Git<'_>, branch: &str) -> Result<()> {
-    for name in [noted(branch), staged(branch)] {
+    for name in [pause_commit::recorded_at(branch), staged(branch)] {
         git.run(["update-ref", "-d", &name])?;
     }
     Ok(())

@@ -4,16 +4,15 @@
 //! only named, not restarted. Then sizes, active panes and zoom are restored. The agent's own
 //! program starts after this.
 
-use super::{note, shown};
+use super::restored::{self, Then, note, shown};
 use crate::containers::tmux_problem;
-use crate::start::restored::{self, Then};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::save::{Pane, Saved, Window, is_layout};
 use gt_tmux::{Command, PaneId, format};
 
 /// Recreates the windows of a saved container around the restored agent.
-pub(crate) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
+pub(super) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
     let Some((agents, _)) = saved.agents_pane() else {
         return Ok(());
     };
