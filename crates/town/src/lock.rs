@@ -1,12 +1,12 @@
 //! Locks between processes.
 //!
 //! Several `gt` processes work on one town concurrently, so only operating-system locks are safe.
-//! The kernel releases a lock when its holder dies.
+//! The kernel releases a lock when its holder dies. `std` locks with `flock` on Linux and macOS, so
+//! these locks and those of any program that uses `flock` exclude each other.
 
 use crate::{Result, files};
 use gt_core::Problem;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub struct FileLock {
 impl FileLock {
     /// Takes the lock without waiting; returns `None` if another process holds it.
     pub fn try_take(path: &Path) -> Result<Option<Self>> {
-        let lock = Self::try_lock(path, FlockOperation::NonBlockingLockExclusive)?;
+        let lock = Self::try_lock(path, File::try_lock)?;
         Ok(lock.map(|mut lock| {
             note_holder(&mut lock.file);
             lock
@@ -36,8 +36,8 @@ impl FileLock {
     /// Takes the lock, and waits without a timeout. For background processes.
     pub fn take_waiting(path: &Path) -> Result<Self> {
         let file = open(path)?;
-        flock(&file, FlockOperation::LockExclusive)
-            .map_err(|errno| files::cannot("lock", path, &errno.into()))?;
+        file.lock()
+            .map_err(|error| files::cannot("lock", path, &error))?;
         let mut lock = FileLock { file };
         note_holder(&mut lock.file);
         Ok(lock)
@@ -46,26 +46,25 @@ impl FileLock {
     /// Takes a shared lock. An exclusive lock waits for all shared ones.
     pub fn share(path: &Path, timeout: Duration) -> Result<Self> {
         Self::wait(path, timeout, || {
-            Self::try_lock(path, FlockOperation::NonBlockingLockShared)
+            Self::try_lock(path, File::try_lock_shared)
         })
     }
 
     /// Returns whether another process holds the lock exclusively. The check takes a shared lock
     /// for a moment, so a concurrent [`Self::try_take`] may return `None` once.
     pub fn is_held(path: &Path) -> bool {
-        path.exists()
-            && matches!(
-                Self::try_lock(path, FlockOperation::NonBlockingLockShared),
-                Ok(None)
-            )
+        path.exists() && matches!(Self::try_lock(path, File::try_lock_shared), Ok(None))
     }
 
-    fn try_lock(path: &Path, operation: FlockOperation) -> Result<Option<Self>> {
+    fn try_lock(
+        path: &Path,
+        attempt: fn(&File) -> std::result::Result<(), TryLockError>,
+    ) -> Result<Option<Self>> {
         let file = open(path)?;
-        match flock(&file, operation) {
+        match attempt(&file) {
             Ok(()) => Ok(Some(FileLock { file })),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(errno) => Err(files::cannot("lock", path, &errno.into())),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(files::cannot("lock", path, &error)),
         }
     }
 
@@ -89,7 +88,7 @@ impl FileLock {
                 ))
                 .hint("try again when it is done"));
             }
-            // `flock` has no timeout, and a signal to interrupt it would affect the whole process.
+            // A lock has no timeout, and a signal to interrupt it would affect the whole process.
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
@@ -134,6 +133,26 @@ fn note_holder(file: &mut File) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{FlockOperation, flock};
+
+    /// Earlier versions of `gt` call `flock`, and may still run.
+    #[test]
+    fn locks_and_flock_exclude_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.lock");
+        let other = open(&path).unwrap();
+        flock(&other, FlockOperation::LockExclusive).unwrap();
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        assert!(FileLock::is_held(&path));
+        flock(&other, FlockOperation::LockShared).unwrap();
+        assert!(FileLock::try_take(&path).unwrap().is_none());
+        let shared = FileLock::share(&path, Duration::ZERO).unwrap();
+        assert!(flock(&other, FlockOperation::NonBlockingLockExclusive).is_err());
+        drop(shared);
+        flock(&other, FlockOperation::Unlock).unwrap();
+        let _ours = FileLock::try_take(&path).unwrap().unwrap();
+        assert!(flock(&other, FlockOperation::NonBlockingLockShared).is_err());
+    }
 
     #[test]
     fn one_holder_at_a_time() {

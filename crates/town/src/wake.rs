@@ -5,7 +5,7 @@
 //! runs: otherwise the touch is a single failing system call.
 
 use crate::{Result, Town, files};
-use rustix::fs::{AtFlags, CWD, FlockOperation, Timespec, Timestamps, UTIME_NOW, flock, utimensat};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Listening {
                 .mode(0o600)
                 .open(&path)
                 .map_err(cannot)?;
-            flock(&file, FlockOperation::LockShared).map_err(|errno| cannot(errno.into()))?;
+            file.lock_shared().map_err(cannot)?;
             // The last of the other listeners may have removed the file before the lock was taken.
             if is_at(&file, &path) {
                 return Ok(Listening { path, file });
@@ -67,8 +67,9 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let alone = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if alone && is_at(&self.file, &self.path) {
+        // `std` does not define the upgrade of a lock that is held.
+        let is_alone = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
+        if is_alone && is_at(&self.file, &self.path) {
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -268,7 +268,7 @@ fn who_is_being_started_or_stopped_hands_nothing_over() {
     let (env, _) = with_work();
     let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
     let file = fs::File::open(lock).unwrap();
-    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    file.lock().unwrap();
     let refused = env.gt(&["handoff", MAX, "--force"]).fails(4);
     assert!(
         refused.stderr.contains("starting or stopping"),

@@ -3,7 +3,7 @@
 use crate::checkpoints::life;
 use crate::env::{TestEnv, signal};
 use crate::priming::{MAX, as_agent, await_rest, give_work};
-use rustix::fs::{FlockOperation, fcntl_lock, flock};
+use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs::File;
@@ -93,7 +93,7 @@ fn a_lock_that_somebody_keeps_holds_up_no_hook() {
     ] {
         let file = File::options().write(true).open(env.town().join(name));
         let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
-        flock(&file, FlockOperation::LockExclusive).unwrap();
+        file.lock().unwrap();
         let told = both(&env, &life);
         assert!(told.contains("## What was in flight"), "{name}: {told}");
         assert!(!told.contains("could not say"), "{name}: {told}");

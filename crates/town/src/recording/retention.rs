@@ -2,9 +2,8 @@
 
 use super::{Recordings, file_name};
 use crate::{Result, files};
-use rustix::fs::{FlockOperation, flock};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -52,10 +51,8 @@ impl Recordings {
 
     /// Returns whether a process records that session now.
     fn is_being_written(&self, life: &str) -> bool {
-        File::open(self.folder.join(file_name(life, 0))).is_ok_and(|file| {
-            flock(&file, FlockOperation::NonBlockingLockShared)
-                .is_err_and(|error| error == rustix::io::Errno::WOULDBLOCK)
-        })
+        File::open(self.folder.join(file_name(life, 0)))
+            .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }
 
@@ -83,7 +80,7 @@ mod tests {
             }
         }
         let busy = File::open(dir.path().join("busy.cast")).unwrap();
-        flock(&busy, FlockOperation::LockExclusive).unwrap();
+        busy.lock().unwrap();
         recordings.remove_if_due(0).unwrap();
         assert_eq!(recordings.files().unwrap().len(), names.len());
         recordings.remove_if_due(30).unwrap();

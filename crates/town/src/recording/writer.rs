@@ -7,7 +7,6 @@
 use super::file_name;
 use crate::{Result, files};
 use gt_core::cast::{self, Decoder, Event, Header, Part, What};
-use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -39,7 +38,7 @@ impl Writer {
         let cannot = |error: io::Error| files::cannot("record into", &path, &error);
         let part = open(&path).map_err(cannot)?;
         let lock = part.try_clone().map_err(cannot)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|e| cannot(e.into()))?;
+        lock.try_lock().map_err(|error| cannot(error.into()))?;
         let mut writer = Writer {
             folder: folder.to_owned(),
             life: life.to_owned(),
