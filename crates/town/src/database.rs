@@ -33,12 +33,6 @@ pub(crate) fn tidy(db: &Connection, path: &Path) -> rusqlite::Result<()> {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
 }
 
-/// Returns the id of the machine's current boot.
-pub(crate) fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
-}
-
 fn log_length(path: &Path) -> u64 {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");

@@ -173,10 +173,15 @@ pub fn booted_at() -> Option<i64> {
     system::uptime_seconds().map(|up| jiff::Timestamp::now().as_second() - up)
 }
 
+/// Returns the id of the machine's current boot, if known.
+pub(crate) fn boot_id() -> Option<String> {
+    system::boot_id()
+}
+
 /// Returns the machine's uptime and the id of its boot, if known.
 pub fn uptime() -> Option<Uptime> {
     Some(Uptime {
-        boot: system::boot_id()?,
+        boot: boot_id()?,
         seconds: system::uptime_seconds()?,
     })
 }

@@ -17,7 +17,6 @@ pub(super) fn uptime_seconds() -> Option<i64> {
     Some(rustix::system::sysinfo().uptime)
 }
 
-/// Returns the id of the machine's current boot.
 pub(super) fn boot_id() -> Option<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
@@ -183,8 +182,8 @@ pub(super) fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32
 /// reboots.
 pub fn birth_certificate(pid: u32) -> Option<String> {
     let process = read(pid).filter(|process| !process.zombie)?;
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    Some(format!("{}@{}", process.started, boot.trim()))
+    let boot = boot_id().unwrap_or_default();
+    Some(format!("{}@{boot}", process.started))
 }
 
 /// Returns a handle on the process, if it still matches the certificate.

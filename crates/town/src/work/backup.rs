@@ -8,7 +8,7 @@
 use super::Work;
 use super::store::problem;
 use crate::lock::FileLock;
-use crate::{Result, database, files};
+use crate::{Result, database, files, processes};
 use gt_core::Problem;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -110,7 +110,7 @@ impl Work {
         let checked = mark.metadata().and_then(|meta| meta.modified());
         let is_recent = checked.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < CHECK_EVERY));
         let noted = files::read_if_there(&mark).unwrap_or_default();
-        if is_recent && noted == Some(database::boot_id().unwrap_or_default()) {
+        if is_recent && noted == Some(processes::boot_id().unwrap_or_default()) {
             return Ok(());
         }
         if self.check()?.is_some() {
@@ -185,7 +185,7 @@ impl Work {
     }
 
     fn note_checked(&self) {
-        let boot = database::boot_id().unwrap_or_default();
+        let boot = processes::boot_id().unwrap_or_default();
         // If this fails, the next call checks again.
         let _ = files::write_passing(&self.check_mark(), boot.as_bytes());
     }

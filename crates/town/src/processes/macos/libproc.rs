@@ -1,7 +1,9 @@
 //! Safe wrappers for three process queries of macOS.
 //!
-//! `libproc` is part of the system. The crates for it generate their bindings at build time with
-//! libclang, which is too much for three calls.
+//! `libproc` is part of the system, and the crate `libc` declares its functions and structs. The
+//! crate `libproc` is no better for three calls: its build script runs bindgen on the headers of
+//! Apple's command line tools, so it needs libclang and cannot be checked from another system. It
+//! also returns paths as `String`, so a path that is no UTF-8 would be lost.
 
 #![expect(
     unsafe_code,

@@ -1,7 +1,7 @@
 //! The position up to which a database has read the journal.
 
 use super::Broken;
-use crate::database::boot_id;
+use crate::processes::boot_id;
 use crate::sessions::journal::{Journal, Reading};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::fs::File;
