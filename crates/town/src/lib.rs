@@ -29,6 +29,7 @@ pub mod done;
 pub mod epilogue;
 pub mod events;
 mod fault;
+mod file_watcher;
 pub mod files;
 pub mod formulas;
 pub mod git;

@@ -14,16 +14,17 @@
 //! approval), so their pane is listed again after it has printed, at most once a second. Where the
 //! kernel reports nothing (macOS), slow polling takes its place.
 //!
-//! `monitor/rounds.rs` is the event loop, `monitor/eyes.rs` the file and process watcher,
-//! `monitor/files.rs` the watched files of clients, `monitor/tmux.rs` the control client,
-//! `monitor/reading.rs` reads agents, and `wake.rs` is the file that other processes touch. The
-//! monitor starts, stops and types nothing.
+//! `monitor/rounds.rs` is the event loop, `monitor/eyes.rs` waits for files and processes,
+//! `monitor/watches.rs` knows what is watched, `monitor/files.rs` the watched files of clients,
+//! `monitor/tmux.rs` the control client, `monitor/reading.rs` reads agents, and `wake.rs` is the
+//! file that other processes touch. The monitor starts, stops and types nothing.
 
 mod eyes;
 mod files;
 mod reading;
 mod rounds;
 mod tmux;
+mod watches;
 
 pub use files::{Files, Written, seen};
 pub use reading::{Seen, agents};

@@ -2,13 +2,14 @@
 //!
 //! The end of the process is an event on every system. For its output there are two ways. At first
 //! the caller is woken every few milliseconds: most programs answer that quickly, and a read
-//! through the socket costs next to nothing. After that, on Linux, inotify on the terminal wakes
-//! the caller, at no cost to tmux and none while nothing happens. It comes second because *closing*
-//! an inotify descriptor waits for the kernel (15 ms measured), which would slow down a short wait.
+//! through the socket costs next to nothing. After that, on Linux, a file watcher on the terminal
+//! wakes the caller, at no cost to tmux and none while nothing happens. It comes second because
+//! closing it is slow (see [`file_watcher`](crate::file_watcher)).
 
+use crate::file_watcher::{Changes, FileWatcher};
 use crate::processes::Handle;
 use rustix::fs::{Mode, OFlags};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Duration of polling before events take over.
@@ -34,7 +35,7 @@ pub struct PaneWatch {
     pause: Duration,
     /// Folders in which created and removed files end a wait as well.
     folders: Vec<PathBuf>,
-    events: Option<system::Events>,
+    events: Option<Events>,
 }
 
 impl PaneWatch {
@@ -84,52 +85,40 @@ impl PaneWatch {
             };
         }
         let (tty, folders) = (&self.tty, &self.folders);
-        let events = self
-            .events
-            .get_or_insert_with(|| system::Events::of(tty, folders));
+        let events = self.events.get_or_insert_with(|| Events::of(tty, folders));
         system::wait(self.process.as_ref(), Some(events), timeout)
+    }
+}
+
+/// Reports about a terminal and folders; `None` if this system has none, or none left.
+#[derive(Debug)]
+struct Events(Option<FileWatcher>);
+
+impl Events {
+    fn of(tty: &str, folders: &[PathBuf]) -> Self {
+        let is_watched =
+            |watcher: &FileWatcher| watcher.watch(Path::new(tty), Changes::MODIFY).is_ok();
+        let watcher = FileWatcher::open().filter(is_watched);
+        let comes_and_goes = Changes::CREATE | Changes::DELETE | Changes::MOVE;
+        if let Some(watcher) = &watcher {
+            for folder in folders {
+                // Fails for a folder that does not exist yet, which is then not watched.
+                let _ = watcher.watch(folder, comes_and_goes);
+            }
+        }
+        Events(watcher)
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{Duration, Handle, PathBuf, Woke};
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-    use std::mem::MaybeUninit;
-    use std::os::fd::OwnedFd;
+    use super::{Duration, Events, FileWatcher, Handle, Woke};
+    use rustix::event::{PollFd, Timespec, poll};
 
     /// Delay after the first write: programs draw in several writes.
     const SETTLE: Duration = Duration::from_millis(5);
-    /// Interval between two looks where inotify is unavailable.
+    /// Interval between two looks without a file watcher.
     const POLL: Duration = Duration::from_secs(1);
-
-    #[derive(Debug)]
-    pub(super) struct Events(Option<OwnedFd>);
-
-    impl Events {
-        pub(super) fn of(tty: &str, folders: &[PathBuf]) -> Self {
-            let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-            let fd = fd.filter(|fd| inotify::add_watch(fd, tty, WatchFlags::MODIFY).is_ok());
-            let comes_and_goes = WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
-            for (fd, folder) in fd
-                .iter()
-                .flat_map(|fd| folders.iter().map(move |it| (fd, it)))
-            {
-                // Fails for a folder that does not exist yet, which is then not watched.
-                let _ = inotify::add_watch(fd, folder, comes_and_goes);
-            }
-            Events(fd)
-        }
-
-        fn drain(&self) {
-            if let Some(fd) = &self.0 {
-                let mut buffer = [MaybeUninit::uninit(); 4096];
-                let mut events = inotify::Reader::new(fd, &mut buffer);
-                while events.next().is_ok() {}
-            }
-        }
-    }
 
     pub(super) fn wait(
         process: Option<&Handle>,
@@ -138,11 +127,11 @@ mod system {
     ) -> Woke {
         let mut fds: Vec<PollFd<'_>> = process.iter().map(|handle| handle.poll_fd()).collect();
         let of_process = fds.len();
-        let terminal = events.and_then(|events| events.0.as_ref());
-        fds.extend(terminal.map(|fd| PollFd::new(fd, PollFlags::IN)));
-        // Without inotify (its instances are limited) nothing else reports that the program draws.
+        let watcher = events.and_then(|events| events.0.as_ref());
+        fds.extend(watcher.map(FileWatcher::poll_fd));
+        // Nothing else reports that the program draws.
         let timeout = match events {
-            Some(events) if events.0.is_none() => timeout.min(POLL),
+            Some(Events(None)) => timeout.min(POLL),
             _ => timeout,
         };
         let timeout = Timespec::try_from(timeout).ok();
@@ -153,8 +142,8 @@ mod system {
             return Woke::Ended;
         }
         std::thread::sleep(SETTLE);
-        if let Some(events) = events {
-            events.drain();
+        if let Some(watcher) = watcher {
+            watcher.drain();
         }
         Woke::Look
     }
@@ -162,28 +151,17 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{Duration, Handle, PathBuf, Woke};
+    use super::{Duration, Events, Handle, Woke};
 
-    /// This system has no such events, so the wait polls.
-    #[derive(Debug)]
-    pub(super) struct Events;
-
-    impl Events {
-        pub(super) fn of(_tty: &str, _folders: &[PathBuf]) -> Self {
-            Events
-        }
-    }
+    /// Interval between two looks: this system reports neither output nor ends.
+    const POLL: Duration = Duration::from_millis(50);
 
     pub(super) fn wait(
         process: Option<&Handle>,
         events: Option<&Events>,
         timeout: Duration,
     ) -> Woke {
-        let pause = if events.is_some() {
-            Duration::from_millis(50)
-        } else {
-            timeout
-        };
+        let pause = if events.is_some() { POLL } else { timeout };
         std::thread::sleep(timeout.min(pause));
         match process {
             Some(process) if process.has_ended() => Woke::Ended,

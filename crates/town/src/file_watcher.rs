@@ -1,0 +1,41 @@
+//! File watcher: reports changes of files, folders and terminals.
+//!
+//! This module is the only one that uses inotify. rustix has its system calls; a larger crate would
+//! add a thread or an event loop, whereas the callers poll the watcher together with processes and
+//! sockets. Without inotify (on macOS, or if the instances of the user are used up)
+//! [`FileWatcher::open`] returns `None`, and the caller looks at intervals.
+//!
+//! *Closing* a watcher waits for the kernel (15 ms measured), so a short wait is better without.
+
+#[cfg(target_os = "linux")]
+#[path = "file_watcher/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "file_watcher/elsewhere.rs"]
+mod system;
+
+pub(crate) use system::{Changes, FileWatcher};
+
+use std::ffi::OsStr;
+
+/// Number of one watch, unique within its watcher. The number of a watch that has ended may be
+/// used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WatchId(i32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "nothing is reported without inotify")
+)]
+pub(crate) enum Report<'a> {
+    Changed {
+        watch: WatchId,
+        /// The changed entry of a watched folder.
+        name: Option<&'a OsStr>,
+    },
+    /// The watch has ended: its file is gone, or it was asked for one change only.
+    Ended(WatchId),
+    /// Reports were lost, so anything may have changed.
+    Lost,
+}
