@@ -112,7 +112,8 @@ fn begin(
         check_version(town)?;
     }
     let mut warnings: Vec<String> = Vec::new();
-    let new_folder = prepared.make_workspace(town, &mut warnings)?;
+    // Dropped last, after the container is gone, by every return below.
+    let new_worktree = prepared.make_workspace(town, &mut warnings)?;
     warnings.extend(prepared.permission_warning());
     prepared.wiring = hooks::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(uuid::Uuid::now_v7());
@@ -208,6 +209,9 @@ fn begin(
     }
     match result {
         Ok((made, state)) => {
+            if let Some(worktree) = new_worktree {
+                worktree.keep();
+            }
             signal::wake_after_start(town, identity, &prepared.container);
             Ok(Started {
                 identity: identity.clone(),
@@ -242,10 +246,6 @@ fn begin(
             }
             if is_recorded {
                 epilogue::write(town, &sessions, &[session.to_string()]);
-            }
-            if new_folder && workspace::is_worktree(identity.role()) {
-                // Best effort: the new worktree is removed if it has no work in it.
-                let _ = workspace::remove(town, identity, &prepared.work_dir, false);
             }
             Err(problem)
         }

@@ -75,6 +75,29 @@ fn failed_start_takes_back_pid_file_container_worktree_and_record() {
 }
 
 #[test]
+fn start_that_fails_before_its_container_removes_its_worktree() {
+    let env = TestEnv::with_crew(&["max"]);
+    // The folder of the hooks cannot be made.
+    let hooks = env.town().join(".runtime/hooks");
+    let _ = fs::remove_dir_all(&hooks);
+    fs::write(&hooks, "").unwrap();
+    let words = ["start", "--create", "gastown/polecats/Toast"];
+    let failed = env.gt(&words);
+    assert_ne!(failed.code, 0, "{failed:?}");
+    assert!(failed.stderr.contains(".runtime/hooks"), "{failed:?}");
+    assert!(!env.town().join("gastown/polecats/Toast").exists());
+    let repository = env.town().join("gastown/.repo.git");
+    assert_eq!(env.git(&repository, &["branch", "--list", "polecat/*"]), "");
+    assert_eq!(env.sessions(), [""; 0]);
+    // The folder of an agent that was there before stays.
+    env.gt(&["start", "gastown/max"]).fails(failed.code);
+    assert!(env.town().join("gastown/crew/max").exists());
+    fs::remove_file(&hooks).unwrap();
+    env.gt(&words).ok();
+    assert!(env.town().join("gastown/polecats/Toast").exists());
+}
+
+#[test]
 fn failed_start_leaves_what_was_there_before() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", "mayor"]).ok();

@@ -126,18 +126,27 @@ impl<'a> Prepared<'a> {
             .then(|| format!("{} runs every command without asking", self.preset.title))
     }
 
-    /// Ensures that the folder exists; returns whether it is new.
-    pub(super) fn make_workspace(&self, town: &Town, warnings: &mut Vec<String>) -> Result<bool> {
-        let is_new = !self.work_dir.exists();
+    /// Ensures that the folder exists. Returns the worktree if this call has made it.
+    pub(super) fn make_workspace<'t>(
+        &self,
+        town: &'t Town,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<NewWorktree<'t>>> {
+        let is_worktree = workspace::is_worktree(self.identity.role());
         let own_folder = self.options.work_dir.is_none();
-        if own_folder && (self.options.create || !workspace::is_worktree(self.identity.role())) {
+        let makes_worktree = own_folder && is_worktree && !self.work_dir.exists();
+        if own_folder && (self.options.create || !is_worktree) {
             warnings.extend(workspace::ensure(town, self.identity, &self.work_dir)?);
         }
-        if self.work_dir.is_dir() {
-            Ok(is_new)
-        } else {
-            Err(self.no_folder())
+        if !self.work_dir.is_dir() {
+            return Err(self.no_folder());
         }
+        Ok(makes_worktree.then(|| NewWorktree {
+            town,
+            identity: self.identity.clone(),
+            dir: self.work_dir.clone(),
+            is_kept: false,
+        }))
     }
 
     pub(super) fn no_folder(&self) -> Problem {
@@ -286,6 +295,29 @@ impl<'a> Prepared<'a> {
             is_awaited: self.is_awaited(),
             now: jiff::Timestamp::now().as_second(),
         })
+    }
+}
+
+/// Guard of a worktree that a start has made: removes it unless the start succeeds.
+pub(super) struct NewWorktree<'t> {
+    town: &'t Town,
+    identity: Identity,
+    dir: PathBuf,
+    is_kept: bool,
+}
+
+impl NewWorktree<'_> {
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for NewWorktree<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Best effort. A worktree that has work in it stays.
+            let _ = workspace::remove(self.town, &self.identity, &self.dir, false);
+        }
     }
 }
 
