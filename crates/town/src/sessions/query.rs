@@ -213,15 +213,19 @@ pub(super) fn usage_by_work(
              SELECT item, id FROM items JOIN lives ON work_unit = item
              UNION SELECT item, id FROM items JOIN archived ON work_unit = item
              UNION SELECT item, id FROM items JOIN earlier_work ON work_unit = item)
-         SELECT item, work_unit, record -> 'usage', record -> 'earlier_work'
-         FROM worked JOIN lives USING (id) JOIN records ON life = lives.rowid
-         UNION ALL SELECT item, work_unit, taken -> 'usage', taken -> 'earlier_work'
+         SELECT item, work_unit, record -> 'usage', record -> 'earlier_work', id, record IS NULL
+         FROM worked JOIN lives USING (id) LEFT JOIN records ON life = lives.rowid
+         UNION ALL SELECT item, work_unit, taken -> 'usage', taken -> 'earlier_work', id, 0
          FROM worked JOIN archived USING (id)",
     )?;
     let items = serde_json::json!(items).to_string();
     let mut rows = query.query([items])?;
     let mut sums: HashMap<String, Usage> = HashMap::new();
     while let Some(row) = rows.next()? {
+        if row.get(5)? {
+            // The index is damaged, as for every other query, and is made anew.
+            index::record(row.get(4)?, None)?;
+        }
         let session = Record {
             work_unit: row.get(1)?,
             usage: parsed::<Usage>(row.get(2)?)?,

@@ -85,6 +85,20 @@ fn session_is_found_by_each_of_its_items_also_from_the_archive() {
 }
 
 #[test]
+fn session_whose_record_is_lost_counts_for_its_item() {
+    let place = with_two_items(Some(30));
+    let db = rusqlite::Connection::open(place.database()).unwrap();
+    let find = "SELECT rowid FROM lives WHERE id = ?1";
+    let lose = format!("DELETE FROM records WHERE life = ({find})");
+    assert_eq!(db.execute(&lose, [id(1)]).unwrap(), 1);
+    drop(db);
+    let sums = place.sessions.usage_by_work(["gt-a", "gt-b"].into_iter());
+    let sums = sums.unwrap();
+    let of = |item| sums.get(item).cloned();
+    assert_eq!((of("gt-a"), of("gt-b")), (Some(usage(30)), Some(usage(70))));
+}
+
+#[test]
 fn archived_sessions_of_an_item_are_filtered_like_the_others() {
     let place = with_two_items(Some(30));
     let before = when::timestamp(Some(jiff::Timestamp::now().as_second() + 60));
