@@ -311,6 +311,26 @@ fn work_of_a_killed_done_is_merged_by_the_timer() {
     });
 }
 
+#[test]
+fn work_of_a_done_that_fails_after_it_was_queued_is_merged() {
+    let env = automatic(&["max"], "");
+    let id = item(&env, &["Write", "--rig", "gastown"]);
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    let dir = env.town().join("gastown/crew/max");
+    commit(&env, &dir, "a.txt", "a\n");
+    // A folder in place of the checkpoint cannot be removed like a file.
+    let checkpoint = env
+        .town()
+        .join(".runtime/checkpoints/gastown.crew.max.json");
+    fs::create_dir_all(&checkpoint).unwrap();
+    env.gt(&["done", "--agent", "gastown/max"]).fails(1);
+    wait_until("it is merged without another command", TIMEOUT, || {
+        let merged = env.git(&repository(&env), &["for-each-ref", MERGED]);
+        (!merged.is_empty()).then_some(())
+    });
+    assert!(files(&env, &repository(&env), MERGED).contains(&"a.txt".to_owned()));
+}
+
 /// Returns the process group, session and terminal of a process.
 ///
 /// `getsid` cannot return the session of the test itself: where the session leader is outside this

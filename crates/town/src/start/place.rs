@@ -3,7 +3,7 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::containers::{self, Container, Owner};
-use crate::{Result, Town, adopt, adopted, pidfile, processes, stop};
+use crate::{Result, Town, adopt, adopted, fault, pidfile, processes, stop};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::Kind;
 use gt_core::record::Outcome;
@@ -228,6 +228,7 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
 /// session.
 pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
     adopt::release(&container.home(town), container)?;
+    fault::point(town, "handoff.given_back");
     // Removed last: only the note names the server while the container is there.
     if let Some(identity) = container.identity() {
         adopt::forget(town, identity);

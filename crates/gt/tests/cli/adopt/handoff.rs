@@ -5,6 +5,7 @@ use crate::env::{TestEnv, lives};
 use crate::remembered;
 use gt_tmux::Command as Tmux;
 use serde_json::{Value, json};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 const GT: &str = env!("CARGO_BIN_EXE_gt");
@@ -57,6 +58,26 @@ fn adopted_agent_hands_over_to_a_session_of_the_towns() {
 fn adopted_agent_on_another_server_hands_over_to_a_session_of_the_towns() {
     let env = TestEnv::with_crew(&["max"]);
     check_handoff(&env, &env.path("other"));
+}
+
+#[test]
+fn handoff_killed_before_it_forgets_an_adopted_agent_has_released_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    // Only the note tells on which server it is.
+    let desk = Desk::open(&env, &env.path("other"));
+    let pid = desk.start_program("")["pid"].to_string();
+    env.json(&["adopt", &pid, "--as", MAX]);
+    let mut handoff = env.gt_command(&["handoff", MAX, "--force", "-m", "go on"]);
+    let killed = handoff.env("GT_FAULT", "handoff.given_back").output();
+    assert_eq!(killed.unwrap().status.signal(), Some(9));
+    let tags = desk.tmux(&["show-options", "-t", "=desk:"]);
+    assert!(!tags.contains("@gt_adopted"), "{tags}");
+    assert!(!tags.contains("@gt_agent"), "{tags}");
+    // The program runs and belongs to the person, and the agent can be started.
+    assert!(lives(pid.parse().unwrap()));
+    env.gt(&["start", MAX]).ok();
+    assert_eq!(env.running(), [MAX]);
+    assert!(!desk.settings().exists(), "no hook is left");
 }
 
 #[test]
