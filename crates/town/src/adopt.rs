@@ -17,19 +17,22 @@ mod ending;
 mod follow;
 mod live_hooks;
 mod orphans;
+mod pane;
 
 pub use candidates::{Candidate, candidates};
 pub use conversation::Found as FoundConversation;
 pub use ending::{note_end, settle, settle_after};
+pub use pane::container_of_pane;
 
-use crate::adopted::{Note, agent_of_pane, home_of};
-use crate::containers::{self, Adopted, Container, tmux_problem};
+use crate::adopted::{Note, home_of};
+use crate::containers::{self, Adopted, Container, Owner, tmux_problem};
 use crate::directory::{self, AgentFile};
 use crate::lock::FileLock;
 use crate::sessions::Sessions;
 use crate::start::{self, StartOptions};
 use crate::{
-    Result, Town, harnesses, look, neighbours, processes, roles, surroundings, usage, wake, when,
+    Result, Town, fault, harnesses, look, neighbours, processes, roles, surroundings, usage, wake,
+    when,
 };
 use gt_core::record::{Record, Status};
 use gt_core::session::SessionId;
@@ -78,6 +81,7 @@ pub struct AdoptedAgent {
 
 /// Makes a running program an agent of the town.
 pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Result<AdoptedAgent> {
+    fault::point(town, "adopt.chosen");
     let _lock = lock(town)?;
     let home = &town.at(&candidate.socket);
     let home = match candidate.socket == town.server().socket_path() {
@@ -126,6 +130,11 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     let tags = tags(
         town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
     );
+    let mut warnings = Vec::new();
+    let hooks = match options.no_hooks {
+        true => None,
+        false => live_hooks::plan(town, &preset, details.folder.as_deref()),
+    };
     let mut note = Note {
         agent: identity.address(),
         socket: candidate.socket.clone(),
@@ -139,12 +148,13 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
             .iter()
             .map(|(option, value)| ((*option).to_owned(), value.clone()))
             .collect(),
-        hooks: None,
-        hook_command: None,
+        hooks: hooks.as_ref().map(|hooks| hooks.path.clone()),
+        hook_command: hooks.as_ref().map(|hooks| hooks.command.clone()),
     };
     // Written before anything is created: if this process is killed later, the next sync removes
     // the leftovers by this note.
     note.write(town, &identity)?;
+    fault::point(town, "adopt.noted");
     let record = begin(town, home, &identity, &name, candidate, session);
     let record = Record {
         cwd: work_dir.map(str::to_owned),
@@ -152,26 +162,17 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         start: Some(wishes.to_tag()),
         ..record
     };
-    let made = container(home, candidate, &name, adopted.is_linked).and_then(|target| {
-        let set = |(option, value): (&str, String)| {
-            let set = Command::new("set-option").target(target.clone());
-            set.args([option, value.as_str()])
-        };
-        let batch: Vec<Command> = tags.into_iter().map(set).collect();
-        let tagged = home.server().run_private(Batch::from(batch));
-        tagged.map_err(|error| tmux_problem("cannot tag the container", error))?;
+    let was_ours = containers::find(home, &name)?.is_some_and(|it| it.is_vacant());
+    let made = container(home, candidate, &name, adopted.is_linked, &note.tags).and_then(|()| {
+        fault::point(town, "adopt.contained");
         Sessions::of(town).record(&[record])
     });
     if let Err(problem) = made {
-        if adopted.is_linked {
-            // Rollback: the error that caused it is reported.
-            let _ = unlink(home, &name, candidate);
-        }
-        Note::remove(town, &identity);
+        roll_back(town, home, &identity, &name, was_ours);
         return Err(problem);
     }
+    fault::point(town, "adopt.recorded");
     wake::monitors(home);
-    let mut warnings = Vec::new();
     if identity.role() == Role::Agent && directory::agent_file(town, &identity)?.is_none() {
         let file = AgentFile {
             work_dir: details.folder.clone(),
@@ -183,17 +184,12 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     }
     let noted = usage::note_folder(town, session, &preset, &details.env);
     warnings.extend(noted.err().map(|problem| problem.to_string()));
-    if !options.no_hooks {
-        match live_hooks::install(town, &preset, details.folder.as_deref()) {
-            Ok(Some(installed)) => {
-                note.hooks = Some(installed.path);
-                note.hook_command = Some(installed.command);
-                note.write(town, &identity)?;
-            }
-            Ok(None) => {}
-            Err(problem) => warnings.push(problem.to_string()),
-        }
+    if let Some(Err(problem)) = hooks.as_ref().map(live_hooks::install) {
+        warnings.push(problem.to_string());
+        (note.hooks, note.hook_command) = (None, None);
+        note.write(town, &identity)?;
     }
+    fault::point(town, "adopt.hooked");
     // Key bindings and hooks are not installed on the person's own server.
     if home.server().socket_path() == town.server().socket_path() {
         let greeted = look::install_keys(town).and_then(|()| neighbours::remember(town));
@@ -292,65 +288,74 @@ fn tags(
     ]
 }
 
-/// Returns the session that becomes the container: a new session that shows the person's window, or
-/// the person's own session if it already has the container's name.
+/// Makes the container, with these tags: a new session that shows the person's window, or the
+/// person's own session if it already has the container's name.
 fn container(
     home: &Town,
     candidate: &Candidate,
     name: &str,
     is_linked: bool,
-) -> Result<SessionName> {
+    tags: &[(String, String)],
+) -> Result<()> {
     let target = SessionName::try_from(name).map_err(|error| Problem::usage(error.to_string()))?;
     if is_linked {
-        make_container(home, &target, candidate.pane)?;
+        return make_container(home, &target, candidate.pane, tags);
     }
-    Ok(target)
+    let tagged = home.server().run_private(Batch::from(set(&target, tags)));
+    tagged
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot tag the container", error))
 }
 
-/// Creates a session that shows the window of a pane, in addition to the session that the pane is
-/// in.
-fn make_container(home: &Town, target: &SessionName, pane: PaneId) -> Result<()> {
-    let problem = |error| tmux_problem("cannot make the container", error);
-    // tmux requires a first window. It is removed as soon as the linked window is there.
-    let new =
-        Command::new("new-session").args(["-d", "-P", "-F", "#{window_id}", "-s", target.as_str()]);
-    let first = home
-        .server()
-        .run(new.args(["--", "sleep", "60"]))
-        .map_err(problem)?;
-    let first: gt_tmux::WindowId = first
-        .trim()
-        .parse()
-        .map_err(|_| Problem::failed("tmux did not say which window it made"))?;
-    let batch = Batch::new()
-        .then(
-            Command::new("set-option")
-                .target(target.clone())
-                .args(["destroy-unattached", "off"]),
-        )
-        .then(
-            Command::new("link-window")
-                .args(["-s", &pane.to_string()])
-                .target(target.clone()),
-        )
-        .then(Command::new("kill-window").target(first));
-    if let Err(error) = home.server().run(batch) {
+fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Command> {
+    let set = |(option, value): &(String, String)| {
+        let set = Command::new("set-option").target(target.clone());
+        set.args([option, value])
+    };
+    tags.iter().map(set).collect()
+}
+
+/// Creates a tagged session that shows the window of a pane, in addition to the session that the
+/// pane is in. One batch: a container without tags would be taken for a session of the person.
+fn make_container(
+    home: &Town,
+    target: &SessionName,
+    pane: PaneId,
+    tags: &[(String, String)],
+) -> Result<()> {
+    // tmux requires a first window, which the linked window replaces.
+    let new = Command::new("new-session").args(["-d", "-s", target.as_str()]);
+    let stay = Command::new("set-option").target(target.clone());
+    let link = Command::new("link-window").args(["-k", "-s", &pane.to_string()]);
+    let batch = Batch::from(new.args(["--", "sleep", "60"]))
+        .then(stay.args(["destroy-unattached", "off"]))
+        .then(link.args(["-t", &format!("={target}:^")]))
+        .then_all(set(target, tags));
+    let Err(error) = home.server().run_private(batch) else {
+        return Ok(());
+    };
+    // A session of that name is not ours.
+    if error.kind() != ErrorKind::Duplicate {
         // Rollback: the error that caused it is reported.
-        let _ = home
-            .server()
-            .run(Command::new("kill-session").target(target.clone()));
-        return Err(problem(error));
+        let kill = Command::new("kill-session").target(target.clone());
+        let _ = home.server().run(kill);
     }
-    Ok(())
+    Err(tmux_problem("cannot make the container", error))
 }
 
-/// Removes a container that was just created.
-fn unlink(home: &Town, name: &str, candidate: &Candidate) -> Result<()> {
-    let target = format!("={name}:{}", candidate.window);
-    let unlink = Command::new("unlink-window").args(["-t", &target]);
-    let done = home.server().run(unlink);
-    done.map(drop)
-        .map_err(|error| tmux_problem("cannot remove the container", error))
+/// Undoes an adoption that failed: the container ends, or is as it was before. Best effort: the
+/// error that caused it is reported, and the next sync removes leftovers by the note.
+fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours: bool) {
+    let made = containers::find(home, name).ok().flatten();
+    let made = made.filter(|made| matches!(made.owner(), Owner::Agent(owner) if owner == identity));
+    if let Some(container) = made {
+        let _ = release(home, &container);
+        let unset = Command::new("set-option").arg("-u").target(container.id());
+        if !was_ours {
+            let _ = home.server().run(unset.arg(tag::TOWN));
+        }
+    }
+    forget_locked(town, identity);
 }
 
 /// Releases a container to the person without closing any of the person's windows. The container
@@ -406,19 +411,31 @@ fn is_gone_or_last(kind: ErrorKind) -> bool {
 /// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
 /// another adopted agent needs them.
 pub(crate) fn forget(town: &Town, identity: &Identity) {
+    if Note::read(town, identity).is_none() {
+        return;
+    }
+    // Another adoption in the same folder must not install its hooks meanwhile. If the lock cannot
+    // be taken, the next sync does this.
+    if let Ok(_lock) = lock(town) {
+        forget_locked(town, identity);
+    }
+}
+
+/// Does the work of [`forget`] for a caller that holds the lock.
+fn forget_locked(town: &Town, identity: &Identity) {
     let Some(note) = Note::read(town, identity) else {
         return;
     };
-    Note::remove(town, identity);
     if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
-        let is_shared = Note::all(town)
-            .iter()
-            .any(|other| other.hooks.as_ref() == Some(path));
-        if !is_shared {
+        let needs = |other: &Note| other.agent != note.agent && other.hooks.as_ref() == Some(path);
+        if !Note::all(town).iter().any(needs) {
             // Hooks that remain report nothing, because they find no container.
             let _ = live_hooks::remove(path, command);
         }
     }
+    fault::point(town, "adopt.unhooked");
+    // Last: only the note names the file with our hooks.
+    Note::remove(town, identity);
 }
 
 /// Releases containers whose programs have ended, and deletes the notes of containers that are
@@ -447,13 +464,13 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
         let is_moved = note.program_lives() && follow::moved_to(&home, &note)?.is_some();
         match own {
             _ if is_moved => {}
-            Some(container) if container.adopted().is_none() => forget(town, &identity),
+            Some(container) if container.adopted().is_none() => forget_locked(town, &identity),
             Some(container) if container.pane().dead || container.lost_agent_pane() => {
                 release(&home, &container)?;
-                forget(town, &identity);
+                forget_locked(town, &identity);
             }
             Some(container) => find_conversation(&home, &container)?,
-            None => forget(town, &identity),
+            None => forget_locked(town, &identity),
         }
     }
     Ok(())
@@ -480,41 +497,6 @@ fn find_conversation(home: &Town, container: &Container) -> Result<()> {
         harness_session_id: Some(found.id),
         ..Record::about(row.tag_session.clone())
     }])
-}
-
-gt_tmux::query! {
-    struct TaggedPane {
-        session_name: String = "#{session_name}",
-        pane: PaneId = "#{pane_id}",
-        agent_pane: Option<PaneId> = "#{@gt_pane}",
-        town: String = "#{@gt_town}",
-        adopted: String = "#{@gt_adopted}",
-    }
-}
-
-/// Returns the container of the adopted agent whose program runs in this pane. Hooks know only the
-/// pane that they run in.
-pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
-    let list = Command::new("list-panes").arg("-a");
-    let rows = home
-        .server()
-        .rows::<TaggedPane>(list)
-        .map_err(|error| tmux_problem("cannot list the containers", error))?;
-    let own = rows.into_iter().find(|row| {
-        let is_its = row.pane == pane && row.agent_pane == Some(pane);
-        let adopted = Adopted::parse(&row.adopted).filter(|_| is_its);
-        row.town == home.root_text()
-            && adopted.is_some_and(|it| processes::lives(it.pid, &it.birth))
-    });
-    if let Some(row) = own {
-        return Ok(Some(row.session_name));
-    }
-    let Some(identity) = agent_of_pane(home, &home.server().socket_path(), pane) else {
-        return Ok(None);
-    };
-    // The person has moved the pane.
-    let container = containers::of_agent(home, &identity)?;
-    Ok(container.map(|container| container.name().to_owned()))
 }
 
 /// Returns the first free `agent/<slug>` for the program's folder.
@@ -550,6 +532,12 @@ fn refuse_taken(
     identity: &Identity,
     name: &str,
 ) -> Result<()> {
+    if let Some(agent) = pane::agent_in(home, candidate.pane)? {
+        return Err(
+            Problem::conflict(format!("the program is already the agent {agent}"))
+                .hint("`gt agents` shows it"),
+        );
+    }
     let agents_home = home_of(town, identity);
     let here = containers::of_agent(&agents_home, identity)?;
     let is_itself = |it: &Container| it.pane().pane == candidate.pane && it.adopted().is_some();

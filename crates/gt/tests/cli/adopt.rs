@@ -3,6 +3,7 @@
 mod attach;
 mod ending;
 mod handoff;
+mod interrupted;
 mod moved_pane;
 mod other_server;
 mod own_session;

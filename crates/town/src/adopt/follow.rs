@@ -13,7 +13,7 @@ use crate::sessions::Sessions;
 use crate::{Result, Town, processes};
 use gt_core::Identity;
 use gt_core::startup::tag;
-use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, WindowId};
+use gt_tmux::{Command, ErrorKind, PaneId, SessionName, WindowId};
 
 gt_tmux::query! {
     struct PaneOfWindow {
@@ -132,20 +132,13 @@ fn make_again(town: &Town, note: &Note, pane: PaneId) -> Result<()> {
         birth: note.birth.clone(),
         is_linked: true,
     };
-    make_container(town, &name, pane)?;
     let tags = note.tags.iter().map(|(option, value)| {
         let value = match (option.as_str(), &conversation) {
             (tag::ADOPTED, _) => adopted.to_tag(),
             (tag::HARNESS_SESSION, Some(id)) => id.clone(),
             _ => value.clone(),
         };
-        let set = Command::new("set-option").target(name.clone());
-        set.args([option.as_str(), value.as_str()])
+        (option.clone(), value)
     });
-    let tagged = town
-        .server()
-        .run_private(Batch::from(tags.collect::<Vec<_>>()));
-    tagged
-        .map(drop)
-        .map_err(|error| tmux_problem("cannot tag the container", error))
+    make_container(town, &name, pane, &tags.collect::<Vec<_>>())
 }

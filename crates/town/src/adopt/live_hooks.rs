@@ -26,38 +26,40 @@ const EVENTS: [&str; 9] = [
 /// Seconds after which the program continues without our hook.
 const TIMEOUT_SECONDS: u32 = 5;
 
-pub(super) struct Installed {
+/// Our hook, and the file that gets it.
+pub(super) struct LiveHooks {
     pub(super) path: PathBuf,
     pub(super) command: String,
 }
 
-/// Writes our hooks to the file that a running program rereads. Returns `None` if the program has
-/// no such file.
-pub(super) fn install(
-    town: &Town,
-    preset: &Preset,
-    folder: Option<&Path>,
-) -> Result<Option<Installed>> {
-    let (Some(file), Some(folder)) = (&preset.hooks.live, folder) else {
-        return Ok(None);
-    };
-    let path = folder.join(file);
+/// Returns our hook for the file that a running program rereads; `None` if the program has no such
+/// file.
+pub(super) fn plan(town: &Town, preset: &Preset, folder: Option<&Path>) -> Option<LiveHooks> {
+    let path = folder?.join(preset.hooks.live.as_ref()?);
     // A symbolic link stays: the file that it points to is changed.
     let path = path.canonicalize().unwrap_or(path);
-    let before = read(&path)?;
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());
     let command = format!("{gt} --town {root} signal --adopted >/dev/null 2>&1 || true");
-    let after = core::with_hooks(&before, &EVENTS, &command, TIMEOUT_SECONDS)
-        .ok_or_else(|| not_understood(&path))?;
-    if after != before {
-        write(&path, &after)?;
+    Some(LiveHooks { path, command })
+}
+
+/// Writes our hooks to the file.
+pub(super) fn install(hooks: &LiveHooks) -> Result<()> {
+    let before = read(&hooks.path)?;
+    let after = core::with_hooks(&before, &EVENTS, &hooks.command, TIMEOUT_SECONDS)
+        .ok_or_else(|| not_understood(&hooks.path))?;
+    match after == before {
+        true => Ok(()),
+        false => write(&hooks.path, &after),
     }
-    Ok(Some(Installed { path, command }))
 }
 
 /// Removes our hooks. Deletes the file if it held nothing else, and its folder if that is empty.
 pub(super) fn remove(path: &Path, command: &str) -> Result<()> {
+    if !path.exists() {
+        return Ok(());
+    }
     let before = read(path)?;
     match core::without_hooks(&before, command) {
         Some(after) if after == before => Ok(()),
