@@ -18,7 +18,7 @@ use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Kind, Problem, Role};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum wait for another restore: it may start many slow agents.
@@ -31,6 +31,8 @@ pub struct Intent {
     pub saved: Saved,
     pub verdict: Verdict,
     pub conversation: Conversation,
+    /// The tmux server of its last session, if that is not the town's. It comes back on the town's.
+    pub other_server: Option<String>,
     /// The agent's newest session in the journal.
     last: Option<Record>,
 }
@@ -51,6 +53,7 @@ pub fn plan(
 ) -> Result<(Vec<Intent>, Vec<String>)> {
     let sessions = Sessions::of(town);
     let all = containers::list_everywhere(town)?;
+    let socket = town.server().socket_path();
     let (mut intents, mut warnings) = (Vec::new(), Vec::new());
     let mut lives = Vec::new();
     for saved in &source.containers {
@@ -100,6 +103,10 @@ pub fn plan(
             identity,
             saved: saved.clone(),
             verdict,
+            other_server: last
+                .as_ref()
+                .and_then(|life| life.tmux_socket.clone())
+                .filter(|its| socket.as_path() != Path::new(its)),
             last: last.clone(),
         });
     }

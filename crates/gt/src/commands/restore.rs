@@ -132,6 +132,13 @@ fn tell(name: Option<&str>, done: &[Done], context: &Context) -> Answer {
 
 fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -> Option<String> {
     let who = paint.bold(&intent.identity.address());
+    // A person's own tmux server may be gone, and nothing is started there.
+    let server = intent
+        .other_server
+        .as_ref()
+        .map_or_else(String::new, |its| {
+            format!(" on the town's tmux server (it was on {its})")
+        });
     match (&intent.verdict, result) {
         (Verdict::Restore, Some(Ok(back))) => {
             let started = &back.started;
@@ -139,13 +146,13 @@ fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -
             let (state, container) = (started.state.as_str(), &started.container);
             let seconds = started.elapsed.as_secs_f64();
             Some(format!(
-                "{mark} {who} {state} in {container}, {words} ({}, {seconds:.1} s)",
+                "{mark} {who} {state} in {container}{server}, {words} ({}, {seconds:.1} s)",
                 started.harness
             ))
         }
         (Verdict::Restore, None) => {
             let words = words(&intent.conversation);
-            Some(format!("Would bring back {who}, {words}."))
+            Some(format!("Would bring back {who}{server}, {words}."))
         }
         // Failures are reported together at the end.
         (_, Some(Err(_))) => None,

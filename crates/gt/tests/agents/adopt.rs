@@ -25,28 +25,13 @@ fn it_is_adopted_while_it_runs() {
         if !PROGRAMS.contains(&harness) {
             return;
         }
-        // Starts and stops the program once through `gt`, so that it has asked its first-run
-        // questions.
-        stage.start(&["--no-prompt"]);
-        stage.ok(&["stop", "gastown/max"]);
-        let preset = gt_core::harness::resolve(harness, None).unwrap().value;
-        stage.start_bare(&preset.command.trust_folder);
-        let ready = |text: &str| text.contains("❯") || text.contains("› Ask Codex");
-        wait_until("its prompt", TIMEOUT, || {
-            ready(&stage.bare_screen()).then_some(())
-        });
-        let socket = stage.path("s").display().to_string();
-        let adopt = [
-            "adopt", "bare", "--socket", &socket, "--name", "helper", "--json",
-        ];
-        let adopted: Value = serde_json::from_str(&stage.ok(&adopt)).unwrap();
+        let adopted = adopt(stage, Stage::start_bare);
         assert_eq!(adopted["harness"], harness, "{adopted}");
         let is_claude = harness == "claude";
         // Codex creates its conversation at the first prompt, and does not reload hooks while it
         // runs.
         assert_eq!(adopted["conversation"].is_string(), is_claude, "{adopted}");
         assert_eq!(adopted["hooks"].is_string(), is_claude, "{adopted}");
-        stage.ok(&["wait", "helper", "--until", "idle", "--timeout", "60"]);
         let nudge = [
             "nudge",
             "helper",
@@ -93,13 +78,13 @@ fn it_is_adopted_while_it_runs() {
     });
 }
 
-/// Starts the program in a shell, adopts it there, and gives it one prompt.
-fn adopt_in_shell(stage: &Stage) -> Value {
-    let harness = stage.program().harness;
+/// Starts the program without `gt`, adopts it at its prompt, and waits until it is idle.
+fn adopt(stage: &Stage, start: impl Fn(&Stage, &[String])) -> Value {
+    // Starts and stops the program once through `gt`, so that it has asked its first-run questions.
     stage.start(&["--no-prompt"]);
     stage.ok(&["stop", "gastown/max"]);
-    let preset = gt_core::harness::resolve(harness, None).unwrap().value;
-    stage.start_in_shell(&preset.command.trust_folder);
+    let preset = gt_core::harness::resolve(stage.program().harness, None).unwrap();
+    start(stage, &preset.value.command.trust_folder);
     let ready = |text: &str| text.contains("❯") || text.contains("› Ask Codex");
     wait_until("its prompt", TIMEOUT, || {
         ready(&stage.bare_screen()).then_some(())
@@ -108,8 +93,14 @@ fn adopt_in_shell(stage: &Stage) -> Value {
     let adopt = [
         "adopt", "bare", "--socket", &socket, "--name", "helper", "--json",
     ];
-    let adopted: Value = serde_json::from_str(&stage.ok(&adopt)).unwrap();
+    let adopted = serde_json::from_str(&stage.ok(&adopt)).unwrap();
     stage.ok(&["wait", "helper", "--until", "idle", "--timeout", "60"]);
+    adopted
+}
+
+/// Starts the program in a shell, adopts it there, and gives it one prompt.
+fn adopt_in_shell(stage: &Stage) -> Value {
+    let adopted = adopt(stage, Stage::start_in_shell);
     stage.ok(&["nudge", "helper", "hello from gt", "--timeout", "60"]);
     stage.wait_prompt("hello from gt");
     wait_until("it is idle again", TIMEOUT, || {

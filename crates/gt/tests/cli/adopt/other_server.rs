@@ -38,7 +38,9 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
 
     // Mail to the agent, also through a group, is announced in its pane.
     let since = Instant::now();
-    let sent = env.json(&["mail", "send", "agent/helper", "-s", "News", "-m", "Look"]);
+    // The turn lasts: `gt watch` may read the state only after a short one.
+    let news = ["-s", "News [[delay=60]]", "-m", "Look"];
+    let sent = env.json(&[&["mail", "send", "agent/helper"], &news[..]].concat());
     assert_eq!(sent[0]["nudged"], true, "{sent}");
     env.wait_screen("agent/helper", "News");
     watch.expect_of("agent/helper", "busy", since);
@@ -54,10 +56,16 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     assert!(plan.iter().all(|it| it["action"] != "restore"), "{plan:?}");
 
     // After its server ended, a restore starts the agent in its own container, in its conversation.
+    let socket = desk.socket.clone();
     drop(desk);
     env.gt(&["sync"]).ok();
     assert_eq!(env.running(), ["mayor"]);
-    env.gt(&["restore"]).ok();
+    let moved = format!("on the town's tmux server (it was on {})", socket.display());
+    let planned = env.gt(&["restore", "--dry-run"]).ok().stdout;
+    let line = format!("Would bring back agent/helper {moved}");
+    assert!(planned.contains(&line), "{planned}");
+    let told = env.gt(&["restore"]).ok().stdout;
+    assert!(told.contains(&moved), "{told}");
     let helper = env.agent("agent/helper");
     assert_eq!(helper["socket"], Value::Null, "{helper}");
     let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
