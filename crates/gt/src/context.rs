@@ -2,7 +2,9 @@
 
 use crate::args::Global;
 use gt_core::Problem;
-use gt_town::{Deadline, Surroundings, Town, keepalive, processes};
+use gt_town::base::processes;
+use gt_town::records::keepalive;
+use gt_town::{Deadline, Surroundings, Town};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 

@@ -7,8 +7,11 @@ use gt_core::record::{Outcome, Record, Status};
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
-use gt_town::work::Work;
-use gt_town::{Town, cards, events, task};
+use gt_town::Town;
+use gt_town::records::events;
+use gt_town::records::items::Work;
+use gt_town::views::cards;
+use gt_town::workflow::task;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 

@@ -6,7 +6,7 @@ use super::watch::Watch;
 use gt_board::Event;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::cards::{Gathered, Gatherer};
+use gt_town::views::cards::{Gathered, Gatherer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

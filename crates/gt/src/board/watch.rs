@@ -3,8 +3,8 @@
 
 use gt_core::Problem;
 use gt_town::Town;
-use gt_town::containers::PanePlace;
-use gt_town::monitor::{Change, Files, Monitor, Seen};
+use gt_town::terminal::containers::PanePlace;
+use gt_town::views::monitor::{Change, Files, Monitor, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug, Default)]

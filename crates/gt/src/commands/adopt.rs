@@ -4,8 +4,9 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::adopt::{self, AdoptOptions, AdoptedAgent, Candidate};
-use gt_town::{Town, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::lifecycle::adopt::{self, AdoptOptions, AdoptedAgent, Candidate};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -95,8 +96,9 @@ fn choose<'a>(
         [one] => Ok(one),
         [] => {
             let running = target::resolve(town, wanted).ok().filter(|identity| {
-                let home = gt_town::adopted::home_of(town, identity);
-                gt_town::containers::of_agent(&home, identity).is_ok_and(|it| it.is_some())
+                let home = gt_town::terminal::adopted::home_of(town, identity);
+                gt_town::terminal::containers::of_agent(&home, identity)
+                    .is_ok_and(|it| it.is_some())
             });
             if let Some(identity) = running {
                 return Err(Problem::conflict(format!("{identity} is an agent already"))

@@ -7,10 +7,14 @@ use gt_core::Role;
 use gt_core::health::Health;
 use gt_core::state::State;
 use gt_core::work::WorkId;
-use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::merge::background;
-use gt_town::work::Work;
-use gt_town::{Town, adopt, containers, limits, pidfile, signal};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::lifecycle::adopt;
+use gt_town::messaging::signal;
+use gt_town::records::items::Work;
+use gt_town::records::limits;
+use gt_town::terminal::{containers, pidfile};
+use gt_town::workflow::merge::background;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -53,7 +57,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
         Some(AgentsCommand::Menu(args)) => menu::run(&args, &town),
         None => {
             if let Some(rig) = &args.rig {
-                gt_town::rig::entry(&town, rig)?;
+                gt_town::repo::rig::entry(&town, rig)?;
             }
             let role = args.role.as_deref().map(super::role::parse).transpose()?;
             let wanted = Wanted {

@@ -5,8 +5,10 @@ use clap::Args;
 use gt_core::Identity;
 use gt_core::answer::{Choice, fingerprint, listed, number};
 use gt_core::screen::Asking;
-use gt_town::answer::{self, Asker};
-use gt_town::{adopted, nudge, signal, target};
+use gt_town::agents::target;
+use gt_town::messaging::answer::{self, Asker};
+use gt_town::messaging::{nudge, signal};
+use gt_town::terminal::adopted;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 use super::Answer;
 use clap::Args;
-use gt_town::processes;
+use gt_town::base::processes;
 use std::process::ExitCode;
 use std::time::Duration;
 

@@ -4,8 +4,8 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::agents::{self, Wanted};
-use gt_town::nudge::{self, Sent};
+use gt_town::agents::listing::{self, Wanted};
+use gt_town::messaging::nudge::{self, Sent};
 use std::process::ExitCode;
 
 /// Give many agents the same message, at the same time
@@ -35,7 +35,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
     }
     let town = context.town()?;
     if let Some(rig) = &args.rig {
-        gt_town::rig::entry(&town, rig)?;
+        gt_town::repo::rig::entry(&town, rig)?;
     }
     let wanted = Wanted {
         stopped: false,
@@ -44,7 +44,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
     };
     // The caller does not receive its own broadcast.
     let caller = town.caller();
-    let identities: Vec<Identity> = agents::list(&town, wanted)?
+    let identities: Vec<Identity> = listing::list(&town, wanted)?
         .into_iter()
         .map(|agent| agent.identity)
         .filter(|identity| !caller.is_agent(&identity.address()))

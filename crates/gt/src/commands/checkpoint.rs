@@ -5,7 +5,7 @@ use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::checkpoint::Checkpoint;
-use gt_town::checkpoint::{self, Said};
+use gt_town::work::checkpoint::{self, Said};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -3,8 +3,8 @@ use crate::context::Context;
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_tmux::{Command, SessionName};
-use gt_town::agents::{self, Wanted};
-use gt_town::containers::tmux_problem;
+use gt_town::agents::listing::{self, Wanted};
+use gt_town::terminal::containers::tmux_problem;
 use std::process::ExitCode;
 
 /// Bring a client to the next or previous agent
@@ -26,7 +26,7 @@ enum Direction {
 
 pub(crate) fn run(args: CycleArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let names: Vec<String> = agents::list(&town, Wanted::default())?
+    let names: Vec<String> = listing::list(&town, Wanted::default())?
         .into_iter()
         .map(|agent| agent.container)
         .collect();

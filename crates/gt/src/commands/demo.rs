@@ -5,11 +5,14 @@ use clap::Args;
 use gt_core::nudge::Priority;
 use gt_core::registry::Registry;
 use gt_core::{Identity, Problem, Role, shell};
-use gt_town::agents::{self as engine, Wanted};
-use gt_town::git::Git;
-use gt_town::nudge::{self, Mode, Order};
-use gt_town::start::StartOptions;
-use gt_town::{Town, files, roles, workspace};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::base::files;
+use gt_town::base::git::Git;
+use gt_town::catalog::roles;
+use gt_town::lifecycle::start::StartOptions;
+use gt_town::messaging::nudge::{self, Mode, Order};
+use gt_town::repo::workspace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -151,7 +154,7 @@ fn add_rig(mut town: Town, dir: &Path) -> Result<Town, Problem> {
         "Begin",
     ])?;
     let source = source.to_string_lossy().into_owned();
-    gt_town::rig::add(&mut town, RIG, &source, Some("gt"))?;
+    gt_town::repo::rig::add(&mut town, RIG, &source, Some("gt"))?;
     Ok(town)
 }
 
@@ -212,13 +215,13 @@ fn clean(dir: &Path, context: &Context) -> Answer {
         .map(|agent| agent.identity)
         .collect();
     stop::stop_into(&town, &running, true, context, &mut Vec::new())?;
-    gt_town::stop::end_orphans(&town, gt_town::processes::GRACE)?;
+    gt_town::lifecycle::stop::end_orphans(&town, gt_town::base::processes::GRACE)?;
     // The server is in the demo's own folder. It ends with its last session, unless the user's
     // configuration keeps it.
     if town.server().socket_path().starts_with(dir) {
         let _ = town.server().run(gt_tmux::Command::new("kill-server"));
     }
-    gt_town::neighbours::forget(town.around(), &town.server().socket_path())?;
+    gt_town::catalog::other_towns::forget(town.around(), &town.server().socket_path())?;
     std::fs::remove_dir_all(dir).map_err(|error| files::cannot("remove", dir, &error))?;
     output::line(format!("Removed {}.", dir.display()))?;
     Ok(ExitCode::SUCCESS)

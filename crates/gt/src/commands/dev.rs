@@ -5,9 +5,11 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem};
-use gt_town::devserver::{self, Server, State};
-use gt_town::work::Work;
-use gt_town::{Town, target, task};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::records::items::Work;
+use gt_town::terminal::dev_servers::{self, Server, State};
+use gt_town::workflow::task;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
@@ -87,11 +89,11 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
         Change::Start {
             continue_on_failure,
         } => start(&town, &agent, name, continue_on_failure)?,
-        Change::Stop => devserver::stop(&town, &agent, name)?,
+        Change::Stop => dev_servers::stop(&town, &agent, name)?,
         Change::Restart {
             continue_on_failure,
         } => {
-            devserver::stop(&town, &agent, name)?;
+            dev_servers::stop(&town, &agent, name)?;
             start(&town, &agent, name, continue_on_failure)?
         }
     };
@@ -115,8 +117,8 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
 
 fn list(town: &Town, whose: Option<&str>, context: &Context) -> Answer {
     let servers = match whose {
-        Some(word) => devserver::list(town, &agent(town, word)?, None)?,
-        None => devserver::list_all(town)?,
+        Some(word) => dev_servers::list(town, &agent(town, word)?, None)?,
+        None => dev_servers::list_all(town)?,
     };
     if servers.is_empty() && !context.json {
         output::line("There are no servers.")?;
@@ -136,7 +138,7 @@ fn start(
     let words = name.map_or_else(String::new, |name| format!(" {name}"));
     let command = format!("gt dev start {}{words}", agent.short_name());
     task::ensure_container(town, agent, continue_on_failure, command)?;
-    devserver::start(town, agent, name)
+    dev_servers::start(town, agent, name)
 }
 
 fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
@@ -198,7 +200,7 @@ fn document(server: &Server) -> Value {
 
 fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
     let (agent, name) = which(town, args)?;
-    let servers = devserver::list(town, &agent, name)?;
+    let servers = dev_servers::list(town, &agent, name)?;
     let up = servers.iter().find(|it| it.state == State::Running);
     let server = up.or(servers.first()).ok_or_else(|| {
         Problem::not_found("the project has no servers")
@@ -247,7 +249,7 @@ fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a s
     };
     if name.is_none()
         && let Ok(caller) = target::own(town)
-        && devserver::list(town, &caller, Some(word)).is_ok()
+        && dev_servers::list(town, &caller, Some(word)).is_ok()
     {
         return Ok((caller, Some(word)));
     }

@@ -2,7 +2,7 @@ use super::Answer;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_town::doctor::{self, Status};
+use gt_town::views::doctor::{self, Status};
 use std::process::ExitCode;
 
 /// Check the machine and the town

@@ -8,9 +8,10 @@ use clap::Args;
 use gt_core::merge::{Leaving, short};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
-use gt_town::done::{self, Done, DoneOptions};
-use gt_town::work::Work;
-use gt_town::{Town, roles};
+use gt_town::Town;
+use gt_town::catalog::roles;
+use gt_town::records::items::Work;
+use gt_town::workflow::done::{self, Done, DoneOptions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

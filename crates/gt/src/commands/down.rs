@@ -3,9 +3,10 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem, Role};
-use gt_town::agents::{self, Wanted};
-use gt_town::stop as engine;
-use gt_town::{Town, roles};
+use gt_town::Town;
+use gt_town::agents::listing::{self, Wanted};
+use gt_town::catalog::roles;
+use gt_town::lifecycle::stop as engine;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -32,7 +33,7 @@ const FIRST: [Role; 3] = [Role::Mayor, Role::Boot, Role::Deacon];
 
 pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let running: Vec<Identity> = agents::list(&town, Wanted::default())?
+    let running: Vec<Identity> = listing::list(&town, Wanted::default())?
         .into_iter()
         .map(|agent| agent.identity)
         .collect();
@@ -95,7 +96,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
             failed.get_or_insert(problem);
         }
     }
-    let orphans = engine::end_orphans(&town, gt_town::processes::GRACE)?;
+    let orphans = engine::end_orphans(&town, gt_town::base::processes::GRACE)?;
     if context.json {
         output::json(&documents)?;
     } else {
@@ -118,6 +119,6 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
 /// Returns whether one of these agents still runs. An agent that ends by itself while others are
 /// stopped is no failure.
 fn any_runs(town: &Town, group: &[Identity]) -> Result<bool, Problem> {
-    let running = agents::list(town, Wanted::default())?;
+    let running = listing::list(town, Wanted::default())?;
     Ok(running.iter().any(|agent| group.contains(&agent.identity)))
 }

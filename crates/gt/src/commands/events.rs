@@ -4,10 +4,12 @@ use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
 use gt_core::event::{Event, Visibility};
-use gt_town::events::{self, Events, Query};
-use gt_town::stream::{self, Follow, Server};
-use gt_town::work::Work;
-use gt_town::{Town, target, when};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::base::time;
+use gt_town::records::events::{self, Events, Query};
+use gt_town::records::items::Work;
+use gt_town::records::stream::{self, Follow, Server};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -146,7 +148,7 @@ pub(crate) fn show(
     as_line: fn(&Event) -> String,
     context: &Context,
 ) -> Result<(), Problem> {
-    let since = view.since.as_deref().map(when::at).transpose()?;
+    let since = view.since.as_deref().map(time::at).transpose()?;
     let usual = if view.follow { SHOWN_BEFORE } else { SHOWN };
     let query = Query {
         since,

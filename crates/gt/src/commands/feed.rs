@@ -2,7 +2,7 @@ use super::Answer;
 use super::events::{ViewFlags, feed_line, show};
 use crate::context::Context;
 use clap::Args;
-use gt_town::events::Query;
+use gt_town::records::events::Query;
 use std::process::ExitCode;
 
 /// Show the events of the town that a person wants to know of

@@ -5,8 +5,9 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_town::formulas::{self, Found};
-use gt_town::{Town, rig};
+use gt_town::Town;
+use gt_town::catalog::formulas::{self, Found};
+use gt_town::repo::rig;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

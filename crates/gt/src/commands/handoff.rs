@@ -7,11 +7,15 @@ use gt_core::merge::Leaving;
 use gt_core::prime::plain;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem, Role};
-use gt_town::containers::Container;
-use gt_town::done::DoneOptions;
-use gt_town::handoff::{self, HandoffOptions, Intent};
-use gt_town::work::Work;
-use gt_town::{Town, containers, hook_log, prime, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::base::unattended_log;
+use gt_town::lifecycle::handoff::{self, HandoffOptions, Intent};
+use gt_town::lifecycle::prime;
+use gt_town::records::items::Work;
+use gt_town::terminal::containers;
+use gt_town::terminal::containers::Container;
+use gt_town::workflow::done::DoneOptions;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -75,7 +79,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     hand_over(args, &town, context).inspect_err(|problem| {
         // The output of a hook is not read, so the problem is logged.
         if is_by_hook {
-            hook_log::note(&town, "handoff", problem);
+            unattended_log::note(&town, "handoff", problem);
         }
     })
 }
@@ -358,12 +362,12 @@ fn take_over(town: &Town, agent: &str) -> Answer {
     match result {
         Ok(started) => {
             for warning in &started.warnings {
-                hook_log::warn(town, "handoff", warning);
+                unattended_log::warn(town, "handoff", warning);
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(problem) => {
-            hook_log::note(town, "handoff", &problem);
+            unattended_log::note(town, "handoff", &problem);
             Err(problem)
         }
     }

@@ -5,8 +5,12 @@ use crate::output;
 use clap::Args;
 use gt_core::work::{Status, WorkId};
 use gt_core::{Identity, Problem, mail};
-use gt_town::work::{Hooked, Work};
-use gt_town::{Town, containers, directory, hook, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::catalog::directory;
+use gt_town::records::items::{Hooked, Work};
+use gt_town::terminal::containers;
+use gt_town::work::hook;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

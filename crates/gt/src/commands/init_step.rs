@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_town::init_step::{self as step, Step};
+use gt_town::repo::init_step::{self as step, Step};
 use rustix::termios::tcgetwinsize;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};

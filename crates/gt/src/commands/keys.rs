@@ -2,7 +2,9 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_town::{adopted, inject, nudge, signal, target};
+use gt_town::agents::target;
+use gt_town::messaging::{inject, nudge, signal};
+use gt_town::terminal::adopted;
 use serde_json::json;
 use std::process::ExitCode;
 

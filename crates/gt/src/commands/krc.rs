@@ -5,7 +5,7 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::event::Rule;
-use gt_town::chronicle::{Auto, Chronicle, Pruned};
+use gt_town::records::retention::{Auto, Chronicle, Pruned};
 use serde_json::json;
 use std::process::ExitCode;
 

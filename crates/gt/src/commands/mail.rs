@@ -8,7 +8,9 @@ use clap::Subcommand;
 use gt_core::mail::{Letter, PERSON};
 use gt_core::session::SessionId;
 use gt_core::{Caller, Problem};
-use gt_town::{Town, mail, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::messaging::mail;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

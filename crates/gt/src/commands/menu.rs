@@ -2,9 +2,10 @@ use super::{Answer, attach};
 use clap::Args;
 use gt_core::Problem;
 use gt_tmux::{Command, Server, SessionName, Socket, format};
-use gt_town::agents::{self, Wanted};
-use gt_town::containers::tmux_problem;
-use gt_town::{Town, neighbours};
+use gt_town::Town;
+use gt_town::agents::listing::{self, Wanted};
+use gt_town::catalog::other_towns;
+use gt_town::terminal::containers::tmux_problem;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -113,7 +114,7 @@ fn client_server(town: &Town) -> Server {
 fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
     let socket = town.server().socket_path();
     let here = client_server(town).socket_path() == socket;
-    let agents = agents::list(town, Wanted::default())?;
+    let agents = listing::list(town, Wanted::default())?;
     Ok(agents
         .iter()
         .map(|agent| Entry {
@@ -127,7 +128,7 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
 fn other_entries(town: &Town) -> Vec<Entry> {
     let own = town.server().socket_path();
     let here = client_server(town).socket_path();
-    let sockets = neighbours::sockets(town.around());
+    let sockets = other_towns::sockets(town.around());
     let mut entries = Vec::new();
     for socket in sockets.into_iter().filter(|socket| *socket != own) {
         let server = Server::new(Socket::Path(socket.clone()));

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::{Item, Status};
 use gt_town::Town;
-use gt_town::molecule::{self, MoleculeStatus, Wish};
+use gt_town::work::molecule::{self, MoleculeStatus, Wish};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
 use gt_core::notify::Event;
-use gt_town::notify::{self, variable};
+use gt_town::messaging::notify::{self, variable};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -3,7 +3,9 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::{Town, peek, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::terminal::peek;
 use serde_json::json;
 use std::process::ExitCode;
 

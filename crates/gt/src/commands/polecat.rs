@@ -5,8 +5,10 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem};
-use gt_town::polecat::{self, Nuked, Polecat, State, Worktree};
-use gt_town::{Town, rig, when};
+use gt_town::Town;
+use gt_town::base::time;
+use gt_town::repo::rig;
+use gt_town::workflow::polecat::{self, Nuked, Polecat, State, Worktree};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -171,7 +173,7 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> Answer {
 }
 
 fn gc(town: &Town, args: &GcArgs, context: &Context) -> Answer {
-    let older_than = when::seconds(&args.older_than)?;
+    let older_than = time::seconds(&args.older_than)?;
     let results = polecat::gc(town, args.rig.as_deref(), older_than, args.dry_run)?;
     // Polecats with unsaved work are kept; that is no failure of `gt polecat gc`.
     for (_, problem) in tell(&results, args.dry_run, context)? {

@@ -5,8 +5,10 @@ use clap::Args;
 use gt_core::prime::Source;
 use gt_core::signal::Event;
 use gt_core::{Identity, Problem};
-use gt_town::prime::{self, Primed};
-use gt_town::{Town, claim, hook_log, target};
+use gt_town::Town;
+use gt_town::agents::{claim, target};
+use gt_town::base::unattended_log;
+use gt_town::lifecycle::prime::{self, Primed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -93,15 +95,15 @@ fn note_conversation(town: &Town, context: &Context) {
     let around = context.around();
     let container = around.var("GT_SESSION");
     if let (Some(container), Some(id)) = (container, signal::conversation_of(around)) {
-        let noted = gt_town::signal::note_conversation(town, container, id);
-        noted.unwrap_or_else(|problem| hook_log::note(town, "prime", &problem));
+        let noted = gt_town::messaging::signal::note_conversation(town, container, id);
+        noted.unwrap_or_else(|problem| unattended_log::note(town, "prime", &problem));
     }
 }
 
 /// Runs as a hook. The agent's program waits, so problems are reported to the agent and never block
 /// it.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
-    let log = |problem: Problem| hook_log::note(town, "prime", &problem);
+    let log = |problem: Problem| unattended_log::note(town, "prime", &problem);
     let report = hook_report::read(READ_TIMEOUT);
     report.problem.into_iter().for_each(log);
     let report = report.value;
@@ -150,7 +152,7 @@ enum Answered {
 }
 
 fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Problem> {
-    let log = |problem: &Problem| hook_log::note(town, "prime", problem);
+    let log = |problem: &Problem| unattended_log::note(town, "prime", problem);
     let agent = match prime::who(town) {
         Ok(agent) => agent,
         Err(problem) => {

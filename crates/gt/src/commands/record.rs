@@ -2,7 +2,7 @@ use super::Answer;
 use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::recording::{self, Wish};
+use gt_town::terminal::recording::{self, Wish};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

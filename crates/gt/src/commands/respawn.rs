@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::respawn::{self, Outcome};
+use gt_town::lifecycle::respawn::{self, Outcome};
 use serde_json::json;
 use std::process::ExitCode;
 

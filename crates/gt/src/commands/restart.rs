@@ -3,9 +3,10 @@
 use super::{Answer, start, stop};
 use crate::context::Context;
 use gt_core::{Identity, Problem};
-use gt_town::agents::{self as engine, Wanted};
-use gt_town::start::StartOptions;
-use gt_town::{Town, roles};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::catalog::roles;
+use gt_town::lifecycle::start::StartOptions;
 use std::borrow::Cow;
 
 /// Stops the running agents and starts all.
@@ -32,8 +33,8 @@ pub(crate) fn restart(
     // Checked first: an agent that could not be started again is not stopped.
     let mut again: Vec<start::Wanted<'_>> = Vec::new();
     for identity in wanted {
-        let options = gt_town::start::wishes_again(town, identity, options)?;
-        gt_town::start::check(town, identity, &options)?;
+        let options = gt_town::lifecycle::start::wishes_again(town, identity, options)?;
+        gt_town::lifecycle::start::check(town, identity, &options)?;
         again.push((identity, Cow::Owned(options)));
     }
     // The JSON output is that of the start.

@@ -8,9 +8,10 @@ use clap::Args;
 use gt_core::save::Verdict;
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Problem};
-use gt_town::restore::{self, Back, Intent};
-use gt_town::start::lost_to_another;
-use gt_town::{Town, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::lifecycle::restore::{self, Back, Intent};
+use gt_town::lifecycle::start::lost_to_another;
 use serde_json::{Value, json};
 
 /// Bring back the containers of a save

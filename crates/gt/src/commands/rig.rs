@@ -10,9 +10,11 @@ use crate::output;
 use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
-use gt_town::agents::{self, Wanted};
-use gt_town::merge::{self, background};
-use gt_town::{Town, directory, rig};
+use gt_town::Town;
+use gt_town::agents::listing::{self, Wanted};
+use gt_town::catalog::directory;
+use gt_town::repo::rig;
+use gt_town::workflow::merge::{self, background};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -163,7 +165,7 @@ fn running_agents(town: &Town, rig: &str, all: bool) -> Result<Vec<Identity>, Pr
         rig: Some(rig),
         ..Wanted::default()
     };
-    let running = agents::list(town, wanted)?
+    let running = listing::list(town, wanted)?
         .into_iter()
         .map(|agent| agent.identity);
     Ok(running

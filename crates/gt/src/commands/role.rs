@@ -4,7 +4,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Problem, Role};
-use gt_town::roles;
+use gt_town::catalog::roles;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 
@@ -70,7 +70,7 @@ pub(crate) fn run(command: RoleCommand, context: &Context) -> Answer {
         RoleCommand::Show(args) => {
             let role = parse(&args.role)?;
             if let Some(rig) = &args.rig {
-                gt_town::rig::entry(&town, rig)?;
+                gt_town::repo::rig::entry(&town, rig)?;
             }
             let resolved = roles::resolve(&town, role, args.rig.as_deref())?;
             show(role.as_str(), "role", &resolved.fields, context)?;

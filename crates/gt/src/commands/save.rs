@@ -4,10 +4,13 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_town::merge::background;
-use gt_town::save::{self, Entry};
-use gt_town::work::{BackedUp, Work};
-use gt_town::{Town, adopt, checkpoint, hook_log};
+use gt_town::Town;
+use gt_town::base::unattended_log;
+use gt_town::lifecycle::adopt;
+use gt_town::lifecycle::save::{self, Entry};
+use gt_town::records::items::{BackedUp, Work};
+use gt_town::work::checkpoint;
+use gt_town::workflow::merge::background;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -43,7 +46,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         adopt::settle(&town);
         // Done even if the save failed: checkpoints record the work, saves the containers.
         for problem in checkpoint::refresh_all(&town) {
-            hook_log::note(&town, "checkpoint", &problem);
+            unattended_log::note(&town, "checkpoint", &problem);
         }
         background::resume(&town);
     }
@@ -52,14 +55,14 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         Ok(made) => made,
         // The next start or stop retries.
         Err(problem) if args.auto => {
-            hook_log::note(&town, "save", &problem);
+            unattended_log::note(&town, "save", &problem);
             return Ok(ExitCode::SUCCESS);
         }
         Err(problem) => return Err(problem),
     };
     for warning in made.iter().flat_map(|made| &made.warnings) {
         match args.auto {
-            true => hook_log::warn(&town, "save", warning),
+            true => unattended_log::warn(&town, "save", warning),
             false => output::warn(warning),
         }
     }
@@ -113,7 +116,7 @@ fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem>
         .into_iter()
         .flatten()
     {
-        hook_log::note(town, "backup", &problem);
+        unattended_log::note(town, "backup", &problem);
     }
     Ok(None)
 }

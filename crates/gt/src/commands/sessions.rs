@@ -10,9 +10,11 @@ use crate::context::Context;
 use clap::{Args, Subcommand};
 use filter::Filter;
 use gt_core::Problem;
-use gt_town::recording::Recordings;
-use gt_town::sessions::{Query, Sessions};
-use gt_town::{Town, epilogue, sync, usage};
+use gt_town::Town;
+use gt_town::lifecycle::{epilogue, sync};
+use gt_town::records::sessions::{Query, Sessions};
+use gt_town::records::usage;
+use gt_town::terminal::recording::Recordings;
 use std::process::ExitCode;
 use upkeep::{ArchiveArgs, ExportArgs, RebuildArgs};
 

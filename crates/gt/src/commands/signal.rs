@@ -3,7 +3,11 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::signal::Event;
 use gt_core::{Identity, Problem, Role};
-use gt_town::{Surroundings, Town, adopt, hook_log, signal, task};
+use gt_town::base::unattended_log;
+use gt_town::lifecycle::adopt;
+use gt_town::messaging::signal;
+use gt_town::workflow::task;
+use gt_town::{Surroundings, Town};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -34,13 +38,13 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
     } else if let Err(problem) = result
         && let Ok(town) = context.town()
     {
-        hook_log::note(&town, "signal", &problem);
+        unattended_log::note(&town, "signal", &problem);
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Deadline for a report. Programs do not retry, so it is close to the timeout that
-/// `gt_town::hooks` gives them. Programs with a shorter timeout continue without it.
+/// `gt_town::catalog::hook_installers` gives them. Programs with a shorter timeout continue without it.
 const TIMEOUT: Duration = Duration::from_secs(4);
 /// Maximum wait for the report; the rest of the time is for recording it.
 const READ_TIMEOUT: Duration = Duration::from_secs(2);

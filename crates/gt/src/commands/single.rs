@@ -5,8 +5,9 @@ use super::{Answer, agents, restart, start, stop};
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
-use gt_town::agents::{self as engine, Wanted};
-use gt_town::{Town, rig};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::repo::rig;
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

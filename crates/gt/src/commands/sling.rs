@@ -6,9 +6,12 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem};
-use gt_town::sling::{SlingOptions, SlingTarget, Slung};
-use gt_town::work::Work;
-use gt_town::{Town, containers, sling, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::records::items::Work;
+use gt_town::terminal::containers;
+use gt_town::workflow::sling;
+use gt_town::workflow::sling::{SlingOptions, SlingTarget, Slung};
 use serde_json::{Value, json};
 
 /// Give work items to agents, and start those
@@ -62,7 +65,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
         sender: None,
     };
     context.catch_interrupts();
-    for warning in gt_town::start::pre_sync(&town, &receivers(&orders)) {
+    for warning in gt_town::lifecycle::start::pre_sync(&town, &receivers(&orders)) {
         output::warn(warning);
     }
     let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {

@@ -4,7 +4,7 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::startup::Conversation;
-use gt_town::start::StartOptions;
+use gt_town::lifecycle::start::StartOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -205,7 +205,7 @@ impl StartFlags {
 
 fn read_env_file(path: &Path) -> Result<Vec<(String, String)>, Problem> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| gt_town::files::cannot("read", path, &error))?;
+        .map_err(|error| gt_town::base::files::cannot("read", path, &error))?;
     let mut env = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

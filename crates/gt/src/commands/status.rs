@@ -5,10 +5,12 @@ use crate::raw_mode::RawMode;
 use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::Command;
-use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::containers::{self, tmux_problem};
-use gt_town::merge::background;
-use gt_town::{Town, adopt, signal};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::lifecycle::adopt;
+use gt_town::messaging::signal;
+use gt_town::terminal::containers::{self, tmux_problem};
+use gt_town::workflow::merge::background;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -48,7 +50,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
             "town": town.root(),
             "name": town.settings().name,
             "socket": town.socket_text(),
-            "harness": gt_town::harnesses::choose(&town, None, &gt_core::role::RoleConfig::default()),
+            "harness": gt_town::catalog::harnesses::choose(&town, None, &gt_core::role::RoleConfig::default()),
             "rigs": town.registry().rigs.iter().map(|(name, entry)| json!({
                 "rig": name,
                 "prefix": entry.beads.prefix,

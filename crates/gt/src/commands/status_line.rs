@@ -3,9 +3,10 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::state::State;
-use gt_town::harnesses::Presets;
-use gt_town::merge::background;
-use gt_town::{containers, signal};
+use gt_town::catalog::harnesses::Presets;
+use gt_town::messaging::signal;
+use gt_town::terminal::containers;
+use gt_town::workflow::merge::background;
 use std::process::ExitCode;
 
 /// Print one short line for tmux's status line

@@ -5,8 +5,11 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::record::Step;
-use gt_town::sessions::Sessions;
-use gt_town::{Town, checkpoint, steps, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::records::sessions::Sessions;
+use gt_town::records::steps;
+use gt_town::work::checkpoint;
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -4,11 +4,13 @@ use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
-use gt_town::sessions::Sessions;
-use gt_town::stop::Leaving;
-use gt_town::sync::{self, Synced};
-use gt_town::work::Work;
-use gt_town::{adopt, epilogue, hook_log, tmux_hooks};
+use gt_town::base::unattended_log;
+use gt_town::lifecycle::stop::Leaving;
+use gt_town::lifecycle::sync::{self, Synced};
+use gt_town::lifecycle::{adopt, epilogue};
+use gt_town::records::items::Work;
+use gt_town::records::sessions::Sessions;
+use gt_town::terminal::tmux_hooks;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,7 +80,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
         outlive_the_server();
         let done = sync::after_hook(&town, &sessions);
         if let Err(problem) = &done {
-            hook_log::note(&town, "sync", problem);
+            unattended_log::note(&town, "sync", problem);
         }
         return done.map(|()| ExitCode::SUCCESS);
     }

@@ -13,9 +13,11 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::WorkId;
-use gt_town::states::Resolver;
-use gt_town::task::{self, Ran, Started, Task, TaskOptions};
-use gt_town::{Town, containers, rig};
+use gt_town::Town;
+use gt_town::agents::states::Resolver;
+use gt_town::repo::rig;
+use gt_town::terminal::containers;
+use gt_town::workflow::task::{self, Ran, Started, Task, TaskOptions};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -149,7 +151,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
     };
     context.catch_interrupts();
     if containers::of_agent(town, &agent)?.is_none() {
-        for warning in gt_town::start::pre_sync(town, &[agent]) {
+        for warning in gt_town::lifecycle::start::pre_sync(town, &[agent]) {
             output::warn(warning);
         }
     }

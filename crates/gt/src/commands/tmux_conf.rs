@@ -2,7 +2,7 @@ use super::Answer;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_town::{tmux_conf, tmux_hooks};
+use gt_town::terminal::{tmux_conf, tmux_hooks};
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -3,7 +3,7 @@ use super::{Answer, rig, start};
 use crate::context::Context;
 use clap::Args;
 use gt_core::{Identity, Role};
-use gt_town::directory;
+use gt_town::catalog::directory;
 
 /// Start the town's own agents and those of its rigs
 ///

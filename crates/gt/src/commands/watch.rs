@@ -3,8 +3,9 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::monitor::{Change, Monitor, Moved};
-use gt_town::{Town, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::views::monitor::{Change, Monitor, Moved};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -81,7 +82,7 @@ fn line(moved: &Moved, json: bool) -> String {
             "since": now.since.and_then(output::time),
             "reason": now.reason,
             "background": Some(now.background).filter(|count| *count > 0),
-            "resets_at": gt_town::limits::resets_at(now).and_then(output::time),
+            "resets_at": gt_town::records::limits::resets_at(now).and_then(output::time),
             "continues": now.limit.as_ref().map(|limit| limit.continues),
         }));
         return format!("{document}\n");

@@ -414,7 +414,7 @@ fn a_kill_in_between_loses_nothing() {
         let env = &beads.env;
         env.gt(&["crew", "add", "max"]).ok();
         let killed = |point: &str, args: &[&str]| {
-            assert!(gt_town::work::BEADS_FAULT_POINTS.contains(&point));
+            assert!(gt_town::records::items::BEADS_FAULT_POINTS.contains(&point));
             let answer = run(env.gt_command(args).env("GT_FAULT", point));
             assert_eq!(answer.code, -9, "{answer:?}");
         };

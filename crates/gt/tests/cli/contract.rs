@@ -3,7 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
 use crate::remembered::lives;
 use gt_tmux::testing::wait_until;
-use gt_town::lock::FileLock;
+use gt_town::base::lock::FileLock;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;

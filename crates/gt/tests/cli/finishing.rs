@@ -308,7 +308,7 @@ fn one_that_stays_goes_on_with_the_next_item() {
 
 #[test]
 fn a_done_that_is_killed_anywhere_is_finished_by_the_next() {
-    for point in gt_town::done::FAULT_POINTS {
+    for point in gt_town::workflow::done::FAULT_POINTS {
         let (env, dir, id) = with_polecat();
         let tip = commit(&env, &dir, "a.txt", "a\n");
         let done = ["done", "--agent", TOAST, "-m", "finished"];

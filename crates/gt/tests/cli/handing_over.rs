@@ -371,7 +371,7 @@ fn a_successor_that_does_not_come_up_is_a_crash_and_the_work_stays() {
 
 #[test]
 fn killed_at_any_step_it_loses_nothing_and_can_be_run_again() {
-    for point in gt_town::handoff::FAULT_POINTS {
+    for point in gt_town::lifecycle::handoff::FAULT_POINTS {
         let (env, id) = with_work();
         let mut command = env.gt_command(&["handoff", MAX, "--force", "-m", "Go on"]);
         let killed = run(command.env("GT_FAULT", point));

@@ -398,7 +398,7 @@ fn whatever_a_letter_says_it_is_only_text() {
 
 #[test]
 fn a_killed_sender_leaves_all_letters_or_none() {
-    for point in gt_town::mail::FAULT_POINTS {
+    for point in gt_town::messaging::mail::FAULT_POINTS {
         let env = TestEnv::with_crew(&["max", "amy"]);
         let output = env
             .gt_command(&["mail", "send", "@crew", "-s", "News"])

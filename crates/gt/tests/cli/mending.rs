@@ -6,7 +6,7 @@ use crate::merging::{
     worktree,
 };
 use gt_tmux::testing::wait_until;
-use gt_town::lock::FileLock;
+use gt_town::base::lock::FileLock;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;

@@ -569,7 +569,7 @@ fn words_from_outside_are_no_code() {
 #[test]
 fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
     for bare in [false, true] {
-        for point in gt_town::merge::FAULT_POINTS {
+        for point in gt_town::workflow::merge::FAULT_POINTS {
             let (env, dir, name) = match bare {
                 true => {
                     let (env, bare) = with_bare_remote(&["max", "amy"]);
@@ -616,7 +616,7 @@ fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
 
 #[test]
 fn a_refusal_that_is_killed_anywhere_makes_one_repair() {
-    for point in gt_town::merge::REFUSAL_FAULT_POINTS {
+    for point in gt_town::workflow::merge::REFUSAL_FAULT_POINTS {
         let env = TestEnv::with_crew(&["max"]);
         let begin = env.git(&repository(&env), &["rev-parse", "main"]);
         validate_with(&env, "false");

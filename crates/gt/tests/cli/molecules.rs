@@ -320,7 +320,7 @@ fn a_kill_in_between_loses_nothing() {
             .unwrap();
         assert_eq!(status.code(), None, "{point} is not on the way of {args:?}");
     };
-    let mut points = gt_town::molecule::FAULT_POINTS.iter();
+    let mut points = gt_town::work::molecule::FAULT_POINTS.iter();
     let mut next = || *points.next().unwrap();
     killed(&["attach", "three"], next());
     env.gt(&[&["mol", "attach", "three"][..], &MAX].concat())

@@ -202,7 +202,7 @@ fn rig_with_waiting_merges_is_not_removed() {
 
 #[test]
 fn killed_removal_is_finished_by_the_next() {
-    for point in gt_town::rig_removal::FAULT_POINTS {
+    for point in gt_town::workflow::rig_removal::FAULT_POINTS {
         let env = TestEnv::with_crew(&["max"]);
         commit(&env, "committed");
         let args = ["rig", "remove", "gastown", "--force"];

@@ -245,7 +245,7 @@ fn another_account_is_lent_the_conversation_for_the_time_of_the_talk() {
     child.wait_with_output().unwrap();
     assert!(!is_alive(program) && !shown.exists());
     // After a kill the next seance cleans up.
-    for point in gt_town::seance::FAULT_POINTS {
+    for point in gt_town::lifecycle::seance::FAULT_POINTS {
         let status = env
             .gt_command(&across)
             .env("GT_FAULT", point)

@@ -384,7 +384,7 @@ fn an_interrupt_takes_back_what_was_made() {
 
 #[test]
 fn killed_anywhere_the_same_call_finishes_the_job() {
-    for point in gt_town::sling::FAULT_POINTS {
+    for point in gt_town::workflow::sling::FAULT_POINTS {
         let env = TestEnv::with_rig();
         let id = create(&env, "a");
         let args = ["sling", &id, "--args", "mind the gap"];
@@ -529,7 +529,7 @@ fn a_polecat_goes_only_when_nothing_is_lost_with_it() {
     env.gt(&["polecat", "nuke", "Toast"]).fails(3);
     env.gt(&["polecat", "show", "Toast"]).fails(3);
     // After a kill at any point the same call completes the removal.
-    for point in gt_town::polecat::FAULT_POINTS {
+    for point in gt_town::workflow::polecat::FAULT_POINTS {
         env.gt(&["sling", &id]).ok();
         let nuke = ["polecat", "nuke", "Toast"];
         let killed = env.gt_command(&nuke).env("GT_FAULT", point).output();

@@ -4,7 +4,8 @@ use crate::env::{TIMEOUT, TestEnv};
 use gt_core::Identity;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
-use gt_town::{Surroundings, Town, signal};
+use gt_town::messaging::signal;
+use gt_town::{Surroundings, Town};
 use std::io::Write;
 use std::process::Stdio;
 

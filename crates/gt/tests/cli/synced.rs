@@ -14,7 +14,7 @@ fn session(name: &str) -> SessionName {
 
 /// Removes our hooks from the server, as a user's configuration may do.
 fn without_hooks(env: &TestEnv) {
-    for event in gt_town::tmux_hooks::EVENTS {
+    for event in gt_town::terminal::tmux_hooks::EVENTS {
         env.tmux(Tmux::new("set-hook").args(["-gu", event]));
     }
     // A call that is just starting becomes visible a moment later.
@@ -52,7 +52,7 @@ fn a_handoff_puts_hooks_in_place_that_somebody_took_away() {
         let hooks = ["-g", "-gw"].map(|which| env.tmux(Tmux::new("show-hooks").arg(which)));
         let hooks = hooks.concat();
         let is_back = |event: &&str| hooks.contains(&format!("{event}["));
-        gt_town::tmux_hooks::EVENTS
+        gt_town::terminal::tmux_hooks::EVENTS
             .iter()
             .all(is_back)
             .then_some(())

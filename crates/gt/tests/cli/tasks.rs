@@ -482,7 +482,7 @@ command = "exec sleep 1000"
 
 #[test]
 fn a_start_that_is_killed_anywhere_is_finished_by_the_next() {
-    let points = gt_town::task::FAULT_POINTS;
+    let points = gt_town::workflow::task::FAULT_POINTS;
     for point in points {
         let (env, id) = with_project(
             "[worktree]\ncopy = ['.env']\n[init]\ncommands = ['echo x >> made', 'echo y >> made']\n\

@@ -9,8 +9,9 @@ use gt_core::Problem;
 use gt_core::mail::{Letter, priority_word};
 use gt_core::session::SessionId;
 use gt_core::work::{Status, WorkId};
-use gt_town::work::{LetterQuery, Work};
-use gt_town::{Town, mail};
+use gt_town::Town;
+use gt_town::messaging::mail;
+use gt_town::records::items::{LetterQuery, Work};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -9,8 +9,8 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::mail::{PRIORITY_WORDS, priority};
 use gt_town::Town;
-use gt_town::mail::{self, Sent};
-use gt_town::work::LetterDraft;
+use gt_town::messaging::mail::{self, Sent};
+use gt_town::records::items::LetterDraft;
 use serde_json::{Value, json};
 
 /// Write to agents, to people or to groups

@@ -7,7 +7,7 @@ use gt_core::Problem;
 use gt_core::merge::{Merge, Status, short, some_of};
 use gt_core::work::Item;
 use gt_town::Town;
-use gt_town::work::Work;
+use gt_town::records::items::Work;
 use serde_json::json;
 
 pub(super) fn list(merges: &[Merge], context: &Context) -> Result<(), Problem> {

@@ -7,7 +7,7 @@ use crate::error;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::rig_removal::{self, RigRemoval};
+use gt_town::workflow::rig_removal::{self, RigRemoval};
 use serde_json::json;
 use std::process::ExitCode;
 

@@ -6,9 +6,12 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use gt_core::registry::RigEntry;
 use gt_core::{Problem, Role};
-use gt_town::agents::{self as engine, AgentView, Wanted};
-use gt_town::work::Work;
-use gt_town::{Town, directory, git, rig};
+use gt_town::Town;
+use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::base::git;
+use gt_town::catalog::directory;
+use gt_town::records::items::Work;
+use gt_town::repo::rig;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

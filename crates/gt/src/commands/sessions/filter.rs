@@ -4,8 +4,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::Outcome;
-use gt_town::sessions::{Query, Sessions};
-use gt_town::{Town, target, when};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::base::time;
+use gt_town::records::sessions::{Query, Sessions};
 
 #[derive(Debug, Args)]
 pub(crate) struct Filter {
@@ -66,7 +68,7 @@ impl Filter {
             }
             None => None,
         };
-        let time = |text: &Option<String>| text.as_deref().map(when::recorded).transpose();
+        let time = |text: &Option<String>| text.as_deref().map(time::recorded).transpose();
         let agent = self.agent.as_deref().map(|text| {
             // An agent that no longer exists is matched by its address.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())

@@ -6,7 +6,7 @@ use gt_core::Problem;
 use gt_core::cast::view::Screen;
 use gt_core::cast::{Event, What};
 use gt_town::Cancel;
-use gt_town::recording::Recording;
+use gt_town::terminal::recording::Recording;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, IsTerminal, Write, stdin, stdout};
 use std::ops::ControlFlow;

@@ -6,8 +6,8 @@ use crate::output::{self, Paint, usage};
 use gt_core::Problem;
 use gt_core::record::{Record, Share};
 use gt_core::usage::Usage;
-use gt_town::recording::Recording;
-use gt_town::sessions::{self, Chain};
+use gt_town::records::sessions::{self, Chain};
+use gt_town::terminal::recording::Recording;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 

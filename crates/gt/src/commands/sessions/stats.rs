@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::Outcome;
 use gt_town::Town;
-use gt_town::sessions::{By, Sessions, Tally};
+use gt_town::records::sessions::{By, Sessions, Tally};
 use serde_json::{Map, Value, json};
 
 /// Add up lives, time, tokens and cost, by agent, rig or day
@@ -68,7 +68,7 @@ pub(super) fn run(
         ByArg::Day => By::Day,
     };
     let tallies = sessions.stats(by, &args.filter.query(town, sessions)?, |running| {
-        gt_town::usage::refresh(town, running);
+        gt_town::records::usage::refresh(town, running);
     })?;
     if context.json {
         let documents: Vec<Value> = tallies.iter().map(|tally| document(tally, by)).collect();

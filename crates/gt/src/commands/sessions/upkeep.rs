@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::sessions::Sessions;
-use gt_town::when;
+use gt_town::base::time;
+use gt_town::records::sessions::Sessions;
 use serde_json::json;
 
 /// Print every life as a line of JSON, the oldest first
@@ -84,12 +84,12 @@ pub(super) fn archive(
     context: &Context,
 ) -> Result<(), Problem> {
     let before = match (&args.before, town.settings().sessions.archive_after_days) {
-        (Some(time), _) => when::recorded(time)?,
+        (Some(time), _) => time::recorded(time)?,
         (None, 0) => {
             return Err(Problem::usage("this town keeps every life where it is")
                 .hint("name a time with `--before`, or set archive_after_days in town.toml"));
         }
-        (None, days) => when::recorded(&format!("{days}d"))?,
+        (None, days) => time::recorded(&format!("{days}d"))?,
     };
     let archived = sessions.archive(&before, args.dry_run)?;
     if context.json {

@@ -10,7 +10,10 @@ use gt_core::Problem;
 use gt_core::card::Branch;
 use gt_core::work::WorkId;
 use gt_tmux::Command;
-use gt_town::{Town, containers, task, workspace};
+use gt_town::Town;
+use gt_town::repo::workspace;
+use gt_town::terminal::containers;
+use gt_town::workflow::task;
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 
@@ -79,7 +82,7 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
         }
     }
     let dir = workspace::task_worktree(town, &agent);
-    let is_merging = dir.is_some_and(|dir| gt_town::git::is_merging(&dir));
+    let is_merging = dir.is_some_and(|dir| gt_town::base::git::is_merging(&dir));
     let resolver = container.resolver_pane().filter(|_| is_merging);
     if let Some(pane) = resolver.filter(|_| !args.read_only) {
         // Shows the window of the conflict resolver. Fails harmlessly if it was closed meanwhile.

@@ -10,7 +10,7 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::task::{self, CleanupOptions, CleanupPlan};
+use gt_town::workflow::task::{self, CleanupOptions, CleanupPlan};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;

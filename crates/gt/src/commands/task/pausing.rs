@@ -10,7 +10,7 @@ use gt_core::nudge::NotNow;
 use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::task::{self, Paused, ResumeOptions, Resumed, Undone};
+use gt_town::workflow::task::{self, Paused, ResumeOptions, Resumed, Undone};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -7,7 +7,7 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::task::{self, ChangedFile, Diff};
+use gt_town::workflow::task::{self, ChangedFile, Diff};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::sync::Arc;

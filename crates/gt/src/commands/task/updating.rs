@@ -7,8 +7,9 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::merge::all_of;
 use gt_core::work::WorkId;
-use gt_town::task::{self, UpdateResult, Updated};
-use gt_town::{Town, harnesses};
+use gt_town::Town;
+use gt_town::catalog::harnesses;
+use gt_town::workflow::task::{self, UpdateResult, Updated};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

@@ -7,8 +7,10 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::beads::exported;
 use gt_core::work::{Item, Status, WorkId, check_priority};
-use gt_town::work::{Query, Work};
-use gt_town::{Town, rig, target};
+use gt_town::Town;
+use gt_town::agents::target;
+use gt_town::records::items::{Query, Work};
+use gt_town::repo::rig;
 use serde_json::{Value, json};
 
 /// List work items, the most urgent first

@@ -287,7 +287,7 @@ fn a_branch_that_waits_to_be_merged_stays() {
 
 #[test]
 fn a_clean_up_that_is_killed_anywhere_is_finished_by_the_next() {
-    for point in gt_town::task::CLEANUP_FAULT_POINTS {
+    for point in gt_town::workflow::task::CLEANUP_FAULT_POINTS {
         let (env, id, dir) = with_bare_remote();
         let tip = commit(&env, &dir, "new", "x\n");
         env.git(&dir, &["push", "--quiet", "origin", &id]);

@@ -452,7 +452,7 @@ fn one_whose_init_command_fails_goes_on_without_it_as_it_was() {
 
 #[test]
 fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
-    for point in gt_town::task::PAUSE_FAULT_POINTS {
+    for point in gt_town::workflow::task::PAUSE_FAULT_POINTS {
         let (env, id, dir) = working();
         let before = head(&env, &dir);
         fs::write(dir.join("new"), "x\n").unwrap();
@@ -472,8 +472,8 @@ fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
 
 #[test]
 fn what_was_staged_is_staged_after_a_kill_at_any_point() {
-    let points = gt_town::task::PAUSE_FAULT_POINTS.iter();
-    for point in points.chain(gt_town::task::RESUME_FAULT_POINTS) {
+    let points = gt_town::workflow::task::PAUSE_FAULT_POINTS.iter();
+    for point in points.chain(gt_town::workflow::task::RESUME_FAULT_POINTS) {
         let (env, id, dir) = running();
         wait_state(&env, &id, "idle");
         let before = head(&env, &dir);

@@ -213,8 +213,8 @@ fn what_the_board_tells_of_a_branch_is_so() {
     };
     let town = gt_town::Town::open(&env.town(), around).unwrap();
     let facts = || {
-        let base = gt_town::task::base_of(&town, "gastown").unwrap();
-        gt_town::task::branch_facts(&town, &dir, &base).unwrap()
+        let base = gt_town::workflow::task::base_of(&town, "gastown").unwrap();
+        gt_town::workflow::task::branch_facts(&town, &dir, &base).unwrap()
     };
     let fresh = facts();
     assert_eq!(
@@ -262,7 +262,7 @@ fn what_is_beads_own_is_no_conflict() {
 
 #[test]
 fn an_update_that_is_killed_is_gone_on_with_by_the_next() {
-    for point in gt_town::task::UPDATE_FAULT_POINTS {
+    for point in gt_town::workflow::task::UPDATE_FAULT_POINTS {
         let (env, id, dir) = running();
         commit(&env, &dir, "README.md", "ours\n");
         commit_to_base(&env, "README.md", "theirs\n");

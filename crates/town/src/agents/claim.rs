@@ -1,0 +1,99 @@
+//! Claims on identities: one process per agent at a time.
+//!
+//! Two programs that both act as `gastown/crew/max` would both do its work. Each session therefore
+//! claims its identity with its process and its session id. A claim ends with the process that made
+//! it, or with the session.
+
+use crate::base::lock::FileLock;
+use crate::base::{files, processes};
+use crate::records::sessions::Sessions;
+use crate::{Result, Town};
+use gt_core::{Identity, Problem};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Claim {
+    pid: u32,
+    born: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    life: Option<String>,
+}
+
+impl Claim {
+    fn runs(&self) -> bool {
+        processes::is_born_as(self.pid, &self.born).is_some()
+    }
+
+    fn is_alive(&self, town: &Town) -> bool {
+        if !self.runs() {
+            return false;
+        }
+        // A process that exits slowly after its session has ended owns nothing.
+        let Some(life) = &self.life else {
+            return true;
+        };
+        let known = Sessions::of(town).known([life.as_str()].into_iter());
+        known.map_or(true, |known| {
+            known.get(life).is_none_or(|life| life.outcome.is_none())
+        })
+    }
+}
+
+/// Returns the running process that has claimed an identity.
+pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
+    let text = files::read_if_there(&town.file_about(agent, "claims")).ok()??;
+    let claim: Claim = serde_json::from_str(&text).ok()?;
+    claim.runs().then_some(claim.pid)
+}
+
+/// Claims an identity for the program that runs this command. Returns the reason if another running
+/// process holds the claim.
+pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<Problem>> {
+    let path = town.file_about(agent, "claims");
+    let Some(pid) = processes::caller() else {
+        return Ok(None);
+    };
+    let Some(born) = processes::birth_certificate(pid) else {
+        return Ok(None);
+    };
+    let _lock = FileLock::take(
+        &path.with_extension("lock"),
+        town.deadline().at_most(TIMEOUT),
+    )?;
+    let text = files::read_if_there(&path)?;
+    let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;
+    // The caller may be a child process with the agent's variables. A claim by it would end before
+    // the agent does.
+    let is_kept = |claim: &Claim| same_life(claim) && claim.runs();
+    if present.as_ref().is_some_and(is_kept) {
+        return Ok(None);
+    }
+    let is_other = |claim: &Claim| {
+        let same_process = claim.pid == pid && claim.born == born;
+        // A program that was not started as this agent gives way to a session of the agent.
+        let is_stray = claim.life.is_none() && life.is_some();
+        !same_life(claim) && !same_process && !is_stray
+    };
+    if let Some(other) = present.filter(|claim| is_other(claim) && claim.is_alive(town)) {
+        let problem = Problem::conflict(format!(
+            "another session is {agent} already: process {}",
+            other.pid
+        ));
+        return Ok(Some(problem.hint(format!(
+            "end one of them: `gt stop {agent}`, or leave that program"
+        ))));
+    }
+    let claim = Claim {
+        pid,
+        born,
+        life: life.map(str::to_owned),
+    };
+    let text = serde_json::to_vec(&claim)
+        .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;
+    files::write_passing(&path, &text)?;
+    Ok(None)
+}

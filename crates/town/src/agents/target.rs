@@ -1,0 +1,212 @@
+//! Resolves the text that a person typed to an agent.
+
+use crate::agents::caller;
+use crate::catalog::{directory, roles};
+use crate::records::items::Work;
+use crate::records::sessions::{Query, Sessions};
+use crate::repo::workspace;
+use crate::terminal::adopted;
+use crate::terminal::containers::{self, Container};
+use crate::{Result, Town};
+use gt_core::identity::unknown_rig;
+use gt_core::record::Status;
+use gt_core::role::Scope;
+use gt_core::target::Known;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role, mail, target};
+use gt_tmux::{Command, PaneId};
+use std::path::Path;
+
+/// Resolves a target. Reads the existing agents only if the text is ambiguous.
+pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
+    if let Some(agent) = of_own_rig(town, text) {
+        return Ok(agent);
+    }
+    match target::read_exact(text, town.registry()) {
+        Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
+        _ => resolve_among(town, text, &containers::list_everywhere(town)?),
+    }
+}
+
+/// Resolves `witness` and `refinery` for an agent of a rig: those of its own rig.
+fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
+    let role =
+        Role::from_word(text).filter(|role| matches!(role, Role::Witness | Role::Refinery))?;
+    let caller = caller::calling_agent(town)?;
+    caller.rig().map(|rig| Identity::of_rig(role, rig))
+}
+
+/// Returns the agent that a command without a target means: the caller, the agent of this folder,
+/// or the agent of this tmux pane.
+pub fn own(town: &Town) -> Result<Identity> {
+    own_if_any(town)?.ok_or_else(|| {
+        Problem::usage("which agent? This is no agent's folder or pane")
+            .hint("add `--agent NAME`, or go to its folder")
+    })
+}
+
+/// Returns the agent that a command without a target means, or `None` for a person outside every
+/// agent's folder and pane.
+pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
+    let around = town.around();
+    if let Some(address) = around.var("GT_ROLE").filter(|role| *role != mail::PERSON) {
+        let agent = Identity::from_address(address, town.registry()).ok_or_else(|| {
+            Problem::usage(format!(
+                "GT_ROLE says {address:?}, which is no agent's address"
+            ))
+            .hint("unset it, or name the agent with `--agent NAME`")
+        })?;
+        let rigs = &town.registry().rigs;
+        return match agent.rig() {
+            Some(rig) if agent.role().scope() == Scope::Rig && !rigs.contains_key(rig) => {
+                Err(unknown_rig(rig, town.registry()))
+            }
+            _ => Ok(Some(agent).filter(|agent| !caller::is_person(agent))),
+        };
+    }
+    let dir = &around.current_dir;
+    if let Some(agent) =
+        directory::by_folder(town, dir).or_else(|| workspace::task_by_folder(town, dir))
+    {
+        return Ok(Some(agent));
+    }
+    match by_pane(town) {
+        Some(agent) => Ok(Some(agent)),
+        None => by_session(town, dir),
+    }
+}
+
+/// Returns the agent whose container holds the caller's tmux pane; `None` if the server does not
+/// answer.
+fn by_pane(town: &Town) -> Option<Identity> {
+    let around = town.around();
+    let (socket, _) = around.var("TMUX")?.split_once(',')?;
+    let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
+    // First: the pane of an adopted program is also in a session of its person, which may itself be
+    // an agent's container.
+    if let Some(agent) = adopted::agent_of_pane(town, Path::new(socket), pane) {
+        return Some(agent);
+    }
+    if Path::new(socket) != town.server().socket_path() {
+        return None;
+    }
+    let ask = Command::new("display-message").arg("-p").target(pane);
+    let answer = town
+        .server()
+        .run(ask.arg("#{@gt_agent} #{@gt_town}"))
+        .ok()?;
+    let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
+    Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
+}
+
+/// Returns the agent that runs in this folder: agents may be started in any folder.
+fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
+    let running = Sessions::of(town).find(&Query {
+        status: Some(Status::Running.as_str().to_owned()),
+        ..Query::default()
+    })?;
+    let mut here = running.into_iter().filter(|session| {
+        let cwd = session.cwd.as_deref().map(Path::new);
+        cwd.is_some_and(|cwd| dir.starts_with(cwd))
+    });
+    // If several agents run in one folder, the folder names none of them.
+    let agent = match (here.next(), here.next()) {
+        (Some(only), None) => only.agent,
+        _ => None,
+    };
+    Ok(agent.and_then(|agent| Identity::from_address(&agent, town.registry())))
+}
+
+/// Resolves a target that must be known, for queries about an agent: an unknown agent is a typing
+/// error, and not an agent without work. A removed agent may still have records.
+pub fn known(town: &Town, text: &str) -> Result<Identity> {
+    let agent = resolve(town, text)?;
+    check_known(town, &agent)?;
+    Ok(agent)
+}
+
+/// Fails for an agent of which there is no record.
+pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
+    let query = Query {
+        agent: Some(agent.address()),
+        limit: Some(1),
+        ..Query::default()
+    };
+    let is_known = directory::has(town, agent)
+        || Work::of(town).hooked(&agent.address())?.is_some()
+        || Work::of(town).molecule(&agent.address())?.is_some()
+        || !Sessions::of(town).find(&query)?.is_empty()
+        || containers::of_agent(&adopted::home_of(town, agent), agent)?.is_some();
+    match is_known {
+        true => Ok(()),
+        false => Err(Problem::not_found(format!("there is no agent {agent}"))
+            .hint("`gt agents --all --stopped` shows who there is")),
+    }
+}
+
+/// Returns whether the target depends on the existing agents.
+fn is_ambiguous(text: &str, identity: &Identity) -> bool {
+    match identity.role() {
+        // A task's container name cannot contain the dots of its id; its tag does.
+        Role::Task => true,
+        // The id of a work item looks like a polecat's container, and may mean the item's agent.
+        Role::Polecat => text.parse::<WorkId>().is_ok(),
+        _ => false,
+    }
+}
+
+/// Returns all agents, on disk or running, without duplicates.
+pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
+    let mut known: Vec<Known> = containers
+        .iter()
+        .filter_map(|container| {
+            Some(Known {
+                identity: container.identity()?.clone(),
+                container: container.name().to_owned(),
+                session: container.life(),
+                running: true,
+            })
+        })
+        .collect();
+    for identity in directory::on_disk(town) {
+        if known.iter().all(|agent| agent.identity != identity) {
+            known.push(Known {
+                container: roles::container_name(town, &identity)?,
+                identity,
+                session: None,
+                running: false,
+            });
+        }
+    }
+    Ok(known)
+}
+
+/// Resolves a target against containers that were already read.
+pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
+    let known = all(town, containers)?;
+    if known.iter().all(|agent| agent.container != text)
+        && let Some(holder) = holder(town, text)
+    {
+        return Ok(holder);
+    }
+    let identity = target::resolve(text, town.registry(), &known)?;
+    let is_known = known.iter().any(|agent| agent.identity == identity);
+    // The id of an existing item names its task, if there is no such polecat.
+    match text.parse::<WorkId>() {
+        Ok(id) if identity.role() == Role::Polecat && !is_known => {
+            match Work::of(town).get(&id).is_ok() {
+                true => Ok(Identity::task(id.as_str(), town.registry())),
+                false => Ok(identity),
+            }
+        }
+        _ => Ok(identity),
+    }
+}
+
+/// Returns the agent that holds a work item; `None` if the items cannot be read, so that agents are
+/// still found by name.
+fn holder(town: &Town, text: &str) -> Option<Identity> {
+    let id: WorkId = text.parse().ok()?;
+    let holder = Work::of(town).holder(&id).ok()??;
+    Identity::from_address(&holder, town.registry())
+}

@@ -1,0 +1,19 @@
+//! Foundations: the town and its settings, files, locks, databases, processes, git. No agents here.
+
+pub mod callback;
+pub(crate) mod database;
+pub(crate) mod fault;
+pub(crate) mod file_watcher;
+pub mod files;
+pub mod git;
+pub(crate) mod lines;
+pub mod lock;
+pub(crate) mod open_database;
+pub mod processes;
+pub(crate) mod program;
+pub mod settings;
+pub mod surroundings;
+pub mod time;
+pub mod town;
+pub mod unattended_log;
+pub mod wake;

@@ -1,0 +1,506 @@
+//! `town.toml`: the settings of a town. It also marks the town's root.
+
+use crate::Result;
+use crate::base::files;
+use gt_core::Problem;
+use gt_core::event::Policy;
+use gt_core::notify::{Event, QuietHours};
+use gt_core::overlay::broken_toml;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub const FILE: &str = "town.toml";
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub name: String,
+    /// The default harness of roles.
+    pub harness: Option<String>,
+    pub tmux: TmuxSettings,
+    pub limits: Limits,
+    pub polecats: PolecatSettings,
+    pub nudge: NudgeSettings,
+    pub sessions: SessionSettings,
+    pub krc: KrcSettings,
+    pub save: SaveSettings,
+    pub prime: PrimeSettings,
+    pub handoff: HandoffSettings,
+    pub notify: NotifySettings,
+    pub merge: MergeDefaults,
+    /// Settings of single rigs, by name.
+    pub rigs: BTreeMap<String, RigSettings>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RigSettings {
+    pub merge: MergeSettings,
+    pub beads: BeadsUse,
+    /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
+    pub beads_program: Option<String>,
+}
+
+/// Whether the work items of a rig are kept in beads.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "String")]
+pub enum BeadsUse {
+    /// If there is a `.beads` folder and a program for it.
+    #[default]
+    Auto,
+    /// Always; it is an error if that is not possible.
+    On,
+    Off,
+    /// Always, with this folder.
+    At(PathBuf),
+}
+
+impl From<String> for BeadsUse {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "auto" => BeadsUse::Auto,
+            "on" => BeadsUse::On,
+            "off" => BeadsUse::Off,
+            _ => BeadsUse::At(PathBuf::from(text)),
+        }
+    }
+}
+
+/// Settings of a rig's merge queue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeSettings {
+    /// Shell lines that must succeed before the base moves.
+    pub validate: Vec<String>,
+    /// Timeout in minutes for each of them.
+    pub timeout_minutes: u64,
+    /// The target of merged work; if absent, it depends on the rig's remote.
+    pub into: Option<MergeInto>,
+    /// Overrides the town's setting of the same name.
+    pub automatic: Option<bool>,
+    pub repair_agents: Option<bool>,
+    pub confirm: Option<bool>,
+}
+
+/// Merge settings of all rigs, which a rig may override.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MergeDefaults {
+    /// Whether finished work starts the queue of its rig in the background.
+    pub automatic: bool,
+    /// Whether an agent is started for a branch that could not be merged.
+    pub repair_agents: bool,
+    /// Whether a person confirms the first `gt task merge` of a rig.
+    pub confirm: bool,
+}
+
+impl Default for MergeDefaults {
+    fn default() -> Self {
+        MergeDefaults {
+            automatic: true,
+            repair_agents: true,
+            confirm: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MergeInto {
+    /// The remote's default branch.
+    Origin,
+    /// The town's own copy of it, and a branch that the remote's owner can merge.
+    Own,
+}
+
+impl Default for MergeSettings {
+    fn default() -> Self {
+        MergeSettings {
+            validate: Vec::new(),
+            timeout_minutes: 30,
+            into: None,
+            automatic: None,
+            repair_agents: None,
+            confirm: None,
+        }
+    }
+}
+
+/// Event retention.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KrcSettings {
+    /// Minimum interval between two prunes of `gt krc prune --auto`.
+    pub prune_interval: Length,
+    /// Number of newest events that stay regardless of their age.
+    pub minimum_kept: usize,
+    /// Retention by type or `prefix_*`, overriding the built-in table.
+    pub ttl: BTreeMap<String, Length>,
+}
+
+impl Default for KrcSettings {
+    fn default() -> Self {
+        KrcSettings {
+            prune_interval: Length(3_600),
+            minimum_kept: 100,
+            ttl: BTreeMap::new(),
+        }
+    }
+}
+
+impl KrcSettings {
+    pub fn policy(&self) -> Policy {
+        let seconds = |(kind, length): (&String, &Length)| (kind.clone(), length.0);
+        Policy {
+            ttl: self.ttl.iter().map(seconds).collect(),
+        }
+    }
+}
+
+/// A duration such as `90m` or `7d`, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct Length(pub u64);
+
+impl TryFrom<String> for Length {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        crate::base::time::seconds(&text)
+            .map(Length)
+            .map_err(|problem| format!("{problem}, such as 90m, 24h or 7d"))
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SessionSettings {
+    /// Days after which an ended session moves to the archive; 0 means never.
+    pub archive_after_days: u32,
+    /// Days after which a finished recording is removed; 0 means never.
+    pub keep_recordings_days: u32,
+}
+
+impl Default for SessionSettings {
+    fn default() -> Self {
+        SessionSettings {
+            archive_after_days: 90,
+            keep_recordings_days: 30,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NudgeSettings {
+    /// Maximum number of messages that wait for one agent.
+    pub depth: usize,
+    /// Minutes after which an undelivered message expires; 0 means never.
+    pub ttl_minutes: i64,
+    /// Minutes after which an undelivered urgent message expires; 0 means never.
+    pub urgent_ttl_minutes: i64,
+    /// Seconds to wait for an idle agent before a message is left in the queue.
+    pub wait_seconds: u64,
+}
+
+impl Default for NudgeSettings {
+    fn default() -> Self {
+        NudgeSettings {
+            depth: 200,
+            ttl_minutes: 24 * 60,
+            urgent_ttl_minutes: 0,
+            wait_seconds: 15,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SaveSettings {
+    /// Saves automatically: after starts and stops, and while agents work.
+    pub auto: bool,
+    /// Number of automatic saves to keep, and of other saves.
+    pub keep: usize,
+    /// Lines of scrollback saved per pane, in addition to its screen.
+    pub scrollback_lines: u32,
+    /// Maximum age of the newest save in minutes while anything runs. With 0 there is no timer, and
+    /// every end of a turn saves.
+    pub every_minutes: u64,
+    /// Also lets tmux-resurrect save, if it is installed.
+    pub resurrect: bool,
+}
+
+impl Default for SaveSettings {
+    fn default() -> Self {
+        SaveSettings {
+            auto: true,
+            keep: 20,
+            scrollback_lines: 2_000,
+            every_minutes: 5,
+            resurrect: false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PrimeSettings {
+    /// Maximum number of characters that an agent gets at the start of a session.
+    pub budget: usize,
+}
+
+impl Default for PrimeSettings {
+    fn default() -> Self {
+        // Some programs discard hook output beyond 10 000 characters.
+        PrimeSettings { budget: 9_500 }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HandoffSettings {
+    /// Minimum age of a session before it may hand over.
+    pub cooldown: Length,
+}
+
+impl Default for HandoffSettings {
+    fn default() -> Self {
+        HandoffSettings {
+            cooldown: Length(60),
+        }
+    }
+}
+
+/// Notifications to people that an agent waits, is done or has died.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NotifySettings {
+    /// Rings the terminals of all clients of the town's tmux server. If absent, only an open board
+    /// rings its own terminal.
+    pub bell: Option<bool>,
+    pub desktop: bool,
+    /// A shell line, with the facts in variables.
+    pub command: Option<String>,
+    /// The events to notify of.
+    pub on: Vec<Event>,
+    pub quiet_hours: Option<QuietHours>,
+}
+
+impl Default for NotifySettings {
+    fn default() -> Self {
+        NotifySettings {
+            bell: None,
+            desktop: false,
+            command: None,
+            on: Event::ALL.to_vec(),
+            quiet_hours: None,
+        }
+    }
+}
+
+impl NotifySettings {
+    /// Returns whether any notification channel is enabled.
+    pub fn is_on(&self) -> bool {
+        self.bell == Some(true) || self.desktop || self.command.is_some()
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TmuxSettings {
+    /// A socket name or an absolute path; empty means tmux's own default.
+    pub socket: String,
+    /// Lines of scrollback of a new container; if absent, tmux's default.
+    pub history_limit: Option<u32>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// Maximum number of agents that are started concurrently.
+    pub parallel_starts: usize,
+    /// Minutes of silence after which a busy agent counts as hung.
+    pub hung_after_minutes: u64,
+    /// Maximum number of working polecats in the town, and in each rig.
+    pub polecats: usize,
+    pub polecats_per_rig: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            parallel_starts: 8,
+            hung_after_minutes: 30,
+            polecats: 50,
+            polecats_per_rig: 25,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PolecatSettings {
+    /// Names for new polecats; empty means the built-in pool.
+    pub names: Vec<String>,
+    /// Names for new polecats of one rig, by the rig's name.
+    pub rig_names: BTreeMap<String, Vec<String>>,
+}
+
+impl PolecatSettings {
+    /// Returns the names for a rig's polecats. Fails if one is not a valid agent name.
+    pub fn pool(&self, rig: &str) -> Result<Vec<&str>> {
+        let own = self.rig_names.get(rig).filter(|names| !names.is_empty());
+        let names: Vec<&str> = match own.unwrap_or(&self.names).as_slice() {
+            [] => gt_core::polecat::NAMES.to_vec(),
+            names => names.iter().map(String::as_str).collect(),
+        };
+        for name in &names {
+            gt_core::name::check_agent(name)
+                .map_err(|error| Problem::from(error).hint("correct [polecats] in town.toml"))?;
+        }
+        Ok(names)
+    }
+}
+
+impl Settings {
+    pub fn read(root: &Path) -> Result<Self> {
+        let path = root.join(FILE);
+        let text = files::read_if_there(&path)?.ok_or_else(|| {
+            Problem::not_found(format!("{} is not a town", root.display()))
+                .hint("`gt init` makes one")
+        })?;
+        let mut settings: Settings = toml::from_str(&text)
+            .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))?;
+        settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
+        settings.save.keep = settings.save.keep.max(1);
+        Ok(settings)
+    }
+
+    /// Returns the merge settings of a rig.
+    pub fn merge_of(&self, rig: &str) -> MergeSettings {
+        self.rigs
+            .get(rig)
+            .map(|rig| rig.merge.clone())
+            .unwrap_or_default()
+    }
+
+    /// Returns the town's merge settings with the rig's overrides.
+    pub fn merge_defaults_of(&self, rig: &str) -> MergeDefaults {
+        let own = self.merge_of(rig);
+        MergeDefaults {
+            automatic: own.automatic.unwrap_or(self.merge.automatic),
+            repair_agents: own.repair_agents.unwrap_or(self.merge.repair_agents),
+            confirm: own.confirm.unwrap_or(self.merge.confirm),
+        }
+    }
+
+    /// Returns the text of a new town's file.
+    pub fn template(name: &str, socket: &str, harness: &str) -> String {
+        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
+        format!(
+            "# A town of gt. Every key is optional; docs/town.md explains them.
+name = {}
+
+# The agent program for roles that name none: `gt harness list` shows the choice.
+harness = {}
+
+[tmux]
+# A socket name or an absolute path; empty means tmux's own default server.
+socket = {}
+
+[limits]
+parallel_starts = 8
+hung_after_minutes = 30
+",
+            quoted(name),
+            quoted(harness),
+            quoted(socket)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_template_reads_back_whatever_the_name_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = Settings::template("a \"b\"\n", "gt-test", "demo");
+        std::fs::write(dir.path().join(FILE), text).unwrap();
+        let settings = Settings::read(dir.path()).unwrap();
+        assert_eq!(settings.name, "a \"b\"\n");
+        assert_eq!(settings.tmux.socket, "gt-test");
+        assert_eq!(settings.harness.as_deref(), Some("demo"));
+    }
+
+    #[test]
+    fn times_of_events_are_read_as_people_write_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let text = "[krc]\nprune_interval = '10m'\nttl = { 'session_*' = '5d' }\n";
+        std::fs::write(&path, text).unwrap();
+        let krc = Settings::read(dir.path()).unwrap().krc;
+        assert_eq!((krc.prune_interval, krc.minimum_kept), (Length(600), 100));
+        assert_eq!(krc.policy().ttl_of("session_end"), 432_000);
+        std::fs::write(&path, "[krc.ttl]\nnudge = 'long'\n").unwrap();
+        let problem = Settings::read(dir.path()).unwrap_err();
+        assert!(problem.message().contains("town.toml:2:9"), "{problem}");
+    }
+
+    #[test]
+    fn notifications_are_off_until_somebody_wants_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::read(dir.path()).map(|settings| settings.notify)
+        };
+        assert!(!read("").unwrap().is_on());
+        let text = "[notify]\nbell = false\non = ['died']\nquiet_hours = '22:00-07:00'\n";
+        let notify = read(text).unwrap();
+        assert!(!notify.is_on() && notify.on == [Event::Died]);
+        assert!(notify.quiet_hours.unwrap().contain(0));
+        assert!(read("[notify]\ncommand = 'true'\n").unwrap().is_on());
+        let says = |text: &str, place: &str, why: &str| {
+            let problem = read(text).unwrap_err();
+            let words = [problem.message(), &problem.causes().join(" ")].join(" ");
+            assert!(words.contains(place) && words.contains(why), "{words}");
+        };
+        says("[notify]\non = ['dead']\n", "town.toml:2:7", "waiting");
+        says(
+            "[notify]\nquiet_hours = '22-7'\n",
+            "town.toml:2:15",
+            "22:00-07:00",
+        );
+    }
+
+    #[test]
+    fn rig_settings_override_the_towns_for_merging() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        std::fs::write(&path, "").unwrap();
+        let defaults = Settings::read(dir.path()).unwrap().merge_defaults_of("a");
+        assert_eq!(defaults, MergeDefaults::default());
+        let text = "[merge]\nautomatic = false\n[rigs.a.merge]\nautomatic = true\n\
+                    confirm = false\n[rigs.b.merge]\nrepair_agents = false\n";
+        std::fs::write(&path, text).unwrap();
+        let settings = Settings::read(dir.path()).unwrap();
+        let of = |rig: &str| {
+            let found = settings.merge_defaults_of(rig);
+            (found.automatic, found.repair_agents, found.confirm)
+        };
+        assert_eq!(of("a"), (true, true, false));
+        assert_eq!(of("b"), (false, false, true));
+        assert_eq!(of("c"), (false, true, true));
+    }
+
+    #[test]
+    fn a_broken_file_says_where() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(FILE), "name = 'x'\n[tmux]\nsocket = 7\n").unwrap();
+        let problem = Settings::read(dir.path()).unwrap_err();
+        assert!(problem.message().contains("town.toml:3:10"), "{problem}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Notifies open monitors that a tag has changed.
+//!
+//! tmux sends no notification when an option changes. A process that changes a tag therefore also
+//! touches `.runtime/board/changed`, which monitors watch. The file exists only while a monitor
+//! runs: otherwise the touch is a single failing system call.
+
+use crate::base::files;
+use crate::{Result, Town};
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+pub(crate) const FILE: &str = "changed";
+
+pub(crate) fn folder(town: &Town) -> PathBuf {
+    town.runtime_dir().join("board")
+}
+
+/// Wakes open monitors: the state of an agent may have changed. Costs one system call. Failures are
+/// ignored, because without a monitor there is no file.
+pub fn monitors(town: &Town) {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: UTIME_NOW,
+    };
+    let times = Timestamps {
+        last_access: now,
+        last_modification: now,
+    };
+    let _ = utimensat(CWD, folder(town).join(FILE), &times, AtFlags::empty());
+}
+
+/// The file, for as long as a monitor listens. All listeners share it; the last one removes it. A
+/// killed listener leaves it behind, which costs other processes next to nothing.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    path: PathBuf,
+    file: File,
+}
+
+impl Listening {
+    pub(crate) fn begin(town: &Town) -> Result<Self> {
+        let folder = folder(town);
+        files::make_dir(&folder)?;
+        let path = folder.join(FILE);
+        let cannot = |error: std::io::Error| files::cannot("open", &path, &error);
+        loop {
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .map_err(cannot)?;
+            file.lock_shared().map_err(cannot)?;
+            // The last of the other listeners may have removed the file before the lock was taken.
+            if is_at(&file, &path) {
+                return Ok(Listening { path, file });
+            }
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // `std` does not define the upgrade of a lock that is held.
+        let is_alone = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
+        if is_alone && is_at(&self.file, &self.path) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), path.metadata()) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}

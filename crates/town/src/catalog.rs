@@ -1,0 +1,9 @@
+//! Tables that a town may change: roles, harnesses, formulas; and the agents that it has on disk.
+
+pub mod directory;
+pub mod formulas;
+pub mod harnesses;
+pub mod hook_installers;
+pub mod onboarding;
+pub mod other_towns;
+pub mod roles;

@@ -1,0 +1,112 @@
+//! The agents that a town has on disk: their folders and files.
+
+use crate::base::files;
+use crate::{Result, Town};
+use gt_core::overlay::broken_toml;
+use gt_core::{Identity, Role};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// Returns the agents whose folders exist, and the roles of the town and its rigs that always
+/// exist.
+pub fn on_disk(town: &Town) -> Vec<Identity> {
+    let mut found: Vec<Identity> = [Role::Mayor, Role::Deacon, Role::Boot]
+        .map(Identity::town)
+        .to_vec();
+    let dogs = files::folder_names(&town.root().join("deacon/dogs"));
+    found.extend(
+        dogs.into_iter()
+            .filter(|name| name != "boot")
+            .map(Identity::dog),
+    );
+    for rig in town.registry().rigs.keys() {
+        found.push(Identity::of_rig(Role::Witness, rig));
+        found.push(Identity::of_rig(Role::Refinery, rig));
+        found.extend(workers(town, rig, Role::Crew));
+        found.extend(workers(town, rig, Role::Polecat));
+    }
+    let agents = files::folder_names(&town.root().join("agents"));
+    found.extend(agents.into_iter().map(Identity::agent));
+    found
+}
+
+/// Returns whether the agent exists without being created first. A task's agent is created with its
+/// work.
+pub fn has(town: &Town, identity: &Identity) -> bool {
+    identity.role() == Role::Task
+        || identity.role() == Role::Overseer
+        || on_disk(town).contains(identity)
+}
+
+/// Returns the crew workers or polecats of a rig that have folders.
+pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
+    let (folder, make): (_, fn(&str, String) -> Identity) = match role {
+        Role::Crew => ("crew", |rig, name| Identity::crew(rig, name)),
+        _ => ("polecats", |rig, name| Identity::polecat(rig, name)),
+    };
+    files::folder_names(&town.root().join(rig).join(folder))
+        .into_iter()
+        .map(|name| make(rig, name))
+        .filter(|identity| identity.check_new(town.registry()).is_ok())
+        .collect()
+}
+
+/// Returns the agent whose folder contains this path. Symbolic links are resolved on both sides.
+pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
+    let root = town.root().canonicalize().ok()?;
+    let dir = dir.canonicalize().ok()?;
+    let inside = dir.strip_prefix(&root).ok()?;
+    let words: Vec<&str> = inside
+        .iter()
+        .map(|word| word.to_str().unwrap_or(""))
+        .collect();
+    let rig = |rig: &str| town.registry().rigs.contains_key(rig);
+    let found = match words.as_slice() {
+        ["mayor", ..] => Identity::town(Role::Mayor),
+        ["deacon", "dogs", "boot", ..] => Identity::town(Role::Boot),
+        ["deacon", "dogs", name, ..] => Identity::dog(*name),
+        ["deacon", ..] => Identity::town(Role::Deacon),
+        ["agents", slug, ..] => Identity::agent(*slug),
+        [name, "crew", worker, ..] if rig(name) => Identity::crew(*name, *worker),
+        [name, "polecats", worker, ..] if rig(name) => Identity::polecat(*name, *worker),
+        [name, "witness", ..] if rig(name) => Identity::of_rig(Role::Witness, *name),
+        [name, "refinery", ..] if rig(name) => Identity::of_rig(Role::Refinery, *name),
+        _ => return None,
+    };
+    Some(found)
+}
+
+/// The file that `gt agent new` writes about an `agent_{slug}`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentFile {
+    /// The folder it works in; if absent, a folder inside the town.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub work_dir: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+}
+
+fn agent_path(town: &Town, identity: &Identity) -> PathBuf {
+    let slug = identity.name().unwrap_or_default();
+    town.root().join("agents").join(slug).join("agent.toml")
+}
+
+pub fn agent_file(town: &Town, identity: &Identity) -> Result<Option<AgentFile>> {
+    let path = agent_path(town, identity);
+    let Some(text) = files::read_if_there(&path)? else {
+        return Ok(None);
+    };
+    toml::from_str(&text)
+        .map(Some)
+        .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))
+}
+
+pub fn write_agent_file(town: &Town, identity: &Identity, file: &AgentFile) -> Result<()> {
+    let text = toml::to_string(file).map_err(|error| {
+        gt_core::Problem::failed("cannot write the agent's file").caused_by(error)
+    })?;
+    files::write_whole(&agent_path(town, identity), text.as_bytes())
+}

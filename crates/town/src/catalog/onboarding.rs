@@ -1,0 +1,331 @@
+//! Writes answers into a program's own files before it asks.
+//!
+//! Only missing values are written: values of the user or the program stay, and a file that is not
+//! valid JSON is left alone. The rows are in the presets (`[[seeds]]`). Remaining questions are
+//! answered by reading the dialog.
+
+use crate::Result;
+use crate::base::files;
+use gt_core::Problem;
+use gt_core::harness::{Seed, SeedValue};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Facts about a start, which fill the rows.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    /// The program's settings folder, or the home folder if it has none.
+    pub root: &'a Path,
+    pub work_dir: &'a str,
+    /// Whether the agent runs without asking for permission.
+    pub never_asks: bool,
+    /// The variables that the agent will have.
+    pub env: &'a BTreeMap<String, String>,
+    /// The names of the variables that the caller of the start or the role has set.
+    pub given: &'a BTreeSet<String>,
+}
+
+/// Maximum wait for the program's lock on its file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Age at which the lock is stale, as the programs themselves define it.
+const STALE: Duration = Duration::from_secs(10);
+
+/// Writes the answers of these rows. Returns warnings for the user.
+pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
+    let mut by_file: BTreeMap<PathBuf, Vec<(&Seed, Value)>> = BTreeMap::new();
+    for seed in seeds {
+        if let Some(value) = wanted(seed, facts) {
+            let path = facts.root.join(&seed.file);
+            by_file.entry(path).or_default().push((seed, value));
+        }
+    }
+    let planted = by_file
+        .iter()
+        .map(|(path, rows)| plant_file(path, rows, facts));
+    planted
+        .filter_map(Result::err)
+        .map(|problem| problem.to_string())
+        .collect()
+}
+
+/// Returns the value that a row would write, if its conditions hold.
+fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
+    let set = |name: &String| {
+        let is_given = !seed.when_given || facts.given.contains(name);
+        let value = facts.env.get(name).filter(|value| !value.is_empty());
+        value.filter(|_| is_given)
+    };
+    let variable = seed.when_env.iter().find_map(set);
+    if (!seed.when_env.is_empty() && variable.is_none())
+        || (seed.when_never_asks && !facts.never_asks)
+    {
+        return None;
+    }
+    Some(match &seed.value {
+        SeedValue::Flag(flag) => Value::from(*flag),
+        SeedValue::Text(text) => Value::from(text.as_str()),
+        SeedValue::EndOfVariable { last } => {
+            let characters: Vec<char> = variable?.chars().collect();
+            let from = characters.len().saturating_sub(*last);
+            Value::from(characters[from..].iter().collect::<String>())
+        }
+    })
+}
+
+fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<()> {
+    // Usually everything is in place, which can be seen without the lock.
+    if merged(path, rows, facts)?.is_none() {
+        return Ok(());
+    }
+    let Some(target) = writable(path) else {
+        return Ok(());
+    };
+    // Without the lock, a write of the program could be lost. Its dialog is then answered by
+    // reading it.
+    let Some(_lock) = ProgramsLock::take(path) else {
+        return Ok(());
+    };
+    let Some(text) = merged(path, rows, facts)? else {
+        return Ok(());
+    };
+    let mode = fs::metadata(&target).map(|meta| meta.permissions());
+    files::write_whole(&target, text.as_bytes())?;
+    if let Ok(mode) = mode {
+        fs::set_permissions(&target, mode)
+            .map_err(|error| files::cannot("keep the mode of", &target, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns the target of a symbolic link: dotfiles are often kept elsewhere. Returns `None` for a
+/// dangling link and for a file of another user.
+fn writable(path: &Path) -> Option<PathBuf> {
+    if fs::symlink_metadata(path).is_err() {
+        return Some(path.to_owned());
+    }
+    let target = path.canonicalize().ok()?;
+    let owner = fs::metadata(&target).ok()?.uid();
+    (owner == rustix::process::geteuid().as_raw()).then_some(target)
+}
+
+/// Returns the file with the rows added; `None` if they are already there, or the file must not be
+/// changed.
+fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Option<String>> {
+    let text = files::read_if_there(path)?.unwrap_or_default();
+    let mut document = match text.trim() {
+        "" => Value::Object(Map::new()),
+        text => match serde_json::from_str(text) {
+            Ok(document) => document,
+            Err(error) => {
+                return Err(Problem::failed(format!(
+                    "{} is left alone: it is no JSON",
+                    path.display()
+                ))
+                .caused_by(error));
+            }
+        },
+    };
+    let mut changed = false;
+    for (seed, value) in rows {
+        changed |= set(&mut document, seed, value, facts);
+    }
+    Ok(changed.then(|| format!("{document:#}\n")))
+}
+
+/// Sets one value if it is missing. Returns whether it did.
+fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> bool {
+    let refused = |path: &Vec<String>| {
+        let list = path.iter().try_fold(&*document, |at, key| at.get(key));
+        let list = list.and_then(Value::as_array);
+        list.is_some_and(|list| list.contains(value))
+    };
+    if seed.unless_in.as_ref().is_some_and(refused) {
+        return false;
+    }
+    let mut place = document;
+    for key in &seed.path {
+        let key = key.replace("{folder}", facts.work_dir);
+        let Some(object) = place.as_object_mut() else {
+            return false;
+        };
+        place = object.entry(key).or_insert(Value::Null);
+        if place.is_null() {
+            *place = Value::Object(Map::new());
+        }
+    }
+    let is_new = place.as_object().is_some_and(Map::is_empty);
+    match place {
+        Value::Array(list) if seed.append && !list.contains(value) => list.push(value.clone()),
+        // The program itself writes `false` until the question is answered.
+        Value::Bool(false) if seed.over_false => *place = value.clone(),
+        _ if is_new && seed.append => *place = Value::Array(vec![value.clone()]),
+        _ if is_new => *place = value.clone(),
+        _ => return false,
+    }
+    true
+}
+
+/// The lock that Claude Code uses for its file: a folder beside it.
+struct ProgramsLock(PathBuf);
+
+impl ProgramsLock {
+    fn take(path: &Path) -> Option<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".lock");
+        let lock = PathBuf::from(name);
+        let deadline = Instant::now() + LOCK_TIMEOUT;
+        loop {
+            match fs::create_dir(&lock) {
+                Ok(()) => return Some(ProgramsLock(lock)),
+                // If the folder of the file is missing, no other process writes there.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                    files::make_dir(path.parent()?).ok()?;
+                }
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return None,
+                Err(_) if Instant::now() >= deadline => return None,
+                Err(_) => {}
+            }
+            let modified = fs::metadata(&lock).and_then(|meta| meta.modified());
+            let age = modified
+                .ok()
+                .and_then(|at| SystemTime::now().duration_since(at).ok());
+            if age.is_some_and(|age| age > STALE) {
+                let _ = fs::remove_dir(&lock);
+            } else {
+                // There is no event for the removal of a folder.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+impl Drop for ProgramsLock {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn seeds() -> Vec<Seed> {
+        #[derive(serde::Deserialize)]
+        struct Rows {
+            seeds: Vec<Seed>,
+        }
+        let rows: Rows = toml::from_str(
+            r#"
+            [[seeds]]
+            file = "a.json"
+            path = ["projects", "{folder}", "trusted"]
+            value = true
+            over_false = true
+            [[seeds]]
+            file = "a.json"
+            path = ["keys", "approved"]
+            value = { last = 4 }
+            append = true
+            unless_in = ["keys", "rejected"]
+            when_env = ["KEY"]
+            [[seeds]]
+            file = "a.json"
+            path = ["bypass"]
+            value = true
+            when_never_asks = true
+            "#,
+        )
+        .unwrap();
+        rows.seeds
+    }
+
+    fn plant_on(before: Option<&str>, key: &str, never_asks: bool) -> (String, Vec<String>) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        if let Some(before) = before {
+            fs::write(&path, before).unwrap();
+        }
+        let env = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
+        let facts = Facts {
+            root: folder.path(),
+            work_dir: "/w.d",
+            never_asks,
+            env: &env,
+            given: &BTreeSet::new(),
+        };
+        let problems = plant(&seeds(), &facts);
+        assert!(!folder.path().join("a.json.lock").exists());
+        (fs::read_to_string(&path).unwrap_or_default(), problems)
+    }
+
+    #[track_caller]
+    fn check(before: Option<Value>, key: &str, never_asks: bool, expected: &Value) {
+        let before = before.map(|before| before.to_string());
+        let (after, problems) = plant_on(before.as_deref(), key, never_asks);
+        assert!(problems.is_empty());
+        assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), *expected);
+    }
+
+    #[test]
+    fn what_is_missing_is_added_and_what_is_there_stays() {
+        let trusted = json!({"/w.d": {"trusted": true}});
+        check(None, "", false, &json!({"projects": trusted}));
+        check(
+            Some(json!({"theme": "dark", "projects": {"/other": {"trusted": false}}})),
+            "sk-1234",
+            true,
+            &json!({
+                "theme": "dark",
+                "projects": {"/other": {"trusted": false}, "/w.d": {"trusted": true}},
+                "keys": {"approved": ["1234"]},
+                "bypass": true,
+            }),
+        );
+        // The user's own answers always stay.
+        check(
+            Some(json!({"keys": {"approved": ["9"], "rejected": ["1234"]}, "bypass": false})),
+            "sk-1234",
+            true,
+            &json!({"keys": {"approved": ["9"], "rejected": ["1234"]}, "bypass": false, "projects": trusted}),
+        );
+        check(
+            Some(json!({"projects": {"/w.d": {"trusted": false}}, "keys": {"approved": ["9"]}})),
+            "sk-1234",
+            false,
+            &json!({"projects": trusted, "keys": {"approved": ["9", "1234"]}}),
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_in_order_or_no_json_is_not_touched() {
+        let whole = r#"{"projects":{"/w.d":{"trusted":true}}}"#;
+        assert_eq!(plant_on(Some(whole), "", false).0, whole);
+        let (after, problems) = plant_on(Some("// mine\n{}"), "", false);
+        assert_eq!(after, "// mine\n{}");
+        assert!(problems[0].contains("left alone"), "{problems:?}");
+        assert_eq!(plant_on(Some("[1]"), "", false).0, "[1]");
+    }
+
+    #[test]
+    fn a_link_to_a_file_elsewhere_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("a.json"));
+        fs::write(&real, "{}").unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        let facts = Facts {
+            root: folder.path(),
+            work_dir: "/w",
+            never_asks: false,
+            env: &BTreeMap::new(),
+            given: &BTreeSet::new(),
+        };
+        assert!(plant(&seeds(), &facts).is_empty());
+        assert!(link.is_symlink());
+        assert!(fs::read_to_string(&real).unwrap().contains("trusted"));
+    }
+}

@@ -1,0 +1,560 @@
+//! Makes agent programs that a person started in a tmux pane agents of the town, without a restart.
+//!
+//! The person's pane, window and session stay as they are. The container is a separate session on
+//! the same tmux server that also shows the person's window (`link-window`), so that every command
+//! finds the agent by its tags. For a server that is not the town's, a note in `.runtime/adopted/`
+//! stores the socket ([`crate::terminal::adopted`]).
+//!
+//! A session named `agent_{slug}` without tags is an agent by its name alone: it can be listed,
+//! read and messaged without a change ([`complete`]). `gt adopt` adds its conversation and hooks.
+//!
+//! [`candidates`] finds candidates, [`conversation`] finds conversations, and [`live_hooks`]
+//! installs hooks in a running program.
+
+mod candidates;
+mod conversation;
+mod ending;
+mod follow;
+mod live_hooks;
+mod orphans;
+mod pane;
+
+pub use candidates::{Candidate, candidates};
+pub use conversation::Found as FoundConversation;
+pub use ending::{note_end, settle, settle_after};
+pub use pane::container_of_pane;
+
+use crate::base::lock::FileLock;
+use crate::base::{fault, processes, surroundings, time, wake};
+use crate::catalog::directory::{self, AgentFile};
+use crate::catalog::{harnesses, other_towns, roles};
+use crate::lifecycle::start::{self, StartOptions};
+use crate::records::sessions::Sessions;
+use crate::records::usage;
+use crate::terminal::adopted::{Note, home_of};
+use crate::terminal::appearance;
+use crate::terminal::containers::{self, Adopted, Container, Owner, tmux_problem};
+use crate::{Result, Town};
+use gt_core::record::{Record, Status};
+use gt_core::session::SessionId;
+use gt_core::startup::tag;
+use gt_core::state::{Source, State};
+use gt_core::{Identity, Problem, Role, adopt as core};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
+use std::time::Duration;
+
+pub(crate) use follow::follow_moved;
+pub(crate) use orphans::{complete, id_of_untagged};
+
+/// Lock held while a container for an adopted program is created or removed.
+const LOCK_PATH: &str = "locks/adopt.lock";
+
+/// Maximum wait for another adoption or release.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Options of an adoption.
+#[derive(Clone, Debug, Default)]
+pub struct AdoptOptions {
+    /// The agent that the program becomes; `agent/<slug of its folder>` by default.
+    pub identity: Option<Identity>,
+    /// The conversation, if it cannot be detected.
+    pub conversation: Option<String>,
+    /// Leave the program's settings as they are.
+    pub no_hooks: bool,
+}
+
+/// The result of an adoption.
+#[derive(Clone, Debug)]
+pub struct AdoptedAgent {
+    pub identity: Identity,
+    pub container: String,
+    pub session: SessionId,
+    pub pid: u32,
+    pub pane: PaneId,
+    pub socket: String,
+    pub harness: String,
+    pub work_dir: Option<String>,
+    pub conversation: Option<FoundConversation>,
+    /// The settings file through which the program calls our hooks.
+    pub hooks: Option<std::path::PathBuf>,
+    pub warnings: Vec<String>,
+}
+
+/// Makes a running program an agent of the town.
+pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Result<AdoptedAgent> {
+    fault::point(town, "adopt.chosen");
+    let _lock = lock(town)?;
+    let home = &town.at(&candidate.socket);
+    let home = match candidate.socket == town.server().socket_path() {
+        true => town,
+        false => home,
+    };
+    let identity = match &options.identity {
+        Some(identity) => identity.clone(),
+        None => free_identity(town, home, candidate)?,
+    };
+    identity.check_new(town.registry())?;
+    let _held = start::hold(town, &identity)?;
+    let name = roles::container_name(town, &identity)?;
+    refuse_taken(town, home, candidate, &identity, &name)?;
+    let Some(birth) = processes::birth_certificate(candidate.pid) else {
+        return Err(Problem::not_found(format!(
+            "the process {} has ended",
+            candidate.pid
+        )));
+    };
+    let preset = harnesses::resolve(town, &candidate.harness)?.value;
+    let found = match &options.conversation {
+        Some(id) => Some(conversation::Found::given(id)),
+        None => candidate.conversation.clone(),
+    };
+    let session = SessionId::new(uuid::Uuid::now_v7());
+    let adopted = Adopted {
+        pid: candidate.pid,
+        birth,
+        is_linked: candidate.session_name != name,
+    };
+    let details = processes::details(candidate.pid);
+    let work_dir = details.folder.as_ref().and_then(|dir| dir.to_str());
+    let wishes = StartOptions {
+        harness: Some(candidate.harness.clone()),
+        work_dir: details.folder.clone(),
+        config_dir: preset
+            .env
+            .config_dir
+            .as_ref()
+            .and_then(|variable| details.env.get(variable).cloned()),
+        // A later start asks for permissions as this program does.
+        skip_permissions: Some(core::never_asks(&preset, &details.words)),
+        ..StartOptions::default()
+    };
+    let tags = tags(
+        town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
+    );
+    let mut warnings = Vec::new();
+    let hooks = match options.no_hooks {
+        true => None,
+        false => live_hooks::plan(town, &preset, details.folder.as_deref()),
+    };
+    let mut note = Note {
+        agent: identity.address(),
+        socket: candidate.socket.clone(),
+        container: name.clone(),
+        session: session.to_string(),
+        pid: adopted.pid,
+        birth: adopted.birth.clone(),
+        pane: candidate.pane.to_string(),
+        window: candidate.window.to_string(),
+        tags: tags
+            .iter()
+            .map(|(option, value)| ((*option).to_owned(), value.clone()))
+            .collect(),
+        hooks: hooks.as_ref().map(|hooks| hooks.path.clone()),
+        hook_command: hooks.as_ref().map(|hooks| hooks.command.clone()),
+    };
+    // Written before anything is created: if this process is killed later, the next sync removes
+    // the leftovers by this note.
+    note.write(town, &identity)?;
+    fault::point(town, "adopt.noted");
+    let record = begin(town, home, &identity, &name, candidate, session);
+    let record = Record {
+        cwd: work_dir.map(str::to_owned),
+        harness_session_id: found.as_ref().map(|found| found.id.clone()),
+        start: Some(wishes.to_tag()),
+        ..record
+    };
+    let was_ours = containers::find(home, &name)?.is_some_and(|it| it.is_vacant());
+    let made = container(home, candidate, &name, adopted.is_linked, &note.tags).and_then(|()| {
+        fault::point(town, "adopt.contained");
+        Sessions::of(town).record(&[record])
+    });
+    if let Err(problem) = made {
+        roll_back(town, home, &identity, &name, was_ours);
+        return Err(problem);
+    }
+    fault::point(town, "adopt.recorded");
+    wake::monitors(home);
+    if identity.role() == Role::Agent && directory::agent_file(town, &identity)?.is_none() {
+        let file = AgentFile {
+            work_dir: details.folder.clone(),
+            harness: Some(candidate.harness.clone()),
+            prompt: None,
+        };
+        let written = directory::write_agent_file(town, &identity, &file);
+        warnings.extend(written.err().map(|problem| problem.to_string()));
+    }
+    let noted = usage::note_folder(town, session, &preset, &details.env);
+    warnings.extend(noted.err().map(|problem| problem.to_string()));
+    if let Some(Err(problem)) = hooks.as_ref().map(live_hooks::install) {
+        warnings.push(problem.to_string());
+        (note.hooks, note.hook_command) = (None, None);
+        note.write(town, &identity)?;
+    }
+    fault::point(town, "adopt.hooked");
+    // Key bindings and hooks are not installed on the person's own server.
+    if home.server().socket_path() == town.server().socket_path() {
+        let greeted = appearance::install_keys(town).and_then(|()| other_towns::remember(town));
+        warnings.extend(greeted.err().map(|problem| problem.to_string()));
+    }
+    Ok(AdoptedAgent {
+        container: name,
+        session,
+        pid: candidate.pid,
+        pane: candidate.pane,
+        socket: candidate.socket.display().to_string(),
+        harness: candidate.harness.clone(),
+        work_dir: work_dir.map(str::to_owned),
+        conversation: found,
+        hooks: note.hooks,
+        warnings,
+        identity,
+    })
+}
+
+fn lock(town: &Town) -> Result<FileLock> {
+    FileLock::take(&town.runtime_dir().join(LOCK_PATH), LOCK_TIMEOUT)
+}
+
+/// Returns the record of the session's start, as written to the journal.
+fn begin(
+    town: &Town,
+    home: &Town,
+    identity: &Identity,
+    container: &str,
+    candidate: &Candidate,
+    session: SessionId,
+) -> Record {
+    Record {
+        tmux_session: Some(container.to_owned()),
+        tmux_socket: Some(home.server().socket_path().to_string_lossy().into_owned()),
+        tmux_pid: Some(candidate.server_pid),
+        agent: Some(identity.address()),
+        rig: identity.rig().map(str::to_owned),
+        role: Some(identity.role().as_str().to_owned()),
+        started_at: Some(time::timestamp(None)),
+        work_unit: start::hooked_work(town, identity).map(|id| id.to_string()),
+        chain_id: Some(session.to_string()),
+        harness: Some(candidate.harness.clone()),
+        pane: Some(candidate.pane.to_string()),
+        pid: Some(candidate.pid),
+        status: Some(Status::Running),
+        host: Some(surroundings::host()),
+        ..Record::about(session.to_string())
+    }
+}
+
+#[expect(
+    clippy::too_many_arguments,
+    reason = "one table of tags from all that is known"
+)]
+fn tags(
+    town: &Town,
+    identity: &Identity,
+    candidate: &Candidate,
+    session: SessionId,
+    adopted: &Adopted,
+    wishes: &StartOptions,
+    found: &Option<conversation::Found>,
+    preset: &gt_core::harness::Preset,
+) -> Vec<(&'static str, String)> {
+    let now = jiff::Timestamp::now().as_second();
+    let conversation = found.as_ref().map(|found| found.id.clone());
+    let never_asks = wishes.skip_permissions == Some(true);
+    vec![
+        (
+            appearance::TAG_BINARY,
+            town.around().gt.to_string_lossy().into_owned(),
+        ),
+        (tag::ADOPTED, adopted.to_tag()),
+        (tag::PANE, candidate.pane.to_string()),
+        (tag::SESSION, session.to_string()),
+        (tag::CHAIN, session.to_string()),
+        (tag::HARNESS, candidate.harness.clone()),
+        (tag::PROCESS_NAMES, preset.process.names.join(",")),
+        (tag::HARNESS_SESSION, conversation.unwrap_or_default()),
+        (
+            tag::NEVER_ASKS,
+            if never_asks { "1" } else { "" }.to_owned(),
+        ),
+        (tag::AUTO_RESPAWN, String::new()),
+        (tag::START, wishes.to_tag()),
+        (tag::STATE, State::Running.as_str().to_owned()),
+        (tag::STATE_SINCE, now.to_string()),
+        (tag::STATE_SOURCE, Source::Process.as_str().to_owned()),
+        (tag::STATE_REASON, String::new()),
+        (tag::LEFT, String::new()),
+        (tag::AGENT, identity.address()),
+        // Last: this tag makes the container ours.
+        (tag::TOWN, town.root_text().to_owned()),
+    ]
+}
+
+/// Makes the container, with these tags: a new session that shows the person's window, or the
+/// person's own session if it already has the container's name.
+fn container(
+    home: &Town,
+    candidate: &Candidate,
+    name: &str,
+    is_linked: bool,
+    tags: &[(String, String)],
+) -> Result<()> {
+    let target = SessionName::try_from(name).map_err(|error| Problem::usage(error.to_string()))?;
+    if is_linked {
+        return make_container(home, &target, candidate.pane, tags);
+    }
+    let tagged = home.server().run_private(Batch::from(set(&target, tags)));
+    tagged
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot tag the container", error))
+}
+
+fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Command> {
+    let set = |(option, value): &(String, String)| {
+        let set = Command::new("set-option").target(target.clone());
+        set.args([option, value])
+    };
+    tags.iter().map(set).collect()
+}
+
+/// Creates a tagged session that shows the window of a pane, in addition to the session that the
+/// pane is in. One batch: a container without tags would be taken for a session of the person.
+fn make_container(
+    home: &Town,
+    target: &SessionName,
+    pane: PaneId,
+    tags: &[(String, String)],
+) -> Result<()> {
+    // tmux requires a first window, which the linked window replaces.
+    let new = Command::new("new-session").args(["-d", "-s", target.as_str()]);
+    let stay = Command::new("set-option").target(target.clone());
+    let link = Command::new("link-window").args(["-k", "-s", &pane.to_string()]);
+    let batch = Batch::from(new.args(["--", "sleep", "60"]))
+        .then(stay.args(["destroy-unattached", "off"]))
+        .then(link.args(["-t", &format!("={target}:^")]))
+        .then_all(set(target, tags));
+    let Err(error) = home.server().run_private(batch) else {
+        return Ok(());
+    };
+    // A session of that name is not ours.
+    if error.kind() != ErrorKind::Duplicate {
+        // Rollback: the error that caused it is reported.
+        let kill = Command::new("kill-session").target(target.clone());
+        let _ = home.server().run(kill);
+    }
+    Err(tmux_problem("cannot make the container", error))
+}
+
+/// Undoes an adoption that failed: the container ends, or is as it was before. Best effort: the
+/// error that caused it is reported, and the next sync removes leftovers by the note.
+fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours: bool) {
+    let made = containers::find(home, name).ok().flatten();
+    let made = made.filter(|made| matches!(made.owner(), Owner::Agent(owner) if owner == identity));
+    if let Some(container) = made {
+        let _ = release(home, &container);
+        let unset = Command::new("set-option").arg("-u").target(container.id());
+        if !was_ours {
+            let _ = home.server().run(unset.arg(tag::TOWN));
+        }
+    }
+    forget_locked(town, identity);
+}
+
+/// Releases a container to the person without closing any of the person's windows. The container
+/// ends with the last window that only it shows.
+pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
+    let mut batch = Batch::new();
+    // The town's tag stays on the session. Without it, the session's name alone would mark it as an
+    // agent.
+    let set = Command::new("set-option").target(container.id());
+    batch = batch.then(set.args([tag::TOWN, home.root_text()]));
+    for option in [
+        tag::AGENT,
+        tag::SESSION,
+        tag::PANE,
+        tag::STATE,
+        tag::ADOPTED,
+    ] {
+        let unset = Command::new("set-option").arg("-u");
+        batch = batch.then(unset.target(container.id()).arg(option));
+    }
+    batch = batch.then_line();
+    if container.adopted().is_some_and(|adopted| adopted.is_linked) {
+        let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
+        windows.dedup();
+        for window in windows {
+            // tmux refuses this for a window that no other session shows: the window stays with its
+            // session.
+            let target = format!("{}:{window}", container.id());
+            batch = batch
+                .then(Command::new("unlink-window").args(["-t", &target]))
+                .then_line();
+        }
+    }
+    match home.server().run_private(batch) {
+        Ok(_) => Ok(()),
+        Err(error) if is_gone_or_last(error.kind()) => Ok(()),
+        Err(error) if error.to_string().contains("only linked to one session") => Ok(()),
+        Err(error) => Err(tmux_problem("the container could not be released", error)),
+    }
+}
+
+fn is_gone_or_last(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NoServer
+            | ErrorKind::ServerLost
+            | ErrorKind::NoSuchSession
+            | ErrorKind::NoSuchWindow
+            | ErrorKind::NoSuchPane
+    )
+}
+
+/// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
+/// another adopted agent needs them.
+pub(crate) fn forget(town: &Town, identity: &Identity) {
+    if Note::read(town, identity).is_none() {
+        return;
+    }
+    // Another adoption in the same folder must not install its hooks meanwhile. If the lock cannot
+    // be taken, the next sync does this.
+    if let Ok(_lock) = lock(town) {
+        forget_locked(town, identity);
+    }
+}
+
+/// Does the work of [`forget`] for a caller that holds the lock.
+fn forget_locked(town: &Town, identity: &Identity) {
+    let Some(note) = Note::read(town, identity) else {
+        return;
+    };
+    if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
+        let needs = |other: &Note| other.agent != note.agent && other.hooks.as_ref() == Some(path);
+        if !Note::all(town).iter().any(needs) {
+            // Hooks that remain report nothing, because they find no container.
+            let _ = live_hooks::remove(path, command);
+        }
+    }
+    fault::point(town, "adopt.unhooked");
+    // Last: only the note names the file with our hooks.
+    Note::remove(town, identity);
+}
+
+/// Releases containers whose programs have ended, and deletes the notes of containers that are
+/// gone. A sync calls this after it has recorded the ends of the sessions.
+pub(crate) fn tidy(town: &Town) -> Result<()> {
+    let notes = Note::all(town);
+    if notes.is_empty() {
+        return Ok(());
+    }
+    let _lock = lock(town)?;
+    for note in notes {
+        let Some(identity) = Identity::from_address(&note.agent, town.registry()) else {
+            continue;
+        };
+        let home = town.at(&note.socket);
+        let Some(_held) = FileLock::try_take(&town.lock_path(&identity))? else {
+            continue;
+        };
+        let own = match containers::of_agent(&home, &identity) {
+            Ok(own) => own,
+            // A person's server that does not answer is retried by the next sync.
+            Err(_) if home.is_elsewhere() => continue,
+            Err(problem) => return Err(problem),
+        };
+        // If the pane was moved since the sync, the next listing follows it.
+        let is_moved = note.program_lives() && follow::moved_to(&home, &note)?.is_some();
+        match own {
+            _ if is_moved => {}
+            Some(container) if container.adopted().is_none() => forget_locked(town, &identity),
+            Some(container) if container.pane().dead || container.lost_agent_pane() => {
+                release(&home, &container)?;
+                forget_locked(town, &identity);
+            }
+            Some(container) => find_conversation(&home, &container)?,
+            None => forget_locked(town, &identity),
+        }
+    }
+    Ok(())
+}
+
+/// Records the conversation of a program that had none when it was adopted and has no hooks to
+/// report it.
+fn find_conversation(home: &Town, container: &Container) -> Result<()> {
+    let row = container.pane();
+    if !row.tag_harness_session.is_empty() {
+        return Ok(());
+    }
+    let preset = harnesses::resolve(home, &row.tag_harness)?.value;
+    let details = processes::details(row.pid);
+    let Some(found) = conversation::find(home, &preset, row.pid, &details) else {
+        return Ok(());
+    };
+    let set = Command::new("set-option").target(container.id());
+    let set = set.args([tag::HARNESS_SESSION, found.id.as_str()]);
+    home.server()
+        .run(set)
+        .map_err(|error| tmux_problem("cannot tag the container", error))?;
+    Sessions::of(home).record(&[Record {
+        harness_session_id: Some(found.id),
+        ..Record::about(row.tag_session.clone())
+    }])
+}
+
+/// Returns the first free `agent/<slug>` for the program's folder.
+fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Identity> {
+    if let Some(identity) = &candidate.identity {
+        return Ok(identity.clone());
+    }
+    let folder = candidate.folder.clone().unwrap_or_default();
+    let slug = core::slug(&folder.to_string_lossy());
+    let known = directory::on_disk(town);
+    for number in 1..1000 {
+        let slug = match number {
+            1 => slug.clone(),
+            _ => format!("{slug}-{number}"),
+        };
+        let identity = Identity::agent(slug);
+        let name = roles::container_name(town, &identity)?;
+        let is_taken = known.contains(&identity)
+            || containers::find(town, &name)?.is_some()
+            || containers::find(home, &name)?.is_some();
+        if !is_taken {
+            return Ok(identity);
+        }
+    }
+    Err(Problem::conflict("no name is free").hint("name it with `--name`"))
+}
+
+/// Fails if the agent is already running, or another session has the name.
+fn refuse_taken(
+    town: &Town,
+    home: &Town,
+    candidate: &Candidate,
+    identity: &Identity,
+    name: &str,
+) -> Result<()> {
+    if let Some(agent) = pane::agent_in(home, candidate.pane)? {
+        return Err(
+            Problem::conflict(format!("the program is already the agent {agent}"))
+                .hint("`gt agents` shows it"),
+        );
+    }
+    let agents_home = home_of(town, identity);
+    let here = containers::of_agent(&agents_home, identity)?;
+    let is_itself = |it: &Container| it.pane().pane == candidate.pane && it.adopted().is_some();
+    if let Some(other) = here.filter(|it| !is_itself(it)) {
+        return Err(
+            Problem::conflict(format!("{identity} exists already, in {}", other.name()))
+                .hint("name another agent with `--name SLUG` or `--as ADDRESS`"),
+        );
+    }
+    let taken = containers::find(home, name)?;
+    match taken {
+        Some(other) if other.name() != candidate.session_name => Err(Problem::conflict(format!(
+            "a tmux session named {name} exists already on {}",
+            candidate.socket.display()
+        ))
+        .hint("name another agent with `--name SLUG` or `--as ADDRESS`")),
+        _ => Ok(()),
+    }
+}

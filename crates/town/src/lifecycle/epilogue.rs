@@ -1,0 +1,180 @@
+//! Writes the details of a session after its end: usage, commits and a timeline.
+//!
+//! Figures and commits go into the journal. `.sessions/<id>.json` holds larger data for sessions
+//! that have any: commits with their subjects, steps and a timeline. Nothing depends on it. If a
+//! process was killed before it wrote an epilogue, the next query for that session writes it.
+
+use crate::base::time::timestamp;
+use crate::base::{callback, files};
+use crate::records::events::{self, Events};
+use crate::records::sessions::Sessions;
+use crate::records::usage;
+use crate::repo::commits::{self, Commit};
+use crate::{Result, Town};
+use gt_core::event::Event;
+use gt_core::record::Record;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Writes the epilogues of these ended sessions, one journal line each. A failed epilogue is
+/// retried by the next query for its session.
+pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
+    let Ok(known) = sessions.in_journal(ids.iter().map(String::as_str)) else {
+        return;
+    };
+    let lives: Vec<&Record> = known.values().collect();
+    let mut lines = usage::figures(town, &lives);
+    // Figures are written even if the details cannot be; the files of steps then stay.
+    let details = details(town, sessions, &lives);
+    let told = if details.is_ok() {
+        lives.as_slice()
+    } else {
+        &[]
+    };
+    for detail in details.unwrap_or_default() {
+        match lines.iter_mut().find(|line| line.id == detail.id) {
+            Some(line) => line.merge(detail),
+            None => lines.push(detail),
+        }
+    }
+    if settle(sessions, told, &lines).is_ok() {
+        lives.iter().for_each(|life| usage::forget(town, &life.id));
+    }
+}
+
+/// Starts a background process that writes the epilogue of a session: it calls git, and nothing
+/// waits for it. The process first ends the processes that the session left running.
+pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
+    let mut words = vec!["sync", "--settle", id];
+    words.extend(leaving.iter().flat_map(|word| ["--leaving", *word]));
+    callback::apart(town, &words);
+}
+
+/// Writes these lines to the journal and removes the files that they were made from.
+fn settle(sessions: &Sessions, lives: &[&Record], lines: &[Record]) -> Result<()> {
+    if !lines.is_empty() {
+        sessions.record(lines)?;
+    }
+    for life in lives {
+        files::remove_if_there(sessions.step_lines(&life.id).path())?;
+    }
+    Ok(())
+}
+
+/// Writes the details of an ended session if they are missing, and merges them into its record. A
+/// running session gets its steps so far.
+pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<()> {
+    if life.outcome.is_none() {
+        life.steps = Some(sessions.steps(&life.id)?).filter(|steps| !steps.is_empty());
+        return Ok(());
+    }
+    let is_archived = sessions
+        .in_journal([life.id.as_str()].into_iter())?
+        .is_empty();
+    if is_archived || sessions.detail(&life.id)?.is_some() {
+        return Ok(());
+    }
+    let lines = details(town, sessions, &[life])?;
+    settle(sessions, &[life], &lines)?;
+    for line in lines {
+        life.merge(line);
+    }
+    Ok(())
+}
+
+/// Writes the detail files. Returns the lines that the journal needs for them.
+fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Record>> {
+    let began = lives
+        .iter()
+        .filter_map(|life| time(life.started_at.as_deref()));
+    let events = match began.min() {
+        Some(since) => Events::of(town).find(&events::Query {
+            since: Some(since),
+            ..events::Query::default()
+        })?,
+        None => Vec::new(),
+    };
+    let mut lines = Vec::new();
+    for life in lives {
+        let commits = committed(town, life);
+        let timeline = timeline(life, &commits, &events);
+        // The start and the end are already in the record.
+        let told = sessions.steps(&life.id)?;
+        let steps = if told.is_empty() {
+            life.steps.clone().unwrap_or_default()
+        } else {
+            told
+        };
+        let is_rich = !commits.is_empty() || !steps.is_empty() || timeline.len() > 2;
+        if !is_rich {
+            continue;
+        }
+        let detail = json!({
+            "id": life.id,
+            "commits": commits.iter().map(document).collect::<Vec<Value>>(),
+            "steps": steps,
+            "timeline": timeline,
+        });
+        files::write_whole(
+            &sessions.detail_path(&life.id),
+            format!("{detail:#}\n").as_bytes(),
+        )?;
+        let hashes: Vec<String> = commits.into_iter().map(|commit| commit.hash).collect();
+        let line = Record {
+            commits: Some(hashes)
+                .filter(|now| !now.is_empty() && Some(now) != life.commits.as_ref()),
+            steps: Some(steps).filter(|now| !now.is_empty() && Some(now) != life.steps.as_ref()),
+            ..Record::about(&life.id)
+        };
+        if line.commits.is_some() || line.steps.is_some() {
+            lines.push(line);
+        }
+    }
+    Ok(lines)
+}
+
+fn committed(town: &Town, life: &Record) -> Vec<Commit> {
+    let began = time(life.started_at.as_deref());
+    let ended = time(life.ended_at.as_deref());
+    match (&life.cwd, began, ended) {
+        (Some(dir), Some(began), Some(ended)) => commits::made(
+            Path::new(dir),
+            began.as_second(),
+            ended.as_second(),
+            town.around(),
+        ),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the timeline of a session, oldest first.
+fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
+    let mut entries: Vec<(String, &str, String)> = Vec::new();
+    let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(life.id));
+    for event in events.iter().filter(own) {
+        entries.push((event.ts.clone(), &event.kind, event.line()));
+    }
+    for commit in commits {
+        let at = timestamp(Some(commit.at));
+        entries.push((at, "commit", format!("committed: {}", commit.subject)));
+    }
+    // Git has a resolution of seconds, so the start is forced to be first.
+    entries.sort_by_key(|(at, kind, _)| (*kind != "session_start", at.clone()));
+    entries
+        .into_iter()
+        .map(|(at, kind, text)| json!({"at": at, "type": kind, "text": text}))
+        .collect()
+}
+
+fn document(commit: &Commit) -> Value {
+    json!({
+        "hash": commit.hash,
+        "at": timestamp(Some(commit.at)),
+        "subject": commit.subject,
+    })
+}
+
+fn time(text: Option<&str>) -> Option<Timestamp> {
+    text?.parse().ok()
+}

@@ -1,0 +1,432 @@
+//! Hands over from one session of an agent to the next, in the same container.
+//!
+//! The order makes it safe to be killed at any point. It collects the state; writes and hooks a
+//! handoff message, in one transaction; writes the marker; then records the end of the session in
+//! the journal, linked to its successor; and only then replaces the process ([`take_over`], through
+//! the usual start path). Until the journal is written, the old session continues unchanged and the
+//! command can be retried. Afterwards the work is on the hook for the next session, however it is
+//! started.
+//!
+//! An agent that hands over runs this command in the pane that is about to be replaced. tmux
+//! therefore does the last part: it calls `gt handoff --take-over`.
+
+mod collect;
+mod marker;
+
+pub use marker::{read as read_marker, remove as remove_marker};
+
+use crate::base::lock::FileLock;
+use crate::base::time::timestamp;
+use crate::base::{callback, fault};
+use crate::catalog::{harnesses, roles};
+use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
+use crate::records::events::Events;
+use crate::records::items::{HandedOver, LetterDraft, Work};
+use crate::records::sessions::Sessions;
+use crate::terminal::adopted;
+use crate::terminal::containers::{self, Container, Owner, tmux_problem};
+use crate::work::{checkpoint, hook};
+use crate::{Result, Town};
+use gt_core::handoff::{Collected, Marker, Mode, too_soon};
+use gt_core::record::Record;
+use gt_core::startup::Conversation;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, mail, save as saved};
+use gt_tmux::{Command, SessionName};
+use jiff::Timestamp;
+
+/// Fault points of a handoff.
+pub const FAULT_POINTS: &[&str] = &[
+    "handoff.collected",
+    "handoff.written",
+    "handoff.marked",
+    "handoff.recorded",
+    "handoff.respawned",
+];
+
+/// Options of a handoff.
+#[derive(Clone, Debug, Default)]
+pub struct HandoffOptions {
+    pub mode: Mode,
+    pub subject: Option<String>,
+    pub message: Option<String>,
+    pub reason: Option<String>,
+    /// Add the collected state to the message, besides the caller's text.
+    pub collect: bool,
+    /// Check for work that exists only in the agent's worktree.
+    pub git_check: bool,
+    /// Hook this item first.
+    pub item: Option<WorkId>,
+    /// Ignore the cooldown.
+    pub force: bool,
+    /// The requester, if it is not the agent itself.
+    pub asked_by: Option<String>,
+    /// The harness of the next session, if it changes.
+    pub harness: Option<String>,
+}
+
+/// A prepared handoff: nothing has been changed yet.
+#[derive(Debug)]
+pub struct Intent {
+    pub agent: Identity,
+    pub container: Container,
+    pub life: Record,
+    pub collected: Collected,
+    pub subject: String,
+    pub body: String,
+}
+
+/// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
+/// before the agent's state is read.
+pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
+    start::hold(town, agent)
+}
+
+/// Reads everything that a handoff needs, and changes nothing.
+pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
+    // The database is opened while tmux answers.
+    let open_ahead = || Work::of(town).open_ahead();
+    let home = adopted::home_of(town, agent);
+    let container = containers::of_agent_while(&home, agent, open_ahead)?;
+    // An agent that died in its pane is handled and reported as a crash.
+    let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
+    let container = container.filter(runs);
+    let container = container.ok_or_else(|| {
+        Problem::not_found(format!(
+            "{agent} is not running, so it has nothing to hand over"
+        ))
+        .hint(format!("`gt start {agent}` starts it"))
+    })?;
+    check_adopted(agent, &container, options.mode)?;
+    let life = life_of(town, agent, &container, options.mode)?;
+    if options.mode != Mode::Auto {
+        check_program(town, agent, &container, &life, options)?;
+        if !options.force {
+            check_cooldown(town, agent, &container)?;
+        }
+    }
+    if let Some(item) = &options.item {
+        Work::of(town).check_hook(&agent.address(), item)?;
+    }
+    let message = options.message.as_deref().map(str::trim_end);
+    let message = message.filter(|message| !message.is_empty());
+    let wants_state = options.collect || options.mode != Mode::Normal || message.is_none();
+    // Without the collected state there is no need to wait for git and the mailbox.
+    let collected = match wants_state || options.git_check {
+        true => collect::state(town, agent, &life)?,
+        false => collect::branch_alone(town, &life),
+    };
+    let subject = options
+        .subject
+        .clone()
+        .unwrap_or_else(|| match &options.reason {
+            Some(reason) => format!("Handoff: {reason}"),
+            None => "Handoff".to_owned(),
+        });
+    let subject = mail::subject(&subject)?;
+    let message = message.unwrap_or_default();
+    let message = match &options.asked_by {
+        Some(who) => format!("{who} asked for this handoff.\n\n{message}"),
+        None => message.to_owned(),
+    };
+    let body = match (message.trim_end(), wants_state) {
+        (message, false) => message.to_owned(),
+        ("", true) => collected.text(),
+        (message, true) => format!("{message}\n\n{}", collected.text()),
+    };
+    Ok(Intent {
+        agent: agent.clone(),
+        container,
+        life,
+        collected,
+        subject,
+        body,
+    })
+}
+
+/// Returns the collected state of an agent.
+pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
+    let home = adopted::home_of(town, agent);
+    let life = match containers::of_agent(&home, agent)? {
+        Some(container) => life_of(town, agent, &container, Mode::Normal)?,
+        None => Record::default(),
+    };
+    collect::state(town, agent, &life)
+}
+
+/// Writes the data for the next session: the hooked message and the marker. [`Mode::Auto`] needs
+/// nothing more.
+pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<HandedOver> {
+    let agent = &intent.agent;
+    let address = agent.address();
+    fault::point(town, "handoff.collected");
+    if let Some(item) = &options.item {
+        hook::put(town, agent, item)?;
+    }
+    let draft = LetterDraft {
+        priority: 1,
+        ..LetterDraft::new(&address, &intent.subject, &intent.body)
+    };
+    let ends = options.mode != Mode::Auto;
+    let handed = Work::of(town).hand_over(&address, &intent.life.id, ends, &draft)?;
+    let letter = &handed.letter;
+    fault::point(town, "handoff.written");
+    let marker = Marker {
+        session: intent.life.id.clone(),
+        container: intent.container.name().to_owned(),
+        reason: options.reason.clone(),
+        mode: options.mode,
+        letter: Some(letter.id.to_string()),
+        subject: Some(intent.subject.clone()),
+        branch: intent.collected.branch.clone(),
+        harness: options.harness.clone(),
+        at: timestamp(None),
+    };
+    marker::write(town, agent, &marker)?;
+    fault::point(town, "handoff.marked");
+    let mut event = town
+        .event_at("handoff", &address)
+        .with("session_id", intent.life.id.clone())
+        .with("subject", intent.subject.clone())
+        .with("reason", options.reason.clone())
+        .with("letter", letter.id.to_string());
+    if options.mode == Mode::Auto {
+        event = event.with("mode", "auto");
+        // The other modes end the session, and its successor writes the next checkpoint.
+        checkpoint::refresh(town, agent, &intent.life.id, None)?;
+    }
+    Events::of(town).note(vec![event]);
+    Ok(handed)
+}
+
+/// Replaces the session that has left a marker with the next one.
+pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
+    let _held = start::hold(town, agent)?;
+    let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
+    let marker = marker.ok_or_else(|| {
+        Problem::not_found(format!("{agent} has not handed over"))
+            .hint("`gt handoff` does it whole")
+    })?;
+    let home = adopted::home_of(town, agent);
+    let container = containers::of_agent(&home, agent)?.ok_or_else(|| {
+        Problem::not_found(format!("{agent} is not running any more"))
+            .hint(format!("`gt start {agent}`: its work is still on its hook"))
+    })?;
+    let life = life_of(town, agent, &container, marker.mode)?;
+    let before = TakeOver {
+        life: marker.session,
+        known: known(&life),
+        branch: marker.branch,
+    };
+    let harness = marker.harness.as_deref();
+    let wishes = wishes(town, &container, &life, marker.mode, harness, before)?;
+    let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
+    let mut started = start::take_over(town, prepared, container, None)?;
+    started.warnings.extend(cut_off(marker.mode, &wishes));
+    Ok(started)
+}
+
+/// Writes the data for the next session, as [`leave`] does, and starts it at once.
+pub fn go_on(
+    town: &Town,
+    _held: FileLock,
+    intent: &Intent,
+    options: &HandoffOptions,
+) -> Result<(WorkId, Started)> {
+    let (container, life) = (&intent.container, &intent.life);
+    let before = TakeOver {
+        life: life.id.clone(),
+        known: known(life),
+        branch: intent.collected.branch.clone(),
+    };
+    let harness = options.harness.as_deref();
+    let wishes = wishes(town, container, life, options.mode, harness, before)?;
+    // The start is prepared while the message is written to disk.
+    let (handed, prepared) = std::thread::scope(|scope| {
+        let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
+        (leave(town, intent, options), prepared.join())
+    });
+    let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let prepared = prepared.inspect_err(|_| call_off(town, &intent.agent));
+    let handed = handed?;
+    let mut started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
+    started.warnings.extend(cut_off(options.mode, &wishes));
+    Ok((handed.letter.id, started))
+}
+
+/// Removes the marker of a handoff that cannot happen: the session continues. The message stays on
+/// the hook for the next session.
+fn call_off(town: &Town, agent: &Identity) {
+    // A marker that remains does no harm: the journal shows that the session has not handed over.
+    let _ = remove_marker(town, agent);
+}
+
+/// Returns the warning for a cycle that could not continue its conversation.
+fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
+    let is_cut_off = mode == Mode::Cycle && matches!(wishes.conversation, Conversation::New);
+    let harness = wishes.harness.as_deref().unwrap_or("this program");
+    is_cut_off.then(|| {
+        format!(
+            "{harness} cannot go on with its conversation: a new one has begun, with the letter"
+        )
+    })
+}
+
+/// Returns the start options of the next session.
+fn wishes(
+    town: &Town,
+    container: &Container,
+    life: &Record,
+    mode: Mode,
+    other_harness: Option<&str>,
+    before: TakeOver,
+) -> Result<StartOptions> {
+    let harness = &container.pane().tag_harness;
+    let other_harness = other_harness.filter(|other| other != harness);
+    let conversation = match (mode, other_harness) {
+        // No program can continue the conversation of another program.
+        (Mode::Cycle, None) => {
+            let preset = harnesses::resolve(town, harness)?.value;
+            saved::conversation(&preset, life.harness_session_id.as_deref(), true)
+        }
+        _ => Conversation::New,
+    };
+    let mut wishes = options_before(town, container, life)?;
+    let harness = match other_harness {
+        Some(other) => {
+            // The configuration folder and the command line belong to the previous program.
+            wishes.config_dir = None;
+            wishes.keeps_folder = false;
+            wishes.command = None;
+            other
+        }
+        None => harness,
+    };
+    Ok(StartOptions {
+        harness: Some(harness.to_owned()).filter(|name| !name.is_empty()),
+        sender: Some("self".to_owned()),
+        topic: Some("handoff".to_owned()),
+        conversation,
+        takes_over: Some(before),
+        // A session that does not come up counts as dead and is handled as such.
+        keep_on_timeout: true,
+        keep_container: true,
+        ..wishes
+    })
+}
+
+/// Returns the start options of the previous session, from the journal or else from tmux.
+fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
+    match &life.start {
+        Some(start) => Ok(StartOptions::from_tag(start)),
+        None => start::options_of(town, container),
+    }
+}
+
+/// Fails if the agent is a program that a person started and the next session could not take over,
+/// because the program would continue to run.
+fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<()> {
+    if let Owner::Orphan(_) = container.owner() {
+        return Err(
+            Problem::conflict(format!("{agent} is an agent by its session's name alone")).hint(
+                format!("`gt adopt {}` makes it a whole one first", container.name()),
+            ),
+        );
+    }
+    if mode == Mode::Cycle && container.adopted().is_some() {
+        return Err(Problem::conflict(format!(
+            "{agent} runs in a pane of yours, and its program keeps the conversation"
+        ))
+        .hint(format!(
+            "`gt handoff {agent}` without `--cycle` begins a new conversation, with the letter"
+        )));
+    }
+    Ok(())
+}
+
+/// Fails if the program of the next session is not installed, before anything is written.
+fn check_program(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+    life: &Record,
+    options: &HandoffOptions,
+) -> Result<()> {
+    let harness = match &options.harness {
+        Some(harness) => harness,
+        None => &container.pane().tag_harness,
+    };
+    let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+    let runs_a_command = options.harness.is_none()
+        && (options_before(town, container, life)?.command.is_some() || harness.is_empty());
+    if runs_a_command || role.session.start_command.is_some() {
+        return Ok(());
+    }
+    let preset = harnesses::resolve(town, harness)?.value;
+    harnesses::locate(town, &preset)
+        .map(drop)
+        .map_err(|problem| problem.hint("`--harness NAME` hands over to another program"))
+}
+
+/// Asks tmux to start the take-over, and waits. On success the caller, which runs in the replaced
+/// pane, is usually killed before it sees the answer. Returns whether there is a next session.
+pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
+    let container = &intent.container;
+    let take_over = callback::by_tags("handoff --take-over #{q:@gt_agent}");
+    let target = SessionName::try_from(container.name())
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    town.server()
+        .run(Command::new("run-shell").target(target).arg(take_over))
+        .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))?;
+    let now = containers::of_agent(town, &intent.agent)?;
+    Ok(now.is_some_and(|now| now.pane().tag_session != intent.life.id))
+}
+
+/// Returns the session in a container. tmux nearly always has what a handoff needs. The journal is
+/// read for the conversation, for start options that do not fit into a tag, and for an earlier
+/// handoff of the session that was interrupted.
+fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
+    let pane = container.pane();
+    let id = pane.tag_session.clone();
+    let is_own_pane = !container.lost_agent_pane();
+    let shown = Record {
+        cwd: Some(pane.start_path.clone()).filter(|_| is_own_pane),
+        start: Some(pane.tag_start.clone()).filter(|start| !start.is_empty()),
+        ..Record::about(id.clone())
+    };
+    let was_cut = read_marker(town, agent)?.is_some_and(|marker| marker.session == id);
+    if is_own_pane && shown.start.is_some() && mode != Mode::Cycle && !was_cut {
+        return Ok(Record {
+            agent: Some(agent.address()),
+            role: Some(agent.role().as_str().to_owned()),
+            rig: agent.rig().map(str::to_owned),
+            tmux_session: Some(container.name().to_owned()),
+            ..shown
+        });
+    }
+    let ids = [id.as_str()].into_iter();
+    let known = Sessions::of(town).in_journal(ids)?.remove(&id);
+    Ok(known.unwrap_or(shown))
+}
+
+/// Returns the record if it is complete, so that the start does not read it again.
+fn known(life: &Record) -> Option<Record> {
+    Some(life.clone()).filter(|life| life.agent.is_some())
+}
+
+fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Result<()> {
+    let Some(began) = container.life().and_then(|life| life.began_at()) else {
+        return Ok(());
+    };
+    let age = Timestamp::now().as_second() - began;
+    let cooldown = i64::try_from(town.settings().handoff.cooldown.0).unwrap_or(i64::MAX);
+    match too_soon(age, cooldown) {
+        None => Ok(()),
+        Some(seconds) => Err(Problem::conflict(format!(
+            "{agent} began only {age} s ago: a handoff so soon would be one of many"
+        ))
+        .hint(format!(
+            "in {seconds} s it may, or `--force`; go on with the work on the hook"
+        ))),
+    }
+}

@@ -1,0 +1,32 @@
+//! The marker of a handoff: `.runtime/handoffs/<address>.json`.
+//!
+//! It is not in the agent's folder, where git would show it as a change.
+
+use crate::base::files;
+use crate::{Result, Town};
+use gt_core::handoff::Marker;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+
+fn path(town: &Town, agent: &Identity) -> PathBuf {
+    town.file_about(agent, "handoffs")
+}
+
+pub(super) fn write(town: &Town, agent: &Identity, marker: &Marker) -> Result<()> {
+    let line = serde_json::to_string(marker)
+        .map_err(|error| Problem::failed("cannot write the marker").caused_by(error))?;
+    // Written without fsync: the message on disk has the same content.
+    files::overwrite_line(&path(town, agent), &line)
+}
+
+/// Returns the marker of an agent. An unreadable marker counts as missing: the message has the same
+/// content and more.
+pub fn read(town: &Town, agent: &Identity) -> Result<Option<Marker>> {
+    let text = files::read_if_there(&path(town, agent))?;
+    Ok(text.and_then(|text| serde_json::from_str(text.lines().next()?).ok()))
+}
+
+/// Removes the marker after the next session has read it.
+pub fn remove(town: &Town, agent: &Identity) -> Result<()> {
+    files::remove_if_there(&path(town, agent))
+}

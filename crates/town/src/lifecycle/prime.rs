@@ -1,0 +1,195 @@
+//! Builds the text that an agent gets at the start of a session.
+//!
+//! [`gather`] reads the state: data left to the agent, the item on its hook, and its role's text.
+//! It changes nothing. After the agent has received the text, [`settle`] removes the data that was
+//! meant for it alone.
+
+mod sections;
+
+use crate::agents::target;
+use crate::lifecycle::handoff;
+use crate::records::events::Events;
+use crate::records::items::{Hooked, Work};
+use crate::terminal::containers::tmux_problem;
+use crate::work::checkpoint::{self, Lives};
+use crate::{Result, Town};
+use gt_core::checkpoint::Checkpoint;
+use gt_core::event::Event;
+use gt_core::handoff::Marker;
+use gt_core::prime::{self, Composed, Reminder, Section, Situation, Source, State};
+use gt_core::record::Record;
+use gt_core::startup::tag;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use gt_tmux::{Batch, Command, SessionName};
+use std::time::{Duration, Instant};
+
+/// Maximum wait for the journal's record of a session after its process has started.
+const BEGINNING: Duration = Duration::from_millis(500);
+
+/// The state of an agent.
+#[derive(Debug)]
+pub struct Primed {
+    pub agent: Identity,
+    /// The session that gets the text.
+    pub life: Option<Record>,
+    /// The previous session.
+    pub before: Option<Record>,
+    pub state: State,
+    pub hooked: Option<Hooked>,
+    /// The session's own checkpoint, or one that was left to it, with its age in seconds.
+    pub checkpoint: Option<(Checkpoint, i64)>,
+    /// The marker of a completed handoff.
+    pub marker: Option<Marker>,
+    /// Set if the agent knows its role and needs only a reminder.
+    pub reminder: Option<Reminder>,
+    pub sections: Vec<Section>,
+    pub composed: Composed,
+}
+
+/// Returns the calling agent ([`target::own`]). Fails if a variable names an unknown agent without
+/// a session.
+pub fn who(town: &Town) -> Result<Identity> {
+    let agent = target::own(town)?;
+    let around = town.around();
+    // A started agent certainly exists, and waits for the answer, so the check is skipped.
+    if around.var("GT_ROLE").is_some() && around.var("GT_SESSION_UUID").is_none() {
+        target::check_known(town, &agent)?;
+    }
+    Ok(agent)
+}
+
+/// Reads the state of an agent.
+pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
+    let hooked = Work::of(town).hooked(&agent.address())?;
+    let work = hooked.as_ref().and_then(Hooked::unit);
+    let found = checkpoint::read(town, agent)?;
+    let found = found.filter(|left| checkpoint::is_about(left, work.as_ref()));
+    let marker = handoff::read_marker(town, agent)?;
+    let own = life_of(town, agent)?;
+    let named = marker.as_ref().map(|marker| marker.session.as_str());
+    let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
+    let mut lives = look()?;
+    // A fast program calls before its start has recorded the session and its predecessor.
+    let until = Instant::now() + town.deadline().at_most(BEGINNING);
+    let is_unknown = |lives: &Lives| own.as_deref().is_some_and(|own| lives.get(own).is_none());
+    while is_unknown(&lives) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+        lives = look()?;
+    }
+    let checkpoint = found.filter(|left| {
+        let is_own = own.is_some() && left.session_id == own;
+        is_own || lives.have_left(left)
+    });
+    let life = own.as_deref().map(|id| {
+        let known = lives.get(id).cloned();
+        known.unwrap_or_else(|| Record::about(id))
+    });
+    let before = lives.before().cloned();
+    let is_left = checkpoint.as_ref().is_some_and(|it| lives.have_left(it));
+    let state = prime::state(&Situation {
+        life: own.as_deref(),
+        marker: marker.as_ref(),
+        marked: named.and_then(|id| lives.get(id)?.outcome),
+        is_left,
+        before: before.as_ref().and_then(|before| before.outcome),
+        same_work: before.as_ref().is_some_and(|before| {
+            let now = work.as_ref().map(WorkId::as_str);
+            before.work_unit.as_deref() == now
+        }),
+        same_conversation: before.as_ref().is_some_and(|before| {
+            let now = life
+                .as_ref()
+                .and_then(|life| life.harness_session_id.as_ref());
+            now.is_some() && before.harness_session_id.as_ref() == now
+        }),
+        has_work: hooked.is_some(),
+    });
+    let checkpoint = checkpoint.map(|left| {
+        let age = checkpoint::age(&left);
+        (left, age)
+    });
+    // The marker is from this session: a later session has not seen the compaction.
+    let compacted = marker.as_ref().is_some_and(|marker| {
+        marker.is_compaction() && own.as_deref() == Some(marker.session.as_str())
+    });
+    let mut primed = Primed {
+        agent: agent.clone(),
+        life,
+        before,
+        state,
+        hooked,
+        checkpoint,
+        marker,
+        reminder: source.reminder(compacted),
+        sections: Vec::new(),
+        composed: Composed::default(),
+    };
+    primed.sections = sections::of(town, &primed)?;
+    primed.composed = prime::compose(&primed.sections, town.settings().prime.budget);
+    Ok(primed)
+}
+
+/// Returns why a prompt needs the state: it is the first of its conversation in this session, or
+/// the first since its context was compacted. For programs that take no text from a hook at the
+/// start of a session, or take it too late.
+pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>> {
+    let around = town.around();
+    let container = around.var("GT_SESSION").unwrap_or_default();
+    let target =
+        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
+    let life = around.var("GT_SESSION_UUID").unwrap_or_default();
+    let told = format!("{life} {conversation}");
+    let ask = Command::new("display-message").arg("-p");
+    let ask = ask.target(target.clone()).arg("#{@gt_primed}");
+    let note = Command::new("set-option").target(target);
+    let before = town
+        .server()
+        .run(
+            Batch::new()
+                .then(ask)
+                .then(note.arg(tag::PRIMED).arg(&told)),
+        )
+        .map_err(|error| tmux_problem("cannot tag the container", error))?;
+    if before.trim_end_matches('\n') != told {
+        return Ok(Some(Source::Startup));
+    }
+    let marker = handoff::read_marker(town, &who(town)?)?;
+    let compacted = marker.is_some_and(|marker| marker.is_compaction());
+    Ok(compacted.then_some(Source::Compact))
+}
+
+/// Removes the data that was delivered, and records the delivery.
+pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
+    if primed.marker.is_some() {
+        handoff::remove_marker(town, &primed.agent)?;
+    }
+    let left = primed.checkpoint.as_ref().map(|(left, _)| left);
+    let cuts = &primed.composed.cuts;
+    let is_told = primed.state == State::CrashRecovery
+        && !cuts
+            .iter()
+            .any(|cut| cut.section == "checkpoint" && cut.is_all);
+    let left = left.filter(|_| is_told);
+    let life = primed.life.as_ref().map(|life| life.id.as_str());
+    if let Some(life) = life.filter(|life| left.is_some_and(|left| !left.is_known_to(life))) {
+        checkpoint::note_told(town, &primed.agent, life)?;
+    }
+    // Without the session id: every start has this event, so it does not belong in the timeline.
+    let event = Event::new("prime", &primed.agent)
+        .with("state", primed.state.as_str())
+        .with("characters", primed.composed.text.chars().count())
+        .by_gt();
+    Events::of(town).note(vec![event]);
+    Ok(())
+}
+
+/// Returns the session: the calling one, or the running one if another process calls.
+fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
+    let around = town.around();
+    let is_own = around.var("GT_ROLE") == Some(agent.address().as_str());
+    if let Some(life) = around.var("GT_SESSION_UUID").filter(|_| is_own) {
+        return Ok(Some(life.to_owned()));
+    }
+    Ok(checkpoint::running_life(town, agent)?.map(|life| life.id))
+}

@@ -1,0 +1,130 @@
+//! Sources of a restore: a save, and sessions that only the journal has.
+//!
+//! A save follows a start after a second, and a town may have automatic saves disabled. An agent
+//! that is lost before its first save is still in the journal, with its start options: it is
+//! restored without windows and scrollback.
+
+use crate::base::time::timestamp;
+use crate::lifecycle::save;
+use crate::lifecycle::sync;
+use crate::records::sessions::{Query, Sessions};
+use crate::{Result, Town};
+use gt_core::record::{Outcome, Record};
+use gt_core::save::Saved;
+use gt_core::{Identity, Kind, Problem};
+
+/// The containers of a restore.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The save that they are from; `None` if only the journal has them.
+    pub save: Option<String>,
+    pub containers: Vec<Saved>,
+    /// Errors of newer saves.
+    pub damaged: Vec<String>,
+}
+
+impl Source {
+    fn has(&self, who: &Identity) -> bool {
+        has(&self.containers, who)
+    }
+}
+
+fn has(containers: &[Saved], who: &Identity) -> bool {
+    let address = who.address();
+    containers.iter().any(|saved| saved.agent == address)
+}
+
+/// Returns the named save, or the newest save that has these agents. Agents that were lost since
+/// belong to the newest save.
+pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Source> {
+    let newest = save::find(town, None).ok().map(|(save, _)| save.name);
+    let lost = lost(town)?;
+    let fits = |save: &save::Save| {
+        let in_it = |who: &Identity| has(&save.containers, who) || has(&lost, who);
+        named.iter().all(in_it)
+    };
+    let mut source = match save::find_with(town, wanted, fits) {
+        Ok((save, damaged)) => Source {
+            save: Some(save.name),
+            containers: save.containers,
+            damaged,
+        },
+        // There is no save yet, or none can be read.
+        Err(problem)
+            if problem.kind() == Kind::NotFound && wanted.is_none() && !lost.is_empty() =>
+        {
+            Source {
+                damaged: problem.causes().to_vec(),
+                ..Source::default()
+            }
+        }
+        Err(problem) => return Err(problem),
+    };
+    if wanted.is_none() || source.save == newest {
+        let is_new = |life: &Saved| !source.containers.iter().any(|c| c.agent == life.agent);
+        let lost: Vec<Saved> = lost.into_iter().filter(is_new).collect();
+        source.containers.extend(lost);
+    }
+    match named.iter().find(|who| !source.has(who)) {
+        Some(missing) => {
+            let words = match &source.save {
+                Some(name) => format!("{missing} is not in the save {name}"),
+                None => format!("{missing} was neither saved nor lost"),
+            };
+            Err(Problem::not_found(words).hint("`gt save --list --json` says who is in which"))
+        }
+        None => Ok(source),
+    }
+}
+
+/// Returns the agents whose newest session ended with its server, as containers without windows.
+fn lost(town: &Town) -> Result<Vec<Saved>> {
+    let sessions = Sessions::of(town);
+    let socket = town.server().socket_path().to_string_lossy().into_owned();
+    let now = jiff::Timestamp::now().as_second();
+    let not_before = timestamp(Some(now - save::LOST_FOR_GOOD_SECONDS));
+    // A sync may be due. It is computed here and not written.
+    let unwritten = sync::sync(town, &sessions, true)?;
+    let is_lost = |line: &Record| line.lost == Some(true);
+    let ids = unwritten.lines.iter().map(|(_, line)| line);
+    let ids = ids
+        .filter(|line| is_lost(line))
+        .map(|line| line.id.as_str());
+    let mut lives: Vec<Record> = sessions.known(ids)?.into_values().collect();
+    let written = sessions.find(&Query {
+        outcome: Some(Outcome::Crash.as_str().to_owned()),
+        since: Some(not_before.clone()),
+        ..Query::default()
+    })?;
+    lives.extend(written.into_iter().filter(|life| {
+        is_lost(life)
+            && life.tmux_socket.as_deref() == Some(&socket)
+            && life.ended_at.as_deref() >= Some(&not_before)
+    }));
+    let mut found = Vec::new();
+    for life in lives {
+        let Some(saved) = bare(&life) else { continue };
+        let last = sessions.newest_of(&saved.agent)?;
+        if last.is_some_and(|last| last.id == life.id) {
+            found.push(saved);
+        }
+    }
+    found.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(found)
+}
+
+/// Returns a container from the journal's data. A session that was only named like an agent's has
+/// no harness, because `gt` did not start it.
+fn bare(life: &Record) -> Option<Saved> {
+    Some(Saved {
+        name: life.tmux_session.clone()?,
+        agent: life.agent.clone()?,
+        life: life.id.clone(),
+        chain: life.chain_id.clone().unwrap_or_else(|| life.id.clone()),
+        harness: life.harness.clone()?,
+        harness_session: life.harness_session_id.clone(),
+        start: life.start.clone().unwrap_or_default(),
+        seen_at: life.started_at.clone().unwrap_or_default(),
+        ..Saved::default()
+    })
+}

@@ -1,0 +1,312 @@
+//! Seances: questions to an ended session, or to one that should not be disturbed.
+//!
+//! A session's dialogue is in its program's own conversation. A *fork* of it is asked, in the same
+//! folder: the original is never written to. The fork does not act as the agent, because it has
+//! none of the agent's variables and none of our hooks. This module finds the sessions that can be
+//! asked and prepares the command; the caller, which has the terminal, runs it.
+
+mod across;
+
+pub use across::{FAULT_POINTS, Lent};
+
+use crate::agents::account::{self, Account};
+use crate::catalog::harnesses::{self, Presets};
+use crate::lifecycle::start::StartOptions;
+use crate::records::sessions::{Query, Sessions};
+use crate::records::usage;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::harness::Preset;
+use gt_core::problem::Kind;
+use gt_core::record::{Outcome, Record};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Variables of an agent that describe its environment and not its identity.
+const KEPT: &[&str] = &["GT_HARNESS", "GT_TMUX_SOCKET"];
+
+/// A session in the list.
+#[derive(Clone, Debug, Serialize)]
+pub struct Offered {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rig: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+    /// Absent while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub harness: Option<String>,
+    /// The program's own id of the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The account under which it ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// The first line of its first prompt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topic: Option<String>,
+    pub can_talk: bool,
+    /// Why it cannot be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Filter for sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub role: Option<String>,
+    pub rig: Option<String>,
+    /// Maximum number of sessions; the newest are returned.
+    pub recent: usize,
+}
+
+/// Returns the newest sessions, and whether each can be asked.
+pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
+    across::clean_up(town)?;
+    let lives = Sessions::of(town).find(&Query {
+        role: wanted.role,
+        rig: wanted.rig,
+        limit: Some(wanted.recent),
+        ..Query::default()
+    })?;
+    let accounts = account::list(town)?;
+    let mut presets = Presets::default();
+    let offered = lives.into_iter().map(|life| {
+        let preset = presets.get(town, life.harness.as_deref().unwrap_or_default());
+        let folder = config_dir(&life);
+        let reason = match preset {
+            Some(preset) => conversation(town, &life, preset).err(),
+            None => Some(Problem::not_found("its harness is not known any more")),
+        };
+        let named = folder.and_then(|own| Account::with_folder(&accounts, &own));
+        Offered {
+            account: named.map(|account| account.account.clone()),
+            topic: topic(&life),
+            can_talk: reason.is_none(),
+            reason: reason.map(|problem| problem.to_string()),
+            id: life.id,
+            agent: life.agent,
+            role: life.role,
+            rig: life.rig,
+            started_at: life.started_at,
+            ended_at: life.ended_at,
+            outcome: life.outcome,
+            harness: life.harness,
+            conversation: life.harness_session_id,
+        }
+    });
+    Ok(offered.collect())
+}
+
+fn topic(life: &Record) -> Option<String> {
+    let mut lines = life.initial_prompt.as_deref()?.lines();
+    let first = lines.find(|line| !line.trim().is_empty())?;
+    Some(first.trim().to_owned())
+}
+
+/// The command that asks a session.
+#[derive(Debug)]
+pub struct Talk {
+    pub life: String,
+    pub agent: Option<String>,
+    pub conversation: String,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// The folder in which the conversation was held.
+    pub cwd: PathBuf,
+    /// Variables that are removed from the program's environment.
+    pub unset: Vec<String>,
+    pub set: Vec<(String, String)>,
+    /// Files lent to another account for the talk; removed on drop.
+    pub lent: Option<Lent>,
+}
+
+/// Prepares a talk with a session, found by the beginning of its id or of its conversation's id.
+/// Without a prompt it is interactive.
+pub fn prepare(
+    town: &Town,
+    given: &str,
+    other_account: Option<&str>,
+    prompt: Option<&str>,
+) -> Result<Talk> {
+    across::clean_up(town)?;
+    let life = find(town, given)?;
+    let harness = life.harness.as_deref().unwrap_or_default();
+    let preset = harnesses::resolve(town, harness)?.value;
+    let Conversation { id, files } = conversation(town, &life, &preset)?;
+    let command = &preset.command;
+    let mut args = command.args.clone();
+    let fork = command.fork.iter();
+    args.extend(fork.map(|word| word.replace("{id}", &id)));
+    if let Some(prompt) = prompt {
+        if command.print.is_empty() {
+            return Err(unable(
+                town,
+                &preset,
+                "cannot answer one prompt of a fork",
+                |able| !able.command.print.is_empty(),
+            )
+            .hint("without `--prompt` it can be talked to at a terminal"));
+        }
+        // A prompt that begins with a dash would be parsed as an option.
+        let dash = if prompt.starts_with('-') { " " } else { "" };
+        let filled = command.print.iter();
+        args.extend(filled.map(|word| word.replace("{prompt}", &format!("{dash}{prompt}"))));
+    }
+    let own = config_dir(&life);
+    let wanted = match other_account {
+        Some(name) => Some(account::dir(town, name, &preset)?),
+        None => own.clone(),
+    };
+    let lent = match &wanted {
+        Some(folder) if wanted != own => {
+            let from = usage::folder_of(town, &preset, own.as_deref());
+            across::lend(town, &preset, &files, from.as_deref(), folder)?
+        }
+        _ => None,
+    };
+    let (unset, set) = environment(town, &preset, wanted.as_deref());
+    Ok(Talk {
+        cwd: folder(&life),
+        life: life.id,
+        agent: life.agent,
+        conversation: id,
+        program: harnesses::locate(town, &preset)?,
+        args,
+        unset,
+        set,
+        lent,
+    })
+}
+
+/// Returns the variables to remove and to set: the fork must not look like an agent, and it uses
+/// its account's folder.
+fn environment(
+    town: &Town,
+    preset: &Preset,
+    folder: Option<&Path>,
+) -> (Vec<String>, Vec<(String, String)>) {
+    let names = town.around().env.keys();
+    let foreign = names.filter(|name| belongs_to_an_agent(name) && !KEPT.contains(&name.as_str()));
+    let unset = foreign
+        .chain(&preset.env.clear)
+        .chain(&preset.env.config_dir)
+        .cloned()
+        .collect();
+    let mut set = vec![("GT_ROOT".to_owned(), town.root_text().to_owned())];
+    let fixed = preset.env.set.iter();
+    set.extend(fixed.map(|(name, value)| (name.clone(), value.clone())));
+    if let (Some(variable), Some(folder)) = (&preset.env.config_dir, folder) {
+        set.push((variable.clone(), folder.to_string_lossy().into_owned()));
+    }
+    (unset, set)
+}
+
+/// Returns the session whose id begins with `id`, or the newest whose conversation does.
+fn find(town: &Town, id: &str) -> Result<Record> {
+    let sessions = Sessions::of(town);
+    let missing = match sessions.get(id) {
+        Err(problem) if problem.kind() == Kind::NotFound && !id.is_empty() => problem,
+        found => return found,
+    };
+    let all = sessions.find(&Query::default())?;
+    let begins = |life: &&Record| {
+        let conversation = life.harness_session_id.as_deref();
+        conversation.is_some_and(|conversation| conversation.starts_with(id))
+    };
+    let fitting: Vec<&Record> = all.iter().filter(begins).collect();
+    let Some(newest) = fitting.first() else {
+        return Err(missing.hint("`gt seance` shows who can be talked to"));
+    };
+    let same = |life: &&Record| life.harness_session_id == newest.harness_session_id;
+    if !fitting.iter().all(same) {
+        return Err(
+            Problem::usage(format!("{id} is the beginning of several conversations"))
+                .hint("give more of the id"),
+        );
+    }
+    Ok((*newest).clone())
+}
+
+/// A conversation that can be forked.
+struct Conversation {
+    id: String,
+    /// The known transcript files of the program.
+    files: Vec<PathBuf>,
+}
+
+/// Returns the conversation of a session, if a fork of it can be asked.
+fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversation> {
+    if preset.command.fork.is_empty() {
+        return Err(unable(town, preset, "cannot fork a conversation", |able| {
+            !able.command.fork.is_empty()
+        }));
+    }
+    let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default());
+    if start.command.is_some() {
+        return Err(Problem::not_found(
+            "it ran another command than its harness",
+        ));
+    }
+    let Some(id) = &life.harness_session_id else {
+        return Err(Problem::not_found("its conversation is not known"));
+    };
+    let has_files = preset.usage.files.iter().any(|file| file.contains("{id}"));
+    let files = transcripts(town, life, preset, id);
+    if has_files && files.is_empty() {
+        return Err(Problem::not_found(
+            "it has said nothing, or its conversation is gone",
+        ));
+    }
+    let cwd = folder(life);
+    if !cwd.is_dir() {
+        return Err(
+            Problem::not_found(format!("its folder is gone: {}", cwd.display()))
+                .hint("the program looks for a conversation by its folder"),
+        );
+    }
+    Ok(Conversation {
+        id: id.clone(),
+        files,
+    })
+}
+
+/// Returns the folder of a session.
+fn folder(life: &Record) -> PathBuf {
+    PathBuf::from(life.cwd.as_deref().unwrap_or_default())
+}
+
+fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    let root = usage::folder_of(town, preset, config_dir(life).as_deref());
+    root.map_or_else(Vec::new, |root| usage::conversation(&root, preset, id))
+}
+
+/// Returns the configuration folder that a session was started with.
+fn config_dir(life: &Record) -> Option<PathBuf> {
+    let start = StartOptions::from_tag(life.start.as_deref()?);
+    start.config_dir.map(PathBuf::from)
+}
+
+fn unable(town: &Town, preset: &Preset, what: &str, able: impl Fn(&Preset) -> bool) -> Problem {
+    let names = harnesses::names(town)
+        .into_iter()
+        .filter(|name| harnesses::resolve(town, name).is_ok_and(|resolved| able(&resolved.value)));
+    let names: Vec<String> = names.collect();
+    Problem::usage(format!(
+        "{} {what}",
+        match preset.title.as_str() {
+            "" => &preset.name,
+            title => title,
+        }
+    ))
+    .hint(format!("these can: {}", names.join(", ")))
+}

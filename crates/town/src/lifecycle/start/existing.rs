@@ -1,0 +1,341 @@
+//! The place of a start: what already exists under its name.
+
+use super::prepared::Prepared;
+use super::restored::Restored;
+use crate::base::{fault, processes};
+use crate::lifecycle::{adopt, stop};
+use crate::terminal::containers::{self, Container, Owner};
+use crate::terminal::{adopted, pidfile};
+use crate::{Result, Town};
+use gt_core::health::{self, Health, Vitals};
+use gt_core::problem::Kind;
+use gt_core::record::Outcome;
+use gt_core::state::State;
+use gt_core::{Identity, Problem};
+use gt_tmux::PaneId;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// The place for the agent's process.
+pub(super) enum Place {
+    /// A new container.
+    New,
+    /// The pane of an agent that died.
+    Respawn(PaneId),
+    /// A new window, because the agent's pane is gone but the user's panes are not.
+    Window,
+}
+
+pub(super) struct Existing {
+    pub(super) place: Place,
+    pub(super) keys_tag: String,
+    /// The session that is replaced.
+    pub(super) previous: Option<Previous>,
+    /// The container in which it still runs, if it has handed over.
+    pub(super) leaving: Option<Container>,
+    /// The container of an adopted program that has handed over: it is returned to its person.
+    pub(super) given_back: Option<Container>,
+    /// Hash of the settings of its container, if the next session stays in it.
+    pub(super) dress_tag: String,
+}
+
+/// The session before the one that is started.
+pub(super) struct Previous {
+    pub(super) id: String,
+    pub(super) chain: String,
+    pub(super) outcome: Outcome,
+    pub(super) died_at: Option<i64>,
+    pub(super) exit_code: Option<i32>,
+    /// The journal already has its end.
+    pub(super) is_ended: bool,
+}
+
+impl From<&Restored> for Previous {
+    fn from(lost: &Restored) -> Self {
+        Previous {
+            id: lost.life.clone(),
+            chain: lost.chain.clone(),
+            outcome: Outcome::Crash,
+            died_at: None,
+            exit_code: None,
+            is_ended: lost.is_ended,
+        }
+    }
+}
+
+impl Previous {
+    fn of(container: &Container) -> Option<Self> {
+        let row = container.pane();
+        let id = container.life()?.to_string();
+        let chain = Some(row.tag_chain.clone()).filter(|chain| !chain.is_empty());
+        Some(Previous {
+            chain: chain.unwrap_or_else(|| id.clone()),
+            id,
+            outcome: container.outcome(),
+            died_at: row.died_at,
+            exit_code: row.exit_status,
+            is_ended: false,
+        })
+    }
+}
+
+/// Checks what exists under that name: nothing, a live agent, a foreign session, or a zombie.
+pub(super) fn existing(
+    town: &Town,
+    identity: &Identity,
+    prepared: &Prepared<'_>,
+) -> Result<Existing> {
+    refuse_adopted_elsewhere(town, identity)?;
+    let containers = containers::list(town)?;
+    let keys_tag = keys_tag(containers.first());
+    let name = prepared.container.as_str();
+    let own = containers
+        .iter()
+        .find(|container| container.identity() == Some(identity));
+    if let Some(own) = own {
+        refuse_elsewhere(own, name, identity)?;
+    }
+    pidfile::refuse_elsewhere(town, identity, name)?;
+    if let Some(pane) = prepared.options.respawn_of {
+        let wanted = own.is_some_and(|container| {
+            let row = container.pane();
+            row.pane == pane && row.dead && row.tag_auto_respawn
+        });
+        if !wanted {
+            return Err(Problem::conflict(format!(
+                "nobody wants {identity} back any more"
+            )));
+        }
+    }
+    let mut place = Place::New;
+    let mut previous = None;
+    if let Some(container) = containers.iter().find(|container| container.name() == name) {
+        refuse_others(container, identity)?;
+        if container.is_vacant() {
+            return Ok(Existing {
+                place: Place::Window,
+                keys_tag,
+                previous: None,
+                leaving: None,
+                given_back: None,
+                dress_tag: String::new(),
+            });
+        }
+        if container.life().is_none() && !container.pane().dead {
+            // Only a shell, in which the worktree was or is being prepared.
+            return match prepared.options.after_shell {
+                true => Ok(Existing {
+                    place: Place::Respawn(container.pane().pane),
+                    keys_tag,
+                    previous: None,
+                    leaving: None,
+                    given_back: None,
+                    dress_tag: String::new(),
+                }),
+                false => Err(Problem::new(
+                    Kind::Running,
+                    format!("{identity} has a shell in {name}, and no agent yet"),
+                )
+                .hint(format!(
+                    "`gt task start {}` goes on from there",
+                    identity.short_name()
+                ))),
+            };
+        }
+        if health(container) == Health::Healthy {
+            return Err(Problem::new(
+                Kind::Running,
+                format!("{identity} is running already, in {name}"),
+            )
+            .hint(format!(
+                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
+            )));
+        }
+        stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
+        previous = Previous::of(container);
+        if container.adopted().is_some() {
+            // The pane belongs to the person, so the agent gets its own container or a window.
+            stop::remove_container(town, container)?;
+            let is_left = containers::find(town, name)?.is_some();
+            return Ok(Existing {
+                place: if is_left { Place::Window } else { Place::New },
+                keys_tag,
+                previous,
+                leaving: None,
+                given_back: None,
+                dress_tag: String::new(),
+            });
+        }
+        // The same container is used, so that attached clients and the user's panes stay.
+        place = if container.lost_agent_pane() {
+            Place::Window
+        } else {
+            Place::Respawn(container.pane().pane)
+        };
+    }
+    Ok(Existing {
+        place,
+        keys_tag,
+        previous,
+        leaving: None,
+        given_back: None,
+        dress_tag: String::new(),
+    })
+}
+
+/// Returns the place of a session that has handed over. It may still run: it is replaced in its
+/// pane, which is never dead in between, so that no process mistakes this for a crash.
+pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Result<Existing> {
+    let identity = prepared.identity;
+    let before = prepared.options.takes_over.as_ref();
+    if before.is_none_or(|before| before.life != container.pane().tag_session) {
+        return Err(Problem::conflict(format!(
+            "{identity} is not in the life any more that handed over"
+        )));
+    }
+    let previous = Previous::of(&container).map(|before| Previous {
+        outcome: Outcome::Handoff,
+        died_at: None,
+        exit_code: None,
+        ..before
+    });
+    if container.adopted().is_some() {
+        // Keys of another server say nothing about the town's server.
+        let is_here = container.socket().is_none();
+        return Ok(Existing {
+            place: Place::New,
+            keys_tag: keys_tag(Some(&container).filter(|_| is_here)),
+            previous,
+            leaving: None,
+            given_back: Some(container),
+            dress_tag: String::new(),
+        });
+    }
+    refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
+    let pane = container.pane();
+    let died = pane.dead || container.lost_agent_pane();
+    Ok(Existing {
+        place: match container.lost_agent_pane() {
+            true => Place::Window,
+            false => Place::Respawn(pane.pane),
+        },
+        keys_tag: keys_tag(Some(&container)),
+        previous,
+        dress_tag: pane.tag_dress.clone(),
+        leaving: (!died).then_some(container),
+        given_back: None,
+    })
+}
+
+/// Gives the container of an adopted program back to its person. Returns the place of the next
+/// session.
+pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
+    adopt::release(&container.home(town), container)?;
+    fault::point(town, "handoff.given_back");
+    // Removed last: only the note names the server while the container is there.
+    if let Some(identity) = container.identity() {
+        adopt::forget(town, identity);
+    }
+    // A tmux session of the person stays.
+    Ok(match containers::find(town, name)? {
+        Some(_) => Place::Window,
+        None => Place::New,
+    })
+}
+
+/// Returns the version of our keys that the server has bound; any of its panes has it.
+fn keys_tag(container: Option<&Container>) -> String {
+    container.map_or_else(String::new, |container| {
+        container.pane().keys_version.clone()
+    })
+}
+
+/// Fails if the agent was adopted on another tmux server and still runs there.
+fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
+    let Cow::Owned(home) = adopted::home_of(town, identity) else {
+        return Ok(());
+    };
+    match containers::of_agent(&home, identity)? {
+        Some(container) if !container.pane().dead && !container.lost_agent_pane() => {
+            Err(Problem::new(
+                Kind::Running,
+                format!(
+                    "{identity} is running already, on the tmux server {}",
+                    home.server().socket_path().display()
+                ),
+            )
+            .hint(format!(
+                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
+            )))
+        }
+        Some(container) => stop::remove_container(&home, &container),
+        None => {
+            adopt::forget(town, identity);
+            Ok(())
+        }
+    }
+}
+
+/// Fails if the agent's container has another name than it would get now.
+fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<()> {
+    if own.name() == name {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{identity} lives in the container {} already",
+        own.name()
+    ))
+    .hint(format!(
+        "`gt stop {identity}` ends it, whatever the container is called"
+    )))
+}
+
+pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+    let name = container.name();
+    match container.owner() {
+        Owner::Agent(owner) if owner == identity => Ok(()),
+        Owner::Nobody if container.is_vacant() => Ok(()),
+        Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
+            "the container {name} holds {owner}"
+        ))),
+        Owner::OtherTown(root) => Err(Problem::conflict(format!(
+            "the container {name} belongs to the town at {root}"
+        ))
+        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
+        Owner::Orphan(_) => Err(Problem::new(
+            Kind::Running,
+            format!("there is a tmux session {name} that gt did not start"),
+        )
+        .hint(format!(
+            "`gt adopt {name}` makes the program in it an agent"
+        ))
+        .hint(format!(
+            "or rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
+        _ => Err(Problem::conflict(format!(
+            "there is a tmux session {name} that gt did not start"
+        ))
+        .hint(format!(
+            "rename it: `tmux rename-session -t ={name} NEW-NAME`"
+        ))),
+    }
+}
+
+fn health(container: &Container) -> Health {
+    if container.lost_agent_pane() {
+        return Health::AgentDead;
+    }
+    let mut table = processes::snapshot();
+    let names = container.process_names();
+    let pane = container.pane();
+    processes::tree_has(&mut table, pane.pid, &names);
+    let vitals = Vitals {
+        pane_dead: pane.dead,
+        pane_pid: pane.pid,
+        process_names: &names,
+        state: State::Running,
+        silent_seconds: 0,
+        hung_after_seconds: u64::MAX,
+    };
+    health::examine(&vitals, &table)
+}

@@ -1,0 +1,174 @@
+//! Options that a caller may set for a start. Unset ones come from the role.
+
+use super::Restored;
+use crate::terminal::containers::{Container, tmux_problem};
+use crate::{Result, Town};
+use gt_core::record::Record;
+use gt_core::role::RoleConfig;
+use gt_core::startup::Conversation;
+use gt_core::startup::tag;
+use gt_core::{Identity, Kind, Problem};
+use gt_tmux::{Command, PaneId};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options of a start.
+///
+/// They are stored in a tag of the container, so that a respawn starts like the first time. Secrets
+/// and options for a single start are left out; variables are in the environment of the tmux
+/// session.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StartOptions {
+    /// Harness instead of the role's.
+    pub harness: Option<String>,
+    /// Folder instead of the role's.
+    pub work_dir: Option<PathBuf>,
+    /// Create the agent's worktree if it is missing.
+    #[serde(skip)]
+    pub create: bool,
+    /// Shell line to run instead of the harness; it gets no prompt.
+    pub command: Option<String>,
+    /// The sender in the beacon.
+    #[serde(skip)]
+    pub sender: Option<String>,
+    #[serde(skip)]
+    pub topic: Option<String>,
+    pub molecule: Option<String>,
+    /// Text appended to the beacon.
+    pub instructions: Option<String>,
+    #[serde(skip)]
+    pub conversation: Conversation,
+    /// The next prompt of a resumed conversation, in place of the beacon.
+    #[serde(skip)]
+    pub resume_prompt: Option<String>,
+    /// Additional variables, which may be secret.
+    #[serde(skip)]
+    pub extra_env: Vec<(String, String)>,
+    /// The program's configuration folder.
+    pub config_dir: Option<String>,
+    /// The account whose folder is used; `config_dir` takes precedence.
+    pub account: Option<String>,
+    /// Keep the configuration folder of the last start, even if that was none.
+    #[serde(skip)]
+    pub keeps_folder: bool,
+    /// Theme instead of the role's.
+    pub theme: Option<String>,
+    pub wait_for_agent: Option<bool>,
+    /// Keep a container that does not come up in time, instead of rolling the start back.
+    #[serde(skip)]
+    pub keep_on_timeout: bool,
+    /// Keep the container of an agent that dies while it comes up.
+    #[serde(skip)]
+    pub keep_container: bool,
+    /// Start only if this pane's agent is still dead and still to be respawned.
+    #[serde(skip)]
+    pub respawn_of: Option<PaneId>,
+    /// The session that has handed over, and may still run; this one replaces it.
+    #[serde(skip)]
+    pub takes_over: Option<TakeOver>,
+    /// The session that was lost with its container; this one continues it.
+    #[serde(skip)]
+    pub restored: Option<Restored>,
+    /// Replace the shell in which the worktree was prepared.
+    #[serde(skip)]
+    pub after_shell: bool,
+    pub accept_dialogs: Option<bool>,
+    pub wait_ready: Option<bool>,
+    /// Timeout instead of the harness's.
+    #[serde(skip)]
+    pub ready_timeout: Option<Duration>,
+    pub auto_respawn: Option<bool>,
+    pub remain_on_exit: Option<bool>,
+    pub track_pid: Option<bool>,
+    pub verify_survived: Option<bool>,
+    pub skip_permissions: Option<bool>,
+    /// Pass the beacon as the first prompt.
+    pub prompt: Option<bool>,
+}
+
+/// The session that is replaced.
+#[derive(Clone, Debug, Default)]
+pub struct TakeOver {
+    pub life: String,
+    /// Its record in the journal.
+    pub known: Option<Record>,
+    /// The branch that its worktree is on.
+    pub branch: Option<String>,
+}
+
+impl StartOptions {
+    /// Serializes the options for the tag.
+    pub(crate) fn to_tag(&self) -> String {
+        let mut value = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        value.to_string()
+    }
+
+    /// Parses the tag; a missing or damaged tag yields the defaults. A start from a tag continues
+    /// earlier work, which is in the configuration folder that the tag names.
+    pub fn from_tag(text: &str) -> Self {
+        let wishes = serde_json::from_str(text).ok();
+        wishes.map_or_else(Self::default, |wishes| StartOptions {
+            keeps_folder: true,
+            ..wishes
+        })
+    }
+
+    /// Adds a hint to a problem with the agent program: how to start another program instead.
+    pub(super) fn hint_other_program(&self, identity: &Identity, problem: Problem) -> Problem {
+        if problem.kind() != Kind::Environment {
+            return problem;
+        }
+        let is_by_gt = self.restored.is_some() || self.respawn_of.is_some();
+        problem.hint(match is_by_gt {
+            true => format!("`gt start {identity} --harness NAME` starts it with another program"),
+            false => "`--harness NAME` chooses another program".to_owned(),
+        })
+    }
+
+    pub(super) fn apply_to(&self, role: &mut RoleConfig) {
+        let start = &mut role.start;
+        for (wish, setting) in [
+            (self.wait_for_agent, &mut start.wait_for_agent),
+            (self.accept_dialogs, &mut start.accept_dialogs),
+            (self.wait_ready, &mut start.wait_ready),
+            (self.auto_respawn, &mut start.auto_respawn),
+            (self.remain_on_exit, &mut start.remain_on_exit),
+            (self.track_pid, &mut start.track_pid),
+            (self.verify_survived, &mut start.verify_survived),
+            (self.skip_permissions, &mut start.skip_permissions),
+            (self.prompt, &mut start.prompt),
+        ] {
+            if let Some(wish) = wish {
+                *setting = wish;
+            }
+        }
+        // The message of a handoff must be read, whatever the first start was told.
+        start.prompt |= self.takes_over.is_some();
+    }
+}
+
+/// Returns the options that the agent was started with.
+pub(crate) fn options_of(town: &Town, container: &Container) -> Result<StartOptions> {
+    let mut options = StartOptions::from_tag(&start_tag(town, container)?);
+    options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
+    Ok(options)
+}
+
+/// Returns the options of the container's start, regardless of their length.
+pub(crate) fn start_tag(town: &Town, container: &Container) -> Result<String> {
+    let text = town
+        .server()
+        .run(
+            Command::new("show-options")
+                .arg("-qv")
+                .target(container.id())
+                .arg(tag::START),
+        )
+        .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
+    Ok(text.trim_end().to_owned())
+}

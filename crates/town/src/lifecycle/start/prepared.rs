@@ -1,0 +1,435 @@
+//! Everything about a start that is known before tmux is touched.
+
+use super::StartOptions;
+use super::lineage::Parent;
+use crate::agents::account;
+use crate::base::{surroundings, time};
+use crate::catalog::hook_installers::{self, Wiring};
+use crate::catalog::{directory, harnesses, onboarding, roles};
+use crate::records::items::{HandedOver, Work};
+use crate::repo::{init_step, rig, workspace};
+use crate::{Result, Town};
+use gt_core::beacon::Beacon;
+use gt_core::harness::Preset;
+use gt_core::record::{Record, Status};
+use gt_core::role::RoleConfig;
+use gt_core::session::SessionId;
+use gt_core::startup::{self, Conversation, Plan, Wish};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Command, SessionName};
+use std::path::{Path, PathBuf};
+
+pub(crate) struct Prepared<'a> {
+    pub(super) identity: &'a Identity,
+    pub(super) options: &'a StartOptions,
+    pub(super) role: RoleConfig,
+    pub(super) preset: Preset,
+    pub(super) program: PathBuf,
+    pub(super) container: SessionName,
+    pub(super) work_dir: PathBuf,
+    pub(super) prompt: Option<String>,
+    pub(super) passed_env: Vec<(String, String)>,
+    pub(super) config_dir: Option<String>,
+    pub(super) wiring: Wiring,
+    /// The window beside the agent in which the program runs; `None` for the agent itself.
+    pub(super) window: Option<&'a str>,
+    /// The work that the previous session has just handed over.
+    pub(super) handed: Option<HandedOver>,
+}
+
+impl<'a> Prepared<'a> {
+    /// Reads what a start needs, and changes nothing.
+    pub(crate) fn new(
+        town: &Town,
+        identity: &'a Identity,
+        options: &'a StartOptions,
+    ) -> Result<Self> {
+        identity.check_new(town.registry()).or_else(|problem| {
+            // The town's own agents have no chosen name; their addresses are reserved words.
+            if identity.name().is_none() {
+                Ok(())
+            } else {
+                Err(problem)
+            }
+        })?;
+        if let Some(rig) = identity.rig().filter(|_| identity.role() != Role::Task) {
+            rig::check_not_parked(town, rig)?;
+        }
+        let mut role = roles::resolve(town, identity.role(), identity.rig())?.value;
+        check_variables(role.env.keys(), "the role", identity.role().as_str())?;
+        options.apply_to(&mut role);
+        let file = match identity.role() {
+            Role::Agent => directory::agent_file(town, identity)?.unwrap_or_default(),
+            _ => directory::AgentFile::default(),
+        };
+        let harness = options.harness.as_deref().or(file.harness.as_deref());
+        let preset = harnesses::resolve(town, &harnesses::choose(town, harness, &role))?.value;
+        let names = preset.env.set.keys().chain(&preset.env.clear);
+        check_variables(names, "the harness", &preset.name)?;
+        check_asks(options, &preset)?;
+        let program = if options.command.is_some() || role.session.start_command.is_some() {
+            PathBuf::new()
+        } else {
+            harnesses::locate(town, &preset)?
+        };
+        let container = roles::container_by(town, identity, &role)?;
+        let container = SessionName::try_from(container.as_str())
+            .map_err(|error| Problem::usage(error.to_string()))?;
+        let work_dir = match &options.work_dir {
+            Some(dir) => town.around().current_dir.join(dir),
+            None => workspace::path(town, identity, &role)?,
+        };
+        let instructions = options.instructions.clone().or(file.prompt);
+        let prompt = prompt(
+            town,
+            identity,
+            options,
+            &role,
+            instructions.as_deref(),
+            hook_installers::primes(town, &preset)?,
+        );
+        let around = town.around();
+        let passed = preset.env.pass.iter().map(String::as_str);
+        let of_shell = match identity.role() {
+            Role::Task => init_step::environment(town, identity),
+            _ => Vec::new(),
+        };
+        let passed_env = passed
+            .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
+            .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
+            .chain(of_shell)
+            .chain(beads(town, identity))
+            .collect();
+        let config_dir = config_dir(town, options, &preset)?;
+        Ok(Prepared {
+            identity,
+            options,
+            role,
+            preset,
+            program,
+            container,
+            work_dir,
+            prompt,
+            passed_env,
+            config_dir,
+            wiring: Wiring::default(),
+            window: None,
+            handed: None,
+        })
+    }
+
+    /// Returns a warning if the role wants permission prompts and the program never asks.
+    pub(super) fn permission_warning(&self) -> Option<String> {
+        let is_own_line = self.program.as_os_str().is_empty();
+        let wants_asking = !self.role.start.skip_permissions && !is_own_line;
+        (wants_asking && self.preset.command.cannot_ask)
+            .then(|| format!("{} runs every command without asking", self.preset.title))
+    }
+
+    /// Ensures that the folder exists. Returns the worktree if this call has made it.
+    pub(super) fn make_workspace<'t>(
+        &self,
+        town: &'t Town,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<NewWorktree<'t>>> {
+        let is_worktree = workspace::is_worktree(self.identity.role());
+        let own_folder = self.options.work_dir.is_none();
+        let makes_worktree = own_folder && is_worktree && !self.work_dir.exists();
+        if own_folder && (self.options.create || !is_worktree) {
+            warnings.extend(workspace::ensure(town, self.identity, &self.work_dir)?);
+        }
+        if !self.work_dir.is_dir() {
+            return Err(self.no_folder());
+        }
+        Ok(makes_worktree.then(|| NewWorktree {
+            town,
+            identity: self.identity.clone(),
+            dir: self.work_dir.clone(),
+            is_kept: false,
+        }))
+    }
+
+    pub(super) fn no_folder(&self) -> Problem {
+        if self.options.work_dir.is_some() {
+            return Problem::not_found(format!("there is no folder {}", self.work_dir.display()))
+                .hint("`--work-dir` takes a folder that exists; without it the agent has its own");
+        }
+        let problem = Problem::not_found(format!(
+            "{} does not exist: {} is not a folder",
+            self.identity,
+            self.work_dir.display()
+        ));
+        match (self.identity.role(), self.identity.rig()) {
+            (Role::Crew, Some(rig)) => problem.hint(format!(
+                "`gt crew add {rig}/{}` makes it",
+                self.identity.short_name()
+            )),
+            _ => problem.hint("add `--create` to make it"),
+        }
+    }
+
+    /// Writes the answers to the program's first questions, if the role accepts dialogs.
+    pub(super) fn plant_answers(&self, town: &Town, plan: &Plan) -> Vec<String> {
+        let home = plan.env.get("HOME").map(Path::new);
+        let home = home.or_else(|| town.around().home());
+        let root = self.config_dir.as_deref().map(Path::new).or(home);
+        let Some(root) = root.filter(|_| plan.runs_preset && self.role.start.accept_dialogs) else {
+            return Vec::new();
+        };
+        let given = self.options.extra_env.iter().map(|(name, _)| name);
+        let given = given.chain(self.role.env.keys()).cloned().collect();
+        let facts = onboarding::Facts {
+            root,
+            work_dir: &self.work_dir.to_string_lossy(),
+            never_asks: plan.never_asks,
+            env: &plan.env,
+            given: &given,
+        };
+        onboarding::plant(&self.preset.seeds, &facts)
+    }
+
+    /// Returns the journal line that begins this session.
+    pub(super) fn record(&self, town: &Town, session: SessionId) -> Record {
+        let identity = self.identity;
+        let id = session.to_string();
+        let conversation = match &self.options.conversation {
+            Conversation::New if !self.preset.command.session_id.is_empty() => Some(id.clone()),
+            Conversation::Resume(known) => Some(known.clone()),
+            _ => None,
+        };
+        let is_worktree =
+            workspace::is_worktree(identity.role()) || self.work_dir.join(".git").exists();
+        let (work_unit, molecule) = match &self.handed {
+            Some(handed) => (handed.work.clone(), handed.molecule.clone()),
+            None => (hooked_work(town, identity), molecule(town, identity)),
+        };
+        Record {
+            tmux_session: Some(self.container.to_string()),
+            tmux_socket: Some(town.server().socket_path().to_string_lossy().into_owned()),
+            agent: Some(identity.address()),
+            rig: identity.rig().map(str::to_owned),
+            role: Some(identity.role().as_str().to_owned()),
+            started_at: Some(time::timestamp(None)),
+            work_unit: work_unit.map(|id| id.to_string()),
+            molecule_id: molecule
+                .map(|id| id.to_string())
+                .or_else(|| self.options.molecule.clone()),
+            chain_id: Some(id.clone()),
+            cwd: Some(self.work_dir.to_string_lossy().into_owned()),
+            branch: is_worktree.then(|| self.branch(town)).flatten(),
+            harness: Some(self.preset.name.clone()),
+            harness_session_id: conversation,
+            initial_prompt: self.prompt.clone(),
+            start: Some(self.start_tag()),
+            status: Some(Status::Running),
+            host: Some(surroundings::host()),
+            ..Record::about(id)
+        }
+    }
+
+    /// Adds the session that is continued to the line.
+    pub(super) fn after(begin: Record, parent: Option<&Parent>) -> Record {
+        match parent {
+            Some(parent) => Record {
+                parent_id: Some(parent.id.clone()),
+                chain_id: Some(parent.chain.clone()),
+                ..begin
+            },
+            None => begin,
+        }
+    }
+
+    /// Returns the branch of its worktree; after a handoff it is already known.
+    fn branch(&self, town: &Town) -> Option<String> {
+        let before = self.options.takes_over.as_ref();
+        let known = before.and_then(|before| before.branch.clone());
+        known.or_else(|| workspace::current_branch(town, &self.work_dir))
+    }
+
+    /// Returns the command that sets an option of its container.
+    pub(super) fn option(&self, name: &str, value: &str) -> Command {
+        Command::new("set-option")
+            .target(self.container.clone())
+            .args([name, value])
+    }
+
+    /// Returns the options for a respawn. They name the configuration folder of this start, because
+    /// the conversation is there, even if the default changes.
+    pub(super) fn start_tag(&self) -> String {
+        let options = StartOptions {
+            config_dir: self.config_dir.clone(),
+            ..self.options.clone()
+        };
+        options.to_tag()
+    }
+
+    /// Returns whether a condition must be observed before it counts as running. A container that
+    /// closes with its process is kept open until then, too.
+    fn is_awaited(&self) -> bool {
+        let start = &self.role.start;
+        let is_watched = start.wait_for_agent || start.wait_ready || start.accept_dialogs;
+        is_watched || self.options.command.is_some() || !start.remain_on_exit
+    }
+
+    pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
+        startup::plan(&Wish {
+            identity: self.identity,
+            container: self.container.as_str(),
+            session,
+            chain,
+            work_dir: &self.work_dir.to_string_lossy(),
+            town_root: town.root_text(),
+            socket: &town.socket_text(),
+            role: &self.role,
+            preset: &self.preset,
+            program: &self.program.to_string_lossy(),
+            command: self.options.command.as_deref(),
+            prompt: self.prompt.as_deref(),
+            conversation: self.options.conversation.clone(),
+            config_dir: self.config_dir.as_deref(),
+            passed_env: &[self.passed_env.as_slice(), &self.wiring.env].concat(),
+            extra_env: &self.options.extra_env,
+            auto_respawn: self.role.start.auto_respawn,
+            hook_args: &self.wiring.args,
+            has_hooks: !self.wiring.args.is_empty() || !self.wiring.env.is_empty(),
+            is_awaited: self.is_awaited(),
+            now: jiff::Timestamp::now().as_second(),
+        })
+    }
+}
+
+/// Guard of a worktree that a start has made: removes it unless the start succeeds.
+pub(super) struct NewWorktree<'t> {
+    town: &'t Town,
+    identity: Identity,
+    dir: PathBuf,
+    is_kept: bool,
+}
+
+impl NewWorktree<'_> {
+    pub(super) fn keep(mut self) {
+        self.is_kept = true;
+    }
+}
+
+impl Drop for NewWorktree<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // Best effort. A worktree that has work in it stays.
+            let _ = workspace::remove(self.town, &self.identity, &self.dir, false);
+        }
+    }
+}
+
+/// Returns the variable with the rig's beads folder: in its worktree an agent would find only a
+/// copy.
+fn beads(town: &Town, identity: &Identity) -> Option<(String, String)> {
+    let folder = crate::records::items::beads_folder(town, identity.rig()?)?;
+    Some(("BEADS_DIR".to_owned(), folder.to_str()?.to_owned()))
+}
+
+/// Returns the program's configuration folder, by precedence: the given one, the account's, the one
+/// of the last start, the default account's, the one in the environment.
+fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Option<String>> {
+    if options.config_dir.is_some() {
+        return Ok(options.config_dir.clone());
+    }
+    let folder = match &options.account {
+        Some(name) => Some(account::dir(town, name, preset)?),
+        None if options.keeps_folder => return Ok(None),
+        None => account::default_for(town, preset)?,
+    };
+    if let Some(folder) = folder {
+        return Ok(Some(folder.to_string_lossy().into_owned()));
+    }
+    let variable = preset.env.config_dir.as_deref();
+    let set = variable.and_then(|name| town.around().var(name));
+    Ok(set.map(str::to_owned))
+}
+
+/// Returns the work item on the agent's hook. Ignores errors: the agent finds them out.
+pub(crate) fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
+    let hooked = Work::of(town).hooked(&identity.address()).ok()?;
+    hooked.and_then(|hooked| hooked.unit())
+}
+
+/// Returns the molecule that is attached to the agent.
+fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
+    crate::work::molecule::id(town, identity).ok()?
+}
+
+const GO_ON: &str =
+    "This is your next life, with the same conversation. Continue your previous task.";
+
+fn prompt(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+    role: &RoleConfig,
+    instructions: Option<&str>,
+    primes: bool,
+) -> Option<String> {
+    let goes_on = options.conversation != Conversation::New;
+    if let Some(text) = options.resume_prompt.as_ref().filter(|_| goes_on) {
+        return Some(text.clone());
+    }
+    if !role.start.prompt {
+        return None;
+    }
+    if goes_on {
+        // A restored conversation needs no first prompt; after a handoff the agent must be told to
+        // continue.
+        if options.takes_over.is_some() {
+            return Some(GO_ON.to_owned());
+        }
+        if options.restored.is_some() {
+            return None;
+        }
+    }
+    let time = jiff::Timestamp::now().to_string();
+    let sender = options
+        .sender
+        .as_deref()
+        .or_else(|| town.around().var("GT_ROLE"));
+    let beacon = Beacon {
+        recipient: identity,
+        sender: sender.unwrap_or("human"),
+        time: time.get(..16).unwrap_or(&time),
+        topic: options.topic.as_deref().unwrap_or(&role.start.topic),
+        molecule: options.molecule.as_deref(),
+        must_ask: !primes,
+    };
+    Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
+}
+
+/// Fails if the caller demands permission prompts and this program has none.
+fn check_asks(options: &StartOptions, preset: &Preset) -> Result<()> {
+    let demands_asking = options.skip_permissions == Some(false) && options.command.is_none();
+    if !demands_asking || !preset.command.cannot_ask {
+        return Ok(());
+    }
+    let message = format!(
+        "{} never asks for permission: it has no mode for it",
+        preset.title
+    );
+    Err(Problem::usage(message).hint(
+        "start it without `--ask-permissions`, or choose a program that asks: `--harness NAME`",
+    ))
+}
+
+/// Fails for a variable name that no process can have: tmux would refuse the start half-way.
+fn check_variables<'n>(
+    names: impl Iterator<Item = &'n String>,
+    what: &str,
+    which: &str,
+) -> Result<()> {
+    let is_bad = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    match names.into_iter().find(is_bad) {
+        Some(name) => Err(Problem::usage(format!(
+            "{what} {which} sets {name:?}, which cannot be the name of a variable"
+        ))
+        .hint("correct its [env]")),
+        None => Ok(()),
+    }
+}

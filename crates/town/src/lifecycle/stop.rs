@@ -1,0 +1,668 @@
+//! Stops agents, many at once, in common phases; there is no other way to stop one.
+//!
+//! Agents are asked to quit; then all their processes get TERM, a grace period and KILL; then the
+//! containers are removed. All agents pass each phase together, so that fifty take about as long as
+//! one. Signals go to processes by pid *and* start time, and panes that the user opened beside an
+//! agent stay.
+
+mod leaving;
+
+pub use leaving::Leaving;
+
+use crate::base::lock::FileLock;
+use crate::base::processes::{self, Handle};
+use crate::base::wake;
+use crate::catalog::{harnesses, roles};
+use crate::lifecycle::{adopt, epilogue};
+use crate::messaging::inject;
+use crate::messaging::inject::{Reached, Submission, Typist};
+use crate::messaging::queue::Queue;
+use crate::records::items::Work;
+use crate::records::sessions::{End, Sessions};
+use crate::terminal::containers::{self, Container, PaneRow, tmux_problem};
+use crate::terminal::{adopted, pidfile, save_schedule, windows};
+use crate::{Result, Town};
+use gt_core::harness::Preset;
+use gt_core::process::Table;
+use gt_core::record::{Outcome, Record};
+use gt_core::session::SessionId;
+use gt_core::startup::tag;
+use gt_core::{Identity, Kind, Problem};
+use gt_tmux::{Batch, Command, ErrorKind, PaneId};
+use rustix::fs::Access;
+use rustix::process::Signal;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Maximum wait for a concurrent start or stop of the same agent.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Copy, Debug)]
+pub struct StopOptions {
+    /// Do not ask the agents to quit first.
+    pub force: bool,
+    pub grace: Duration,
+    /// The outcome of the sessions, if it is known in advance: it is written before anything is
+    /// ended, so that no other process records another outcome.
+    pub outcome: Option<Outcome>,
+}
+
+impl Default for StopOptions {
+    fn default() -> Self {
+        StopOptions {
+            force: false,
+            grace: processes::GRACE,
+            outcome: None,
+        }
+    }
+}
+
+/// Result of stopping one agent.
+#[derive(Clone, Debug)]
+pub struct Stopped {
+    pub identity: Identity,
+    pub container: String,
+    /// It quit by itself when asked.
+    pub graceful: bool,
+    /// Number of processes that had to be killed.
+    pub killed: usize,
+    /// Number of panes of the user that keep the container open.
+    pub kept_panes: usize,
+    /// Whether the journal has its end: a read-only town does not record it.
+    pub is_recorded: bool,
+}
+
+/// Stops one agent. Succeeds if it has already ended.
+pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -> Result<()> {
+    for (_, result) in stop_all(town, std::slice::from_ref(identity), options) {
+        match result {
+            Err(problem) if problem.kind() == Kind::NotFound => {}
+            result => drop(result?),
+        }
+    }
+    Ok(())
+}
+
+/// Stops these agents together. Returns the results in the order of `identities`.
+pub fn stop_all(
+    town: &Town,
+    identities: &[Identity],
+    options: StopOptions,
+) -> Vec<(Identity, Result<Stopped>)> {
+    let (elsewhere, here): (Vec<_>, Vec<_>) = identities
+        .iter()
+        .map(|identity| (identity, adopted::home_of(town, identity)))
+        .partition(|(_, home)| matches!(home, Cow::Owned(_)));
+    let here: Vec<Identity> = here.into_iter().map(|(it, _)| it.clone()).collect();
+    let mut answers = stop_on_server(town, &here, options);
+    for (identity, home) in elsewhere {
+        let one = std::slice::from_ref(identity);
+        answers.extend(stop_on_server(&home, one, options));
+    }
+    let place = |(it, _): &(Identity, _)| identities.iter().position(|other| other == it);
+    answers.sort_by_key(place);
+    answers
+}
+
+fn stop_on_server(
+    town: &Town,
+    identities: &[Identity],
+    options: StopOptions,
+) -> Vec<(Identity, Result<Stopped>)> {
+    let mut wanted: Vec<&Identity> = Vec::new();
+    for identity in identities {
+        if !wanted.contains(&identity) {
+            wanted.push(identity);
+        }
+    }
+    let mut answers: Vec<(Identity, Option<Result<Stopped>>)> = wanted
+        .into_iter()
+        .map(|identity| (identity.clone(), None))
+        .collect();
+    let mut locks: Vec<FileLock> = Vec::new();
+    let mut victims: Vec<Container> = Vec::new();
+    // Locked in the order of their names, so that two stops of many agents cannot deadlock.
+    let mut order: Vec<usize> = (0..answers.len()).collect();
+    order.sort_by_key(|index| answers[*index].0.address());
+    for index in order {
+        let lock = lock_agent(town, &answers[index].0);
+        match lock {
+            Ok(lock) => locks.extend(lock),
+            Err(problem) => answers[index].1 = Some(Err(problem)),
+        }
+    }
+    // Listed only under the locks, so that nothing is starting meanwhile.
+    match containers::list(town) {
+        Ok(all) => {
+            for (identity, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
+                match all
+                    .iter()
+                    .find(|container| container.identity() == Some(identity))
+                {
+                    Some(container) => victims.push(container.clone()),
+                    None => *answer = Some(Err(not_running(town, identity))),
+                }
+            }
+        }
+        Err(problem) => {
+            for (_, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
+                *answer = Some(Err(problem.clone()));
+            }
+        }
+    }
+    let ended = end(town, &victims, options);
+    // A process that waits to start one of them need not wait for the epilogue.
+    drop(locks);
+    if ended.is_ok() {
+        let lives: Vec<String> = victims
+            .iter()
+            .filter_map(|container| Some(container.life()?.to_string()))
+            .collect();
+        epilogue::write(town, &Sessions::of(town), &lives);
+    }
+    answers
+        .into_iter()
+        .map(|(identity, answer)| {
+            let answer = answer.unwrap_or_else(|| {
+                let ended = ended.as_ref().map_err(Problem::clone)?;
+                let mine = ended.iter().find(|stopped| stopped.identity == identity);
+                mine.cloned().ok_or_else(|| not_running(town, &identity))
+            });
+            (identity, answer)
+        })
+        .collect()
+}
+
+/// Takes the lock of an agent. A read-only town has no locks, and nothing can be started there
+/// meanwhile.
+fn lock_agent(town: &Town, identity: &Identity) -> Result<Option<FileLock>> {
+    match FileLock::take(&town.lock_path(identity), LOCK_TIMEOUT) {
+        Err(_) if is_read_only(town) => Ok(None),
+        lock => lock.map(Some),
+    }
+}
+
+fn is_read_only(town: &Town) -> bool {
+    rustix::fs::access(town.runtime_dir(), Access::WRITE_OK).is_err()
+}
+
+fn not_running(town: &Town, identity: &Identity) -> Problem {
+    let container = roles::container_name(town, identity).ok();
+    let elsewhere = container.and_then(|container| pidfile::elsewhere(town, &container));
+    let Some((pid, socket)) = elsewhere else {
+        return Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do");
+    };
+    let socket = socket.display();
+    Problem::not_found(format!(
+        "{identity} is not running on this tmux server, but on {socket} (process {pid})"
+    ))
+    .hint(format!(
+        "`GT_TMUX_SOCKET={socket} gt stop {identity}` ends it"
+    ))
+}
+
+/// Ends containers whose locks are held: processes first, then the containers.
+fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<Stopped>> {
+    if victims.is_empty() {
+        return Ok(Vec::new());
+    }
+    disarm(town, victims);
+    if options.outcome.is_some() {
+        remember(town, victims, options.outcome)?;
+        crate::base::fault::point(town, "stop.remembered");
+    }
+    let asked = if options.force {
+        Duration::ZERO
+    } else {
+        ask(town, victims)
+    };
+    let roots = roots(victims);
+    let table = processes::snapshot();
+    let left = processes::wait_all(processes::hold(&table, &roots), asked);
+    let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
+    let now = (!asked.is_zero()).then(processes::snapshot);
+    let killed = end_members(town, victims, &table, now, options.grace);
+    let mut stopped = Vec::new();
+    for container in victims {
+        let Some(identity) = container.identity() else {
+            continue;
+        };
+        let pid = container.pane().pid;
+        let members = of_pane(container, &table);
+        stopped.push(Stopped {
+            identity: identity.clone(),
+            container: container.name().to_owned(),
+            graceful: !options.force && !stayed.contains(&pid),
+            killed: killed.intersection(&members).count(),
+            kept_panes: kept_panes(container),
+            is_recorded: !is_read_only(town),
+        });
+    }
+    remove_containers(town, victims)?;
+    // A container that stays for the user's panes has lost its tags.
+    wake::monitors(town);
+    // Written again only where it is missing: a concurrent sync may have recorded the session as
+    // running.
+    remember(town, victims, options.outcome)?;
+    for container in victims {
+        // A file that stays only makes the next `gt doctor` check it.
+        let _ = pidfile::remove(town, container.name());
+    }
+    save_schedule::request(town);
+    Ok(stopped)
+}
+
+/// Writes the ends of these sessions to the journal, unless it already has them.
+fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Result<()> {
+    let lines: Vec<(Certainty, Record)> = victims
+        .iter()
+        .filter_map(|container| ending(town, container, known))
+        .collect();
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let is_news = |certainty, session: Option<&Record>| {
+        let written = session.and_then(|session| session.outcome);
+        match certainty {
+            Certainty::Seen => written.is_none(),
+            Certainty::Decided(outcome) => written != Some(outcome),
+        }
+    };
+    match Sessions::of(town).record_where(lines, is_news) {
+        // The next sync in a writable town finds that they have ended.
+        Err(_) if is_read_only(town) => Ok(()),
+        written => written.map(drop),
+    }
+}
+
+/// Whether this stop decides an outcome, or only observed it. For an observed outcome an earlier
+/// line of the journal takes precedence.
+#[derive(Clone, Copy)]
+enum Certainty {
+    Decided(Outcome),
+    Seen,
+}
+
+/// Returns the line that ends a session: with the known outcome, else that of its process if it
+/// ended before, else done if its task is finished, else stopped by the caller.
+fn ending(
+    town: &Town,
+    container: &Container,
+    known: Option<Outcome>,
+) -> Option<(Certainty, Record)> {
+    let id = container.life()?.to_string();
+    let pane = container.pane();
+    let is_gone = container.lost_agent_pane();
+    if known.is_none() && (pane.dead || is_gone) {
+        let end = End {
+            outcome: container.outcome(),
+            at: pane.died_at,
+            exit_code: pane.exit_status,
+        };
+        return Some((Certainty::Seen, Sessions::ending(id, end)));
+    }
+    let is_finished = || {
+        container
+            .identity()
+            .is_some_and(|a| Work::of(town).is_finished_task(a))
+    };
+    let outcome = match known {
+        Some(outcome) => outcome,
+        None if is_finished() => Outcome::Done,
+        None => Outcome::Stopped,
+    };
+    let by_caller = outcome == Outcome::Stopped;
+    let line = Record {
+        ended_by: by_caller.then(|| town.caller().as_str().to_owned()),
+        ..Sessions::ending(id, End::of(outcome))
+    };
+    Some((Certainty::Decided(outcome), line))
+}
+
+/// Ends every process of these containers' agents, without asking them to quit and without changing
+/// the containers.
+pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
+    end_members(town, victims, &processes::snapshot(), None, grace);
+}
+
+/// Prevents respawns after the deaths that follow, and notifications about reports of agents that
+/// are being stopped.
+fn disarm(town: &Town, victims: &[Container]) {
+    let mut batch = Batch::new();
+    for container in victims {
+        batch = batch
+            .then(
+                Command::new("set-option")
+                    .target(container.id())
+                    .args([tag::LEAVING, &container.pane().tag_session]),
+            )
+            .then(
+                Command::new("set-option")
+                    .arg("-u")
+                    .target(container.id())
+                    .arg(tag::AUTO_RESPAWN),
+            )
+            .then_line();
+    }
+    // Best effort: a container that is gone needs no disarming, and `gt respawn` checks again.
+    let _ = town.server().run_private(batch);
+}
+
+/// Asks every agent to quit by itself; returns how long to wait. Agents that cannot be asked are
+/// ended by signals.
+fn ask(town: &Town, victims: &[Container]) -> Duration {
+    let mut presets = harnesses::Presets::default();
+    let mut longest = Duration::ZERO;
+    let mut by_keys = Batch::new();
+    let mut by_command = Vec::new();
+    for container in victims
+        .iter()
+        .filter(|c| !c.pane().dead && !c.lost_agent_pane())
+    {
+        let preset = presets
+            .get(town, &container.pane().tag_harness)
+            .cloned()
+            .unwrap_or_default();
+        longest = longest.max(Duration::from_secs_f64(
+            preset.quit.seconds.clamp(0.0, 30.0),
+        ));
+        if preset.quit.command.is_some() {
+            by_command.push((container, preset));
+        } else {
+            by_keys = by_keys
+                .then_all(inject::key_presses(
+                    container.pane().pane,
+                    &preset.quit.keys,
+                ))
+                .then_line();
+        }
+    }
+    let unanswered = ask_by_command(town, &by_command);
+    for (container, preset) in unanswered {
+        by_keys = by_keys
+            .then_all(inject::key_presses(
+                container.pane().pane,
+                &preset.quit.keys,
+            ))
+            .then_line();
+    }
+    if !by_keys.is_empty() {
+        let _ = town.server().run_private(by_keys);
+    }
+    longest
+}
+
+/// Types the quit command to idle agents, all concurrently; returns the agents that did not take
+/// it.
+fn ask_by_command<'a>(
+    town: &Town,
+    wanted: &'a [(&'a Container, Preset)],
+) -> Vec<(&'a Container, &'a Preset)> {
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = wanted
+            .iter()
+            .map(|(container, preset)| {
+                let answer = scope.spawn(move || {
+                    let command = preset.quit.command.as_deref().unwrap_or_default();
+                    // If another process is typing, keys are used instead.
+                    let queue = container.identity().map(|who| Queue::of(town, who));
+                    let lock = queue.map(|queue| FileLock::try_take(&queue.lock_path()));
+                    let Some(Ok(Some(_lock))) = lock else {
+                        return false;
+                    };
+                    let mut typist = Typist::new(town, container, preset);
+                    let typed = typist.submit(command, Reached::NOTHING, false, |_, _| Ok(()));
+                    matches!(typed, Ok(Submission::Submitted { .. }))
+                });
+                (*container, preset, answer)
+            })
+            .collect();
+        let silent = asked.into_iter().filter_map(|(container, preset, answer)| {
+            (!answer.join().unwrap_or(false)).then_some((container, preset))
+        });
+        silent.collect()
+    })
+}
+
+fn roots(victims: &[Container]) -> BTreeSet<u32> {
+    let alive = victims
+        .iter()
+        .filter(|c| !c.pane().dead && !c.lost_agent_pane());
+    alive.map(|container| container.pane().pid).collect()
+}
+
+/// Sends TERM, waits for the grace period and sends KILL, to all members at once: those in `before`
+/// and, if time has passed since, those in `later`. Returns the killed processes.
+fn end_members(
+    town: &Town,
+    victims: &[Container],
+    before: &Table,
+    mut later: Option<Table>,
+    grace: Duration,
+) -> BTreeSet<u32> {
+    let mut killed = BTreeSet::new();
+    // Twice: processes that were forked during the first round are found in the second.
+    for timeout in [grace, Duration::ZERO] {
+        let now = later.as_ref().unwrap_or(before);
+        let members = members(town, victims, before, now);
+        let handles = processes::hold(now, &members);
+        if handles.is_empty() {
+            break;
+        }
+        processes::signal_all(&handles, Signal::TERM);
+        let left = processes::wait_all(handles, timeout);
+        processes::signal_all(&left, Signal::KILL);
+        killed.extend(left.iter().map(Handle::pid));
+        let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
+        later = Some(processes::snapshot());
+    }
+    killed
+}
+
+/// Returns the live processes of these agents: those of their panes, then and now, and strays that
+/// carry their session's variable.
+fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+    let mut members = BTreeSet::new();
+    for container in victims {
+        members.extend(of_pane(container, now));
+        let still = |pid: &u32| {
+            let started = |table: &Table| table.get(*pid).map(|process| process.started);
+            started(before) == started(now)
+        };
+        members.extend(of_pane(container, before).into_iter().filter(still));
+    }
+    members.extend(strays(town, victims, before, now));
+    spare(&mut members, now);
+    members
+}
+
+/// Removes the processes that must not be ended: this process, and a tmux server that the agent has
+/// started, which holds panes that are not the agent's.
+fn spare(members: &mut BTreeSet<u32>, now: &Table) {
+    members.remove(&std::process::id());
+    members.retain(|pid| {
+        now.get(*pid)
+            .is_none_or(|process| !process.name.starts_with("tmux"))
+    });
+}
+
+/// Returns the processes of the agent's pane, or the remaining ones if the pane is dead.
+fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
+    let pane = container.pane();
+    match (container.lost_agent_pane(), pane.dead) {
+        (true, _) => BTreeSet::new(),
+        (false, true) => table.left_by(pane.pid),
+        (false, false) => table.pane_members(pane.pid),
+    }
+}
+
+/// Returns processes that left their terminal but still carry the variables of the agent's pane.
+/// The session's id alone proves nothing: the user's panes in the container have it too, and so
+/// does a tmux server that the agent started, with everything in it.
+fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+    let marks: Vec<[String; 3]> = victims
+        .iter()
+        .filter(|container| !container.lost_agent_pane())
+        .filter_map(|container| Some(marks(town, container.life()?, container.pane().pane)))
+        .collect();
+    // No process of an agent is older than its pane's first process.
+    let born = |container: &Container| {
+        let pane = container.pane();
+        let first = before.get(pane.pid).filter(|_| !pane.dead);
+        first.map_or(0, |process| process.started)
+    };
+    let oldest = victims.iter().map(born).min().unwrap_or_default();
+    marked(&marks, oldest, now)
+}
+
+/// Returns the variables of an agent's pane.
+fn marks(town: &Town, life: SessionId, pane: PaneId) -> [String; 3] {
+    [
+        format!("GT_SESSION_UUID={life}"),
+        format!("TMUX_PANE={pane}"),
+        format!("TMUX={},", town.server().socket_path().display()),
+    ]
+}
+
+/// Returns the processes that carry such variables and are not older than `oldest`, except the
+/// ancestors of this process.
+fn marked(marks: &[[String; 3]], oldest: u64, now: &Table) -> BTreeSet<u32> {
+    let young = now.iter().filter(|process| process.started >= oldest);
+    let young: Vec<u32> = young.map(|process| process.pid).collect();
+    let mut strays = processes::carrying(&young, marks);
+    let mut ancestor = Some(std::process::id());
+    while let Some(pid) = ancestor {
+        strays.remove(&pid);
+        ancestor = now
+            .get(pid)
+            .map(|process| process.parent)
+            .filter(|pid| *pid > 1);
+    }
+    strays
+}
+
+fn kept_panes(container: &Container) -> usize {
+    if container.adopted().is_some() {
+        return 0;
+    }
+    let agents = usize::from(!container.lost_agent_pane());
+    container.panes().len() - agents - container.own_windows().count()
+}
+
+/// Removes one container, or only the agent's pane if the user has others.
+pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
+    remove_containers(town, std::slice::from_ref(container))
+}
+
+/// Removes one container with everything in it.
+pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
+    if container.adopted().is_some() {
+        return remove_container(town, container);
+    }
+    let kill = Command::new("kill-session").target(container.id());
+    town.server()
+        .run(kill)
+        .map(drop)
+        .map_err(|error| tmux_problem("its container could not be removed", error))
+}
+
+fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
+    // Windows that gt has opened beside an agent are removed with it.
+    let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
+    windows::end_processes(&beside);
+    let mut batch = Batch::new();
+    let (adopted, own): (Vec<_>, Vec<_>) = victims
+        .iter()
+        .partition(|victim| victim.adopted().is_some());
+    for container in adopted {
+        adopt::release(town, container)?;
+        if let Some(identity) = container.identity() {
+            adopt::forget(town, identity);
+        }
+    }
+    for container in own {
+        if kept_panes(container) == 0 {
+            batch = batch.then(Command::new("kill-session").target(container.id()));
+        } else {
+            // The tag of the town stays: without it the name alone would indicate that the agent
+            // still runs here.
+            for option in [tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
+                batch = batch.then(
+                    Command::new("set-option")
+                        .arg("-u")
+                        .target(container.id())
+                        .arg(option),
+                );
+            }
+            let mut ours: Vec<PaneId> = container.own_windows().map(|row| row.pane).collect();
+            if !container.lost_agent_pane() {
+                ours.push(container.pane().pane);
+            }
+            for pane in ours {
+                // The pane may have closed by itself, because its process has just ended.
+                batch = batch
+                    .then_line()
+                    .then(Command::new("kill-pane").target(pane));
+            }
+        }
+        batch = batch.then_line();
+    }
+    if batch.is_empty() {
+        return Ok(());
+    }
+    match town.server().run_private(batch) {
+        Ok(_) => Ok(()),
+        // A container that is already gone is the wanted result.
+        Err(error) if is_gone(error.kind()) => Ok(()),
+        Err(error) => Err(tmux_problem("its container could not be removed", error)),
+    }
+}
+
+fn is_gone(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NoServer
+            | ErrorKind::ServerLost
+            | ErrorKind::NoSuchSession
+            | ErrorKind::NoSuchPane
+    )
+}
+
+/// Ends processes that PID files name although their container is gone, and removes those files.
+/// Returns the containers whose processes were still alive.
+pub fn end_orphans(town: &Town, grace: Duration) -> Result<Vec<String>> {
+    end_orphans_of(town, grace, |_| true)
+}
+
+/// Ends orphaned processes and removes PID files, for the containers that `is_meant` selects.
+pub fn end_orphans_of(
+    town: &Town,
+    grace: Duration,
+    is_meant: impl Fn(&str) -> bool,
+) -> Result<Vec<String>> {
+    let mut lost = pidfile::lost(town, || containers::list(town))?;
+    lost.retain(|tracked| is_meant(&tracked.container));
+    let table = processes::snapshot();
+    let alive = || lost.iter().filter(|tracked| tracked.alive.is_some());
+    let members: BTreeSet<u32> = alive()
+        .flat_map(|tracked| table.pane_members(tracked.pid))
+        .collect();
+    let handles = processes::hold(&table, &members);
+    processes::signal_all(&handles, Signal::TERM);
+    let left = processes::wait_all(handles, grace);
+    processes::signal_all(&left, Signal::KILL);
+    let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
+    // Read again: a start may have written a new file meanwhile.
+    let now = pidfile::all(town);
+    for tracked in &lost {
+        if now
+            .iter()
+            .any(|file| file.container == tracked.container && file.pid == tracked.pid)
+        {
+            pidfile::remove(town, &tracked.container)?;
+        }
+    }
+    Ok(alive().map(|tracked| tracked.container.clone()).collect())
+}

@@ -1,0 +1,310 @@
+//! Makes the journal agree with tmux: one listing, one plan, one write.
+//!
+//! A process that starts or stops an agent holds its lock and writes its journal lines; a sync
+//! skips that agent. tmux calls a sync whenever containers come and go ([`tmux_hooks`]). Any
+//! process may call it at any time, also concurrently.
+//!
+//! [`tmux_hooks`]: crate::terminal::tmux_hooks
+
+mod glance;
+
+use crate::base::lock::FileLock;
+use crate::base::processes;
+use crate::base::time::timestamp;
+use crate::lifecycle::{adopt, epilogue};
+use crate::messaging::queue;
+use crate::records::retention::Chronicle;
+use crate::records::sessions::{Query, Sessions};
+use crate::records::usage;
+use crate::terminal::containers::{self, Container, Owner};
+use crate::terminal::recording::Recordings;
+use crate::terminal::{adopted, background_tasks, dev_servers, save_schedule};
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::notify;
+use gt_core::record::{Record, Status};
+use gt_core::state::State;
+use gt_core::sync::{self, Change, Death, Moment, Shown};
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+/// Maximum wait for a start or stop that a sync waits for.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The result of a sync, or its plan.
+#[derive(Debug, Default)]
+pub struct Synced {
+    pub lines: Vec<(Change, Record)>,
+    /// Number of this town's containers without changes.
+    pub unchanged: usize,
+    /// Containers that are skipped, with the reason.
+    pub left_alone: Vec<(String, String)>,
+    /// Agents that another process is starting or stopping.
+    pub busy: Vec<Identity>,
+}
+
+/// Writes the lines that the journal lacks, or only returns them with `only_tell`. Covers the
+/// town's server and the servers of its adopted agents.
+pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
+    let mut synced = sync_server(town, sessions, only_tell)?;
+    for other in adopted::elsewhere(town) {
+        let more = match sync_server(&other, sessions, only_tell) {
+            Ok(more) => more,
+            // A person's own server must not block the town.
+            Err(problem) => {
+                let socket = other.server().socket_path().display().to_string();
+                synced.left_alone.push((socket, problem.to_string()));
+                continue;
+            }
+        };
+        synced.lines.extend(more.lines);
+        synced.unchanged += more.unchanged;
+        synced.left_alone.extend(more.left_alone);
+        synced.busy.extend(more.busy);
+    }
+    if !only_tell {
+        adopt::tidy(town)?;
+    }
+    Ok(synced)
+}
+
+fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
+    let socket = town.server().socket_path().to_string_lossy().into_owned();
+    // The journal is read first: a session that begins meanwhile is in tmux before it is in the
+    // journal, and one that ends leaves tmux before its end is written.
+    let mut running = sessions.find(&Query {
+        status: Some(Status::Running.as_str().to_owned()),
+        ..Query::default()
+    })?;
+    // Sessions on other servers are not visible here.
+    running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
+    if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
+        return Ok(synced);
+    }
+    let containers = settled(town, &running)?;
+    if !only_tell {
+        background_tasks::tell_of_failures(town, &containers);
+        dev_servers::tell_of_failures(town, &containers);
+    }
+    let shown: Vec<Shown> = containers
+        .iter()
+        .filter_map(|container| shown(container, &socket))
+        .collect();
+    let open: HashSet<&str> = running.iter().map(|life| life.id.as_str()).collect();
+    let ids = shown.iter().map(|container| container.life.id.as_str());
+    let known = sessions.known(ids.filter(|id| !open.contains(id)))?;
+    let first = containers.first().map(Container::pane);
+    let server_started = first.map(|pane| pane.server_started);
+    let running_since = server_started
+        .into_iter()
+        .chain(processes::booted_at())
+        .max();
+    let running_since = running_since.map(|at| timestamp(Some(at)));
+    let moment = Moment {
+        now: &timestamp(None),
+        running_since: running_since.as_deref(),
+        server: first.map(|pane| pane.server_pid),
+    };
+    let mut lines = sync::plan(&running, &shown, |id| known.get(id).cloned(), &moment);
+    let mut synced = Synced {
+        unchanged: shown.len(),
+        left_alone: containers.iter().filter_map(left_alone).collect(),
+        ..Synced::default()
+    };
+    if !lines.is_empty() {
+        let lives = shown.iter().map(|container| &container.life);
+        let agents = agents(town, running.iter().chain(lives));
+        lines.retain(|(_, line)| {
+            let agent = agents.get(line.id.as_str());
+            let busy = agent.filter(|agent| FileLock::is_held(&town.lock_path(agent)));
+            synced.busy.extend(busy.cloned());
+            busy.is_none()
+        });
+        if !only_tell {
+            let is_unknown = |change: Change| matches!(change, Change::Found | Change::Adopted);
+            // A session that the index lacks may still be in the journal.
+            if lines.iter().any(|(change, _)| is_unknown(*change)) {
+                sessions.compare_tables()?;
+            }
+            lines = sessions.record_where(lines, is_news)?;
+            take_queues_along(town, &running, &lines);
+            tell_of_deaths(town, &containers, &lines);
+            let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
+            let ended: Vec<String> = ended.map(|(_, line)| line.id.clone()).collect();
+            epilogue::write(town, sessions, &ended);
+        }
+    }
+    let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.life.id);
+    synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
+    synced.lines = lines;
+    Ok(synced)
+}
+
+/// Moves the queues of agents whose names change with their sessions' names.
+fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]) {
+    for (change, line) in lines {
+        let before = running.iter().find(|life| life.id == line.id);
+        let names = before
+            .and_then(|life| life.agent.as_deref())
+            .zip(line.agent.as_deref());
+        if let (Change::Renamed, Some((old, new))) = (change, names) {
+            let read = |address| Identity::from_address(address, town.registry());
+            if let (Some(old), Some(new)) = (read(old), read(new)) {
+                queue::rename(town, &old, &new);
+            }
+        }
+    }
+}
+
+/// Notifies people of agents that died by themselves. The journal records an end once, so there is
+/// one notification. A deliberate stop records the end itself and does not come here.
+fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Record)]) {
+    for (change, line) in lines {
+        let mut all = containers.iter();
+        let is_it = |container: &&Container| container.pane().tag_session == line.id;
+        let has_ended = matches!(change, Change::Died | Change::Exited);
+        let Some(container) = all.find(is_it).filter(|_| has_ended) else {
+            continue;
+        };
+        let report = container.state(None);
+        // The agent was running before it died.
+        let event = notify::begins(Some(State::Running), &report);
+        if let (Some(event), Some(agent)) = (event, container.identity()) {
+            let reason = report.reason.unwrap_or_default();
+            crate::messaging::notify::raise(town, event, &agent.address(), &reason);
+        }
+    }
+}
+
+/// Returns the containers once no more of them disappear. A server that shuts down closes its
+/// sessions one after the other: those sessions are lost with the server and were not closed by a
+/// person.
+fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
+    const MOMENT: Duration = Duration::from_millis(100);
+    const LOOKS: usize = 50;
+    let mut containers = containers::list(town)?;
+    for _ in 0..LOOKS {
+        let is_there = |life: &Record| {
+            let mut all = containers.iter();
+            all.any(|container| container.pane().tag_session == life.id)
+        };
+        if containers.is_empty() || running.iter().all(is_there) {
+            break;
+        }
+        // tmux reports no end of its shutdown to wait for.
+        std::thread::sleep(MOMENT);
+        let now = containers::list(town)?;
+        let is_settled = now.len() >= containers.len();
+        containers = now;
+        if is_settled {
+            break;
+        }
+    }
+    Ok(containers)
+}
+
+/// Runs a sync for tmux's hooks, followed by periodic maintenance. If another process starts or
+/// stops an agent, it repeats the sync afterwards, since no other hook will run.
+pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
+    let mut has_changed = false;
+    loop {
+        let synced = sync(town, sessions, false)?;
+        has_changed |= !synced.lines.is_empty();
+        let Some(agent) = synced.busy.first() else {
+            break;
+        };
+        drop(FileLock::share(&town.lock_path(agent), TIMEOUT)?);
+    }
+    if has_changed {
+        save_schedule::request(town);
+    }
+    settle_leftovers(town, sessions)?;
+    let kept = &town.settings().sessions;
+    sessions.archive_if_due(kept.archive_after_days)?;
+    sessions.compare_if_due()?;
+    // Other programs that read the index find the new data there.
+    sessions.tidy();
+    Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
+    Chronicle::of(town).auto_prune(false).map(drop)
+}
+
+/// Writes the epilogues that a killed process left unwritten.
+fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
+    let open = usage::unsettled(town);
+    let known = sessions.in_journal(open.iter().map(String::as_str))?;
+    let ended = known.into_values().filter(|life| life.outcome.is_some());
+    let ended: Vec<String> = ended.map(|life| life.id).collect();
+    epilogue::write(town, sessions, &ended);
+    Ok(())
+}
+
+/// Returns whether a line is still news, given the journal's current record.
+fn is_news(change: Change, now: Option<&Record>) -> bool {
+    match (change, now) {
+        (Change::Found | Change::Adopted, Some(_)) => false,
+        (Change::Died | Change::Exited | Change::Gone, Some(life)) => life.outcome.is_none(),
+        (Change::Revived, Some(life)) => life.outcome.is_some(),
+        _ => true,
+    }
+}
+
+/// Returns the agents of these sessions, by session id.
+fn agents<'a>(town: &Town, lives: impl Iterator<Item = &'a Record>) -> BTreeMap<&'a str, Identity> {
+    let agents = lives.filter_map(|life| {
+        let identity = Identity::from_address(life.agent.as_deref()?, town.registry())?;
+        Some((life.id.as_str(), identity))
+    });
+    agents.collect()
+}
+
+fn left_alone(container: &Container) -> Option<(String, String)> {
+    let why = match container.owner() {
+        Owner::OtherTown(root) => of_another_town(root),
+        _ => return None,
+    };
+    Some((container.name().to_owned(), why))
+}
+
+fn of_another_town(root: &str) -> String {
+    format!("it belongs to the town at {root}")
+}
+
+/// Returns tmux's data about an agent of the town, or about a container that is only named like
+/// one.
+fn shown(container: &Container, socket: &str) -> Option<Shown> {
+    let (identity, life, is_tagged) = match container.owner() {
+        Owner::Agent(identity) => (identity, container.life()?, true),
+        Owner::Orphan(identity) => (identity, container.life()?, false),
+        Owner::Named(identity) => (identity, adopt::id_of_untagged(container, socket), false),
+        Owner::OtherTown(_) | Owner::Nobody => return None,
+    };
+    let pane = container.pane();
+    let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
+    Some(Shown {
+        is_tagged,
+        death: (pane.dead || container.lost_agent_pane()).then(|| Death {
+            at: pane.died_at.map(|at| timestamp(Some(at))),
+            // Nothing is known about a pane that is gone.
+            exit_code: pane.exit_status.filter(|_| pane.dead),
+            signal: pane.exit_signal.filter(|_| pane.dead),
+            has_left: container.has_left(),
+        }),
+        life: Record {
+            tmux_session: Some(container.name().to_owned()),
+            tmux_socket: Some(socket.to_owned()),
+            tmux_pid: Some(pane.server_pid),
+            agent: Some(identity.address()),
+            rig: identity.rig().map(str::to_owned),
+            role: Some(identity.role().as_str().to_owned()),
+            started_at: Some(timestamp(life.began_at())),
+            chain_id: text(&pane.tag_chain).or_else(|| Some(life.to_string())),
+            cwd: text(&pane.path),
+            harness: text(&pane.tag_harness),
+            harness_session_id: text(&pane.tag_harness_session),
+            pane: Some(pane.pane.to_string()),
+            pid: Some(pane.pid),
+            status: Some(Status::Running),
+            ..Record::about(life.to_string())
+        },
+    })
+}

@@ -1,0 +1,9 @@
+//! Messages to agents and people, and what agents report.
+
+pub mod answer;
+pub mod inject;
+pub mod mail;
+pub mod notify;
+pub mod nudge;
+pub mod queue;
+pub mod signal;

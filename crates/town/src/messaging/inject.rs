@@ -1,0 +1,116 @@
+//! The only module that types into a pane.
+//!
+//! A key that is pressed blindly does harm: a dialog may have "No, exit" selected, and Enter may
+//! approve a request of the agent. So every key here follows a read of the screen and goes to a
+//! pane by its id, and no key is pressed unless the screen is recognised. The caller learns the
+//! progress of a message *before* each step, so that another process can continue from there after
+//! a crash; see [`crate::messaging::queue`].
+
+pub(crate) mod put_back;
+mod repaint;
+mod seen;
+mod typist;
+
+use repaint::repaint;
+pub use seen::Seen;
+pub use typist::{Reached, Submission, Typist};
+
+use crate::terminal::containers::tmux_problem;
+use crate::{Result, Town};
+use gt_core::screen::OpenDialog;
+use gt_core::startup::tag;
+use gt_tmux::{Command, PaneId};
+
+/// Returns the visible lines of a pane.
+pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
+    let text = town
+        .server()
+        .run(Command::new("capture-pane").arg("-p").target(pane))
+        .map_err(|error| tmux_problem("cannot read the pane", error))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Returns the last lines of a dead pane. tmux adds a line to it, which may push the first ones
+/// into the scrollback.
+pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
+    let text = town
+        .server()
+        .run(
+            Command::new("capture-pane")
+                .args(["-p", "-J", "-S", "-50"])
+                .target(pane),
+        )
+        .map_err(|error| tmux_problem("cannot read the pane", error))?;
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("Pane is dead"));
+    Ok(lines.map(str::to_owned).collect())
+}
+
+/// Presses keys by their tmux names, and notes the time: for a program without hooks there is no
+/// other source of when its work began.
+pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
+    let now = jiff::Timestamp::now().as_second().to_string();
+    let note = Command::new("set-option").arg("-p").target(pane);
+    let press = Command::new("send-keys").target(pane).arg("--");
+    town.server()
+        .run([
+            note.args([tag::TYPED, &now]),
+            press.args(keys.iter().cloned()),
+        ])
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot type into the pane", error))
+}
+
+/// Types a line into a shell and presses Enter. Only for panes that can hold nothing but a shell: a
+/// container whose agent has not begun.
+pub(crate) fn type_line(town: &Town, pane: PaneId, line: &str) -> Result<()> {
+    let type_text = Command::new("send-keys")
+        .arg("-l")
+        .target(pane)
+        .args(["--", line]);
+    let enter = Command::new("send-keys").target(pane).args(["--", "Enter"]);
+    let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
+    town.server()
+        .run([leave_copy_mode, type_text, enter])
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot type into the pane", error))
+}
+
+/// Returns the commands that press keys which are right whatever the screen shows, such as Ctrl-C;
+/// for callers that press them in many panes at once.
+pub fn key_presses(pane: PaneId, keys: &[String]) -> [Command; 2] {
+    [
+        Command::new("copy-mode").arg("-q").target(pane),
+        Command::new("send-keys")
+            .target(pane)
+            .arg("--")
+            .args(keys.iter().cloned()),
+    ]
+}
+
+/// Takes one step towards the wanted row of an open dialog: moves the selection by one row, or
+/// confirms it. The caller reads the screen again in between.
+pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize) -> Result<()> {
+    let key = match wanted.cmp(&dialog.menu.marked) {
+        std::cmp::Ordering::Equal => "Enter",
+        std::cmp::Ordering::Greater => "Down",
+        std::cmp::Ordering::Less => "Up",
+    };
+    press(town, pane, &[key.to_owned()])
+}
+
+/// Pastes a text in bracketed mode, with a unique buffer name. The text goes through tmux's socket
+/// or standard input: there it has no length limit and appears in no argv.
+fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
+    let buffer = format!("gt-{}", uuid::Uuid::now_v7().simple());
+    let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
+    let load = Command::new("set-buffer").args(["-b", &buffer, "--", text]);
+    let insert = Command::new("paste-buffer")
+        .args(["-d", "-p", "-r", "-b", &buffer])
+        .target(pane);
+    town.server()
+        .run_private([leave_copy_mode, load, insert])
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot paste into the pane", error))
+}

@@ -1,0 +1,265 @@
+//! Notifies people that an agent waits, is done or has died, without a resident process.
+//!
+//! The process that causes an event detects it: a hook that changes the state tag
+//! ([`crate::messaging::signal`]), the sync that records a death in the journal ([`crate::lifecycle::sync`]), or an open
+//! monitor, for programs without hooks and programs beside agents. Each can tell whether it is the
+//! first: tmux swaps the tag atomically, and the journal records an end once. So each notification
+//! is sent once, without a list. The same process writes the event to the log ([`crate::records::events`]),
+//! whether or not notifications are enabled.
+//!
+//! No caller waits for a notification: `raise` starts a process that applies the town's `[notify]`
+//! settings ([`deliver`]). External text reaches programs as arguments and variables, and never as
+//! code.
+
+mod bell;
+mod ways;
+
+use crate::agents::states::Moved;
+use crate::base::settings::NotifySettings;
+use crate::base::{callback, unattended_log};
+use crate::records::events::Events;
+use crate::records::items::Work;
+use crate::{Result, Town};
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::notify::{self, Event, Notice};
+use gt_core::startup::tag;
+use gt_core::{Identity, Problem, Role, beside, event};
+use gt_tmux::{Command as Tmux, SessionName, Target};
+
+/// The variables that carry a notice.
+pub mod variable {
+    pub const AGENT: &str = "GT_NOTIFY_AGENT";
+    pub const EVENT: &str = "GT_NOTIFY_EVENT";
+    pub const REASON: &str = "GT_NOTIFY_REASON";
+    pub const ITEM: &str = "GT_NOTIFY_ITEM";
+    pub const TITLE: &str = "GT_NOTIFY_TITLE";
+}
+
+/// Notifies people of a new event if the settings ask for it. Does not wait.
+pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
+    let settings = &town.settings().notify;
+    if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
+        return;
+    }
+    let mut call = callback::call(town, &["notify", "deliver"]);
+    for name in town.around().env.keys() {
+        if belongs_to_an_agent(name) {
+            call.env_remove(name);
+        }
+    }
+    call.env("GT_TMUX_SOCKET", town.own().socket_text())
+        .env(variable::EVENT, event.as_str())
+        .env(variable::AGENT, agent)
+        .env(variable::REASON, reason);
+    if let Err(error) = callback::begin(call) {
+        let problem = Problem::failed("cannot start a notification").caused_by(error);
+        unattended_log::note(town, "notify", &problem);
+    }
+}
+
+/// Notifies people of a state that only the screen shows, and writes the event. Several monitors
+/// may see it: tmux swaps the tag atomically, so that each finds the state reported by another.
+/// `at` is the time of this reading and `before` that of the previous one, in milliseconds.
+pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
+    let Some(Telling { who, what, target }) = telling(moved) else {
+        return;
+    };
+    let (set, tag) = match moved.window {
+        Some(_) => (Tmux::new("set-option").arg("-p"), tag::BESIDE_TOLD),
+        None => (Tmux::new("set-option"), tag::TOLD),
+    };
+    let swap = vec![
+        Tmux::new("display-message")
+            .arg("-p")
+            .target(target.clone())
+            .arg(format!("#{{{tag}}}")),
+        set.target(target)
+            .args([tag, &format!("{who} {what} {at}")]),
+    ];
+    // A container that is gone needs no notification.
+    let Ok(told) = town.server().run(swap) else {
+        return;
+    };
+    let is_told = told
+        .trim_end()
+        .strip_prefix(&format!("{who} "))
+        .and_then(|told| told.split_once(' '))
+        .and_then(|(told, when)| Some((told, when.parse::<i64>().ok()?)))
+        // Another monitor read the screen later, or has seen the same change.
+        .is_some_and(|(told, when)| when >= at || (beside::is_same(told, &what) && when >= before));
+    if let (Some(event), false) = (event_of(moved), is_told) {
+        write_down(town, event, moved);
+        let reason = moved.now.reason.as_deref().unwrap_or_default();
+        raise(town, event, &moved.agent.address(), reason);
+    }
+}
+
+fn write_down(town: &Town, told: Event, moved: &Moved) {
+    let event = event::begun(told, &moved.agent.address(), &moved.now).map(|event| {
+        event
+            .with("session_id", moved.life.map(|life| life.to_string()))
+            .with("window", moved.window.as_ref().map(|it| it.name.clone()))
+    });
+    Events::of(town).note(event.into_iter().collect());
+}
+
+/// The record of a reported state.
+struct Telling {
+    who: String,
+    what: String,
+    /// The tmux object that carries the tag.
+    target: Target,
+}
+
+/// Returns the record for a state. An agent's is on its container, under its session; that of a
+/// program beside it is on the program's pane, with its question, because it may ask several in a
+/// row.
+fn telling(moved: &Moved) -> Option<Telling> {
+    let state = moved.now.state.as_str();
+    match &moved.window {
+        Some(window) => {
+            let reason = moved.now.reason.as_deref().unwrap_or_default();
+            Some(Telling {
+                who: window.pane.to_string(),
+                what: format!("{state}:{}", beside::gist(reason)),
+                target: window.pane.into(),
+            })
+        }
+        None => Some(Telling {
+            who: moved.life?.to_string(),
+            what: format!("{state}:"),
+            target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
+        }),
+    }
+}
+
+fn is_quiet(settings: &NotifySettings) -> bool {
+    let now = jiff::Zoned::now().time();
+    let minute = u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()));
+    let hours = settings.quiet_hours.as_ref();
+    hours.is_some_and(|hours| hours.contain(minute.unwrap_or_default()))
+}
+
+/// Returns the event that a state change of an agent causes, if any.
+pub fn event_of(moved: &Moved) -> Option<Event> {
+    if moved.window.is_some() {
+        return beside::event(moved.before, moved.now.state);
+    }
+    // A first observation is not a change.
+    moved
+        .before
+        .and_then(|before| notify::begins(Some(before), &moved.now))
+}
+
+/// Returns whether a board should ring its own terminal for this change. With `bell = true`, the
+/// notification rings the terminals of all tmux clients, so a board inside tmux does not ring.
+pub fn board_rings(town: &Town, moved: &Moved) -> bool {
+    let settings = &town.settings().notify;
+    let is_mine = match settings.bell {
+        Some(true) => town.around().var("TMUX").is_none(),
+        Some(false) => false,
+        None => true,
+    };
+    is_mine
+        && event_of(moved).is_some_and(|event| settings.on.contains(&event))
+        && !is_quiet(settings)
+}
+
+/// The result of one notification channel.
+#[derive(Debug)]
+pub struct Told {
+    pub way: &'static str,
+    pub result: Result<()>,
+}
+
+/// Sends a notice through all configured channels. Returns their results.
+pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
+    let settings = &town.settings().notify;
+    let mut told = Vec::new();
+    if settings.bell == Some(true) {
+        told.push(Told {
+            way: "bell",
+            result: bell::ring(town),
+        });
+    }
+    if settings.desktop {
+        told.push(Told {
+            way: "desktop",
+            result: ways::desktop(town, notice),
+        });
+    }
+    if let Some(command) = &settings.command {
+        told.push(Told {
+            way: "command",
+            result: ways::command(town, command, notice),
+        });
+    }
+    told
+}
+
+/// Sends a notice from an unattended process, and logs failures.
+pub fn deliver_unwatched(town: &Town, notice: &Notice) {
+    for told in deliver(town, notice) {
+        if let Err(problem) = told.result {
+            unattended_log::note(town, "notify", &problem);
+        }
+    }
+}
+
+/// Returns a notice with the agent's work item.
+pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice {
+    let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
+        let work = Work::of(town);
+        match (identity.role(), identity.name()) {
+            (Role::Task, Some(id)) => work.get(&id.parse().ok()?).ok(),
+            _ => Some(work.hooked(agent).ok()??.item),
+        }
+    });
+    Notice {
+        event,
+        agent: agent.to_owned(),
+        reason: reason.to_owned(),
+        title: item.as_ref().map(|item| item.title.clone()),
+        item: item.map(|item| item.id.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::states::Window;
+    use gt_core::state::{Report, Source, State};
+
+    #[test]
+    fn questions_in_a_row_are_told_apart_and_those_of_panes_too() {
+        let asks = |pane: &str, reason: &str| {
+            let moved = Moved {
+                agent: Identity::task("gt-abc12", &gt_core::registry::Registry::default()),
+                container: "gt-abc12-az".to_owned(),
+                life: None,
+                window: Some(Window {
+                    name: "merge".to_owned(),
+                    pane: pane.parse().unwrap(),
+                }),
+                before: Some(State::Waiting),
+                now: Report {
+                    background: 0,
+                    limit: None,
+                    state: State::Waiting,
+                    source: Source::Screen,
+                    since: None,
+                    reason: Some(reason.to_owned()),
+                },
+            };
+            let telling = telling(&moved).unwrap();
+            format!("{} {}", telling.who, telling.what)
+        };
+        let one = asks("%1", "merge asks: x?");
+        assert_eq!(one, asks("%1", "merge asks: x?"));
+        assert_eq!(one, asks("%1", "merge asks:   x?"));
+        assert_ne!(one, asks("%1", "merge asks: y?"));
+        assert_ne!(one, asks("%2", "merge asks: x?"));
+        // The tag separates its fields with blanks.
+        assert_eq!(one.split(' ').count(), 2);
+    }
+}

@@ -1,0 +1,408 @@
+//! Delivers messages to agents: exactly once, complete, and never into the wrong place.
+//!
+//! Every message goes into the agent's queue first, which survives crashes. The holder of the
+//! agent's typing lock delivers from the queue, in order, until its own message is delivered;
+//! processes that wait for the lock find their receipts in the queue. A message that cannot be
+//! typed now stays there, and a background process (`nudge/deliverer.rs`) types it as soon as
+//! possible. `nudge/delivery.rs` does the work under the typing lock.
+
+mod deliverer;
+mod delivery;
+
+pub use deliverer::{LIMIT as DELIVERER_LIMIT, drain};
+
+use crate::base::lock::FileLock;
+use crate::base::processes;
+use crate::catalog::harnesses;
+use crate::messaging::inject::Typist;
+use crate::messaging::queue::{Phase, Queue, Receipt};
+use crate::messaging::signal;
+use crate::records::events::Events;
+use crate::terminal::adopted;
+use crate::terminal::containers::{self, Container};
+use crate::{Result, Town};
+use delivery::Delivery;
+use gt_core::event::Event;
+use gt_core::harness::Preset;
+use gt_core::nudge::{Message, NotNow, Priority, is_showable};
+use gt_core::session::SessionId;
+use gt_core::state::State;
+use gt_core::{Caller, Identity, Problem, stale};
+use std::time::{Duration, Instant};
+
+/// Fault points of a delivery.
+pub const FAULT_POINTS: &[&str] = &[
+    "nudge.pasting",
+    "nudge.pasted",
+    "nudge.entering",
+    "nudge.entered",
+    "nudge.aside",
+];
+
+/// Maximum wait for the typing lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time of delivery.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Now. If Enter could answer a dialog, the message is queued.
+    Immediate,
+    /// Delivered by a background process as soon as the agent is ready.
+    Queue,
+    /// When the agent is idle, if that is within the timeout; otherwise through the queue.
+    #[default]
+    WaitIdle,
+}
+
+impl Mode {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Immediate => "immediate",
+            Mode::Queue => "queue",
+            Mode::WaitIdle => "wait-idle",
+        }
+    }
+}
+
+/// A message to send.
+#[derive(Clone, Debug)]
+pub struct Order<'a> {
+    pub text: &'a str,
+    pub sender: Option<&'a str>,
+    pub mode: Mode,
+    pub priority: Priority,
+    /// Maximum wait for an idle agent.
+    pub timeout: Duration,
+}
+
+/// The result of sending a message.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub id: String,
+    pub outcome: Outcome,
+    /// The later delivery of a message that waits.
+    pub later: Option<Later>,
+    pub elapsed: Duration,
+}
+
+/// The process that delivers a waiting message, and the time limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Later {
+    pub by: Deliverer,
+    /// Seconds since the epoch; `None` without a limit.
+    pub until: Option<i64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deliverer {
+    /// A background process that waits until the agent is ready.
+    Background,
+    /// The end of the agent's pause.
+    Resume,
+    /// The next start of the agent.
+    Start,
+    /// The end of the agent's turn, or the next `gt agents`, `gt status` or `gt nudge`, because no
+    /// background process could be started.
+    NextCommand,
+}
+
+impl Deliverer {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Deliverer::Background => "background",
+            Deliverer::Resume => "resume",
+            Deliverer::Start => "start",
+            Deliverer::NextCommand => "next-command",
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    Delivered(Receipt),
+    /// It waits in the queue for this reason.
+    Queued(Option<NotNow>),
+}
+
+/// Sends a message to a running agent.
+pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent> {
+    send_telling(town, identity, order, &|_| {})
+}
+
+/// Sends a message to a running agent. Calls `on_wait` once, with the reason, before it waits
+/// for the agent or for the typing lock.
+pub fn send_telling(
+    town: &Town,
+    identity: &Identity,
+    order: &Order<'_>,
+    on_wait: &(dyn Fn(NotNow) + Sync),
+) -> Result<Sent> {
+    let town = &*adopted::home_of(town, identity);
+    let began = Instant::now();
+    let container = running(town, identity)?;
+    let message = message(town, order);
+    if message.shown().trim().is_empty() {
+        return Err(Problem::usage("the message is empty"));
+    }
+    if !is_showable(&message.shown()) {
+        // Enter is pressed only after the text is visible on the screen.
+        return Err(
+            Problem::usage("the message has no character that a terminal can show")
+                .hint("add a word, or name a sender: `--sender ADDRESS`"),
+        );
+    }
+    let queue = Queue::of(town, identity);
+    let now = message.created_at;
+    queue.expire(now)?;
+    queue.add(&message, town.settings().nudge.depth)?;
+    let sent = |outcome| {
+        let later = match &outcome {
+            Outcome::Queued(reason) => {
+                let why = reason.map_or("for an idle agent", NotNow::words);
+                let queued = event(&message, identity).with("delivered", "queue");
+                Events::of(town).note(vec![queued.with("reason", why)]);
+                Some(later(town, &container, &message, *reason))
+            }
+            Outcome::Delivered(_) => None,
+        };
+        Sent {
+            id: message.id.clone(),
+            outcome,
+            later,
+            elapsed: began.elapsed(),
+        }
+    };
+    if order.mode == Mode::Queue {
+        return Ok(sent(Outcome::Queued(None)));
+    }
+    let deadline = match order.mode {
+        Mode::Immediate => Instant::now(),
+        _ => Instant::now() + order.timeout,
+    };
+    let Some(_lock) = await_lock(
+        town,
+        &queue,
+        &message.id,
+        deadline.max(began + LOCK_TIMEOUT),
+        on_wait,
+    )?
+    else {
+        // Another process delivered it, or is still delivering.
+        return Ok(sent(match queue.receipt(&message.id) {
+            Some(receipt) => Outcome::Delivered(receipt),
+            None => Outcome::Queued(Some(NotNow::Locked)),
+        }));
+    };
+    // Read under the lock: the agent may have been restarted meanwhile.
+    let container = running(town, identity)?;
+    let preset = preset_of(town, &container)?;
+    let while_busy = order.mode == Mode::Immediate;
+    let mut delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
+    let reason = delivery.run(Some(&message.id), on_wait)?;
+    drop(delivery);
+    let set_aside = queue.set_aside_messages().into_iter();
+    if let Some(aside) = set_aside.into_iter().find(|it| it.message.id == message.id) {
+        return Err(Problem::failed(format!(
+            "the message to {identity} was set aside: {}",
+            aside.reason
+        ))
+        .hint(format!(
+            "it is kept: `gt nudge {identity} --list` shows it, `--again {id}` sends it again, \
+             `--cancel {id}` drops it",
+            id = aside.message.id
+        )));
+    }
+    Ok(match queue.receipt(&message.id) {
+        Some(receipt) => sent(Outcome::Delivered(receipt)),
+        None => sent(Outcome::Queued(reason)),
+    })
+}
+
+/// Starts the background delivery of a waiting message. Returns how it will be delivered.
+fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
+    let is_paused = container.pane().tag_state == State::Paused.as_str();
+    let by = match reason {
+        Some(NotNow::Ended) => Deliverer::Start,
+        Some(NotNow::Paused) => Deliverer::Resume,
+        None if is_paused => Deliverer::Resume,
+        _ => match signal::wake_delivery_to(town, container) {
+            Ok(()) => Deliverer::Background,
+            Err(_) => Deliverer::NextCommand,
+        },
+    };
+    let limit = i64::try_from(DELIVERER_LIMIT.as_secs()).ok();
+    let limit = limit.filter(|_| by == Deliverer::Background);
+    let limit = limit.map(|limit| message.created_at + limit);
+    let until = [message.expires_at, limit].into_iter().flatten().min();
+    Later { by, until }
+}
+
+/// Puts a message that was set aside back into the queue. Returns how it will be delivered.
+pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
+    let town = &*adopted::home_of(town, identity);
+    let queue = Queue::of(town, identity);
+    let mut aside = queue.set_aside_messages().into_iter();
+    let Some(aside) = aside.find(|it| it.message.id == id) else {
+        return Err(
+            Problem::conflict(format!("the message {id} was not set aside")).hint(format!(
+                "`gt nudge {identity} --list` shows what became of it"
+            )),
+        );
+    };
+    let message = aside.message;
+    let now = jiff::Timestamp::now().as_second();
+    if message.is_expired(now, processes::uptime().as_ref()) {
+        return Err(Problem::conflict(format!("the message {id} has expired"))
+            .hint("send its text as a new message"));
+    }
+    queue.put_back_aside(&message)?;
+    let queued = event(&message, identity).with("delivered", "queue");
+    Events::of(town).note(vec![queued.with("reason", "sent again by request")]);
+    Ok(match running(town, identity) {
+        Ok(container) => later(town, &container, &message, None),
+        Err(_) => Later {
+            by: Deliverer::Start,
+            until: message.expires_at,
+        },
+    })
+}
+
+/// Cancels a message that was not submitted. An interrupted delivery is cancelled too if its text
+/// is not in the input line, or can be recognised and removed there.
+pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
+    let town = &*adopted::home_of(town, identity);
+    let queue = Queue::of(town, identity);
+    if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
+        && let Some(taken) = queue.interrupted()
+        && taken.message.id == id
+        && (taken.phase == Phase::Taken || is_out_of_line(town, identity, &taken.message)?)
+    {
+        queue.put_back(&taken)?;
+    }
+    queue.cancel(id)
+}
+
+/// Removes the message from the agent's input line. Returns whether the line is free of it. An
+/// agent that has ended has no input line.
+fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result<bool> {
+    let Ok(container) = running(town, identity) else {
+        return Ok(true);
+    };
+    let preset = preset_of(town, &container)?;
+    let mut typist = Typist::new(town, &container, &preset);
+    let is_empty = typist
+        .observe()?
+        .input
+        .is_some_and(|input| input.is_empty());
+    Ok(is_empty || typist.remove_from_line(&message.shown())?)
+}
+
+/// Returns the agent's container. Fails unless the agent runs in it.
+pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
+    let container = living(town, identity)?;
+    if container.life().is_none() {
+        // A shell would run the message as a command.
+        return Err(
+            Problem::not_found(format!("{identity} has a shell, and no agent yet"))
+                .hint("`gt task start` goes on from there"),
+        );
+    }
+    Ok(container)
+}
+
+/// Returns the agent's container. Fails unless a process runs in it: the agent, or the shell before
+/// it.
+pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
+    let container = container_of(town, identity)?;
+    if container.pane().dead || container.lost_agent_pane() {
+        return Err(Problem::conflict(format!("{identity} has ended"))
+            .hint(format!("`gt start {identity}` starts it again")));
+    }
+    Ok(container)
+}
+
+/// Returns the agent's container, even if the agent has ended: a program beside it may still run.
+pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
+    containers::of_agent(town, identity)?.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint(format!("`gt start {identity}` starts it"))
+    })
+}
+
+/// Returns the event of a message, with its sender and target and without its text, which is
+/// private.
+fn event(message: &Message, target: &Identity) -> Event {
+    let sender = message.caller.as_ref().or(message.sender.as_ref());
+    Event::emitted("nudge", sender.map_or(Caller::Gt.as_str(), String::as_str))
+        .with("target", target.address())
+        .with("id", message.id.clone())
+}
+
+/// Returns why a message was not meant for this session, if it was sent before the session began.
+pub fn stale_reason(message: &Message, life: &SessionId) -> Option<String> {
+    let written = |at: i64| {
+        let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
+        format!("{at:.3}")
+    };
+    stale::reason(message.sent_at_millis(), life.began_at_millis()?, written)
+}
+
+fn message(town: &Town, order: &Order<'_>) -> Message {
+    let now = jiff::Timestamp::now().as_second();
+    let minutes = match order.priority {
+        Priority::Urgent => town.settings().nudge.urgent_ttl_minutes,
+        Priority::Normal => town.settings().nudge.ttl_minutes,
+    };
+    Message {
+        id: uuid::Uuid::now_v7().to_string(),
+        sender: order.sender.map(str::to_owned),
+        caller: Some(
+            order
+                .sender
+                .map_or_else(|| town.caller().as_str().to_owned(), str::to_owned),
+        ),
+        text: order.text.to_owned(),
+        priority: order.priority,
+        created_at: now,
+        expires_at: (minutes > 0).then(|| now + minutes * 60),
+        uptime: processes::uptime(),
+    }
+}
+
+/// Takes the typing lock. Returns `None` if another process delivers the message meanwhile, or at
+/// the deadline.
+fn await_lock(
+    town: &Town,
+    queue: &Queue,
+    id: &str,
+    deadline: Instant,
+    on_wait: &(dyn Fn(NotNow) + Sync),
+) -> Result<Option<FileLock>> {
+    /// Most holders release the lock within this time.
+    const SOON: Duration = Duration::from_millis(300);
+    let began = Instant::now();
+    let mut is_told = false;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if queue.receipt(id).is_some() {
+            return Ok(None);
+        }
+        if let Some(lock) = FileLock::try_take(&queue.lock_path())? {
+            return Ok(Some(lock));
+        }
+        town.around().cancel.check()?;
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        if began.elapsed() > SOON && !std::mem::replace(&mut is_told, true) {
+            on_wait(NotNow::Locked);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// Returns the preset of a container's harness, for callers that have not read it.
+pub fn preset_of(town: &Town, container: &Container) -> Result<Preset> {
+    Ok(harnesses::resolve(town, &container.pane().tag_harness)?.value)
+}

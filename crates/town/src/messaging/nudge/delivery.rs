@@ -1,0 +1,242 @@
+//! Delivery from the queue under the typing lock.
+
+use super::{event, stale_reason};
+use crate::base::fault;
+use crate::messaging::inject::{Reached, Submission, Typist};
+use crate::messaging::queue::{Phase, Queue, Receipt, Taken};
+use crate::records::events::Events;
+use crate::records::usage::{Evidence, find_prompt};
+use crate::terminal::containers::Container;
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::harness::Preset;
+use gt_core::nudge::{NotNow, fingerprint, is_in_input};
+use std::time::{Duration, Instant};
+
+/// Why a message that may have arrived is not retried.
+const UNKNOWN: &str = "delivery unknown: its session ended just after Enter was pressed, and \
+                       nothing tells whether it was taken; not sent again";
+
+/// The result of an Enter that was pressed in an earlier session.
+enum Earlier {
+    /// The message was taken, with this proof.
+    Took(&'static str),
+    DidNotTake,
+    Unknown,
+}
+
+/// Delivers from one queue to one session of its agent.
+pub(super) struct Delivery<'a> {
+    town: &'a Town,
+    queue: &'a Queue,
+    typist: Typist<'a>,
+    identity: Option<Identity>,
+    /// The id of the agent's session.
+    life: String,
+    while_busy: bool,
+    deadline: Instant,
+}
+
+impl<'a> Delivery<'a> {
+    pub(super) fn new(
+        town: &'a Town,
+        queue: &'a Queue,
+        container: &Container,
+        preset: &'a Preset,
+        while_busy: bool,
+        deadline: Instant,
+    ) -> Self {
+        let life = container.life();
+        Delivery {
+            town,
+            queue,
+            typist: Typist::new(town, container, preset),
+            identity: container.identity().cloned(),
+            life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
+            while_busy,
+            deadline,
+        }
+    }
+
+    /// Delivers in order until that message is delivered or the queue is empty. Returns the reason
+    /// why it stopped early, and calls `on_wait` once before it waits.
+    pub(super) fn run(
+        &mut self,
+        until: Option<&str>,
+        on_wait: &dyn Fn(NotNow),
+    ) -> Result<Option<NotNow>> {
+        let mut is_told = false;
+        loop {
+            let Some(mut taken) = self.next()? else {
+                return Ok(None);
+            };
+            let is_last = until == Some(taken.message.id.as_str());
+            match self.type_one(&mut taken)? {
+                Submission::Submitted { proof, attempts } => {
+                    self.finish(&taken, proof, attempts)?;
+                    if is_last {
+                        return Ok(None);
+                    }
+                }
+                Submission::NotShown { in_line } => {
+                    self.set_aside_unshown(&taken, in_line)?;
+                    if is_last {
+                        return Ok(None);
+                    }
+                }
+                Submission::NotNow(reason, _) => {
+                    // A pasted message has left traces on the screen, from which the next delivery
+                    // continues.
+                    if taken.phase == Phase::Taken {
+                        self.queue.put_back(&taken)?;
+                    }
+                    if reason == NotNow::Occupied && self.resume_from_line()? {
+                        continue;
+                    }
+                    let left = self.deadline.saturating_duration_since(Instant::now());
+                    // The agent may have ended since the screen was read.
+                    let reason = match self.typist.has_ended() {
+                        true => NotNow::Ended,
+                        false => reason,
+                    };
+                    if matches!(reason, NotNow::Ended | NotNow::Paused)
+                        || left.is_zero()
+                        || self.town.around().cancel.is_set()
+                    {
+                        return Ok(Some(reason));
+                    }
+                    if !std::mem::replace(&mut is_told, true) {
+                        on_wait(reason);
+                    }
+                    let pause = left.min(Duration::from_millis(250));
+                    self.typist.wait_for_chance(reason, pause)?;
+                }
+            }
+        }
+    }
+
+    /// Resumes a message that was set aside and whose text has appeared in the input line since:
+    /// only Enter is missing. Returns whether there is one.
+    fn resume_from_line(&mut self) -> Result<bool> {
+        let aside = self.queue.set_aside_messages();
+        if aside.is_empty() {
+            return Ok(false);
+        }
+        let seen = self.typist.observe()?;
+        let line = seen.input.as_deref().unwrap_or_default();
+        let is_it = |message: &gt_core::nudge::Message| is_in_input(line, &message.shown());
+        let Some(found) = aside.into_iter().find(|it| is_it(&it.message)) else {
+            return Ok(false);
+        };
+        self.queue
+            .resume(&found.message, &self.life, seen.prompts)?;
+        Ok(true)
+    }
+
+    /// Sets aside a message that the program does not show, and clears a different text that it
+    /// shows instead.
+    fn set_aside_unshown(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
+        let reason = match in_line {
+            true => "not delivered, its program shows another text than was typed",
+            false => "not delivered, its program does not show what was typed",
+        };
+        if in_line {
+            self.typist.clear_line()?;
+        }
+        self.set_aside(taken, reason)
+    }
+
+    /// Sets a message aside and writes an event.
+    fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
+        self.queue.set_aside(taken)?;
+        fault::point(self.town, "nudge.aside");
+        self.queue.write_reason(&taken.message, reason)?;
+        if let Some(target) = &self.identity {
+            let failed = event(&taken.message, target)
+                .with("delivered", "failed")
+                .with("session_id", taken.life.clone())
+                .with("reason", reason);
+            Events::of(self.town).note(vec![failed]);
+        }
+        Ok(())
+    }
+
+    /// Returns the next message: an interrupted delivery first, then the queue.
+    fn next(&self) -> Result<Option<Taken>> {
+        let Some(taken) = self.queue.interrupted() else {
+            return self.queue.take(&self.life);
+        };
+        if self.queue.receipt(&taken.message.id).is_some() {
+            self.queue.forget(&taken)?;
+            return self.next();
+        }
+        if taken.life == self.life {
+            return Ok(Some(taken));
+        }
+        // Typed to an earlier session, whose input line is gone. A receipt or tag of its hook, or
+        // its transcript, may prove the delivery. Otherwise the session may have received it, and
+        // the message is not retried.
+        match self.taken_by_earlier(&taken)? {
+            Earlier::Took(proof) => self.finish(&taken, proof, 1)?,
+            Earlier::DidNotTake => self.queue.put_back(&taken)?,
+            Earlier::Unknown => self.set_aside(&taken, UNKNOWN)?,
+        }
+        self.next()
+    }
+
+    /// Returns whether an earlier session took the message.
+    fn taken_by_earlier(&self, taken: &Taken) -> Result<Earlier> {
+        if taken.phase != Phase::Entering {
+            return Ok(Earlier::DidNotTake);
+        }
+        let text = taken.message.shown();
+        let seen = self.typist.observe()?;
+        if seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&text) {
+            return Ok(Earlier::Took("hook"));
+        }
+        Ok(
+            match find_prompt(self.town, &taken.life, &text, taken.since) {
+                Evidence::Present => Earlier::Took("transcript"),
+                Evidence::Absent => Earlier::DidNotTake,
+                Evidence::Unknown => Earlier::Unknown,
+            },
+        )
+    }
+
+    fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
+        let text = taken.message.shown();
+        let reached = Reached {
+            phase: taken.phase,
+            since: taken.since,
+            prompts: taken.prompts,
+            pastes: taken.pastes,
+        };
+        let queue = self.queue;
+        let while_busy = self.while_busy;
+        self.typist
+            .submit(&text, reached, while_busy, |phase, prompts| {
+                queue.advance(taken, phase, prompts)
+            })
+    }
+
+    fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {
+        let receipt = Receipt {
+            id: taken.message.id.clone(),
+            proof: Some(proof.to_owned()),
+            attempts,
+        };
+        self.queue.finish(taken, &receipt)?;
+        if let Some(target) = &self.identity {
+            let life = taken.life.parse().ok();
+            let stale = life.and_then(|life| stale_reason(&taken.message, &life));
+            let delivered = event(&taken.message, target)
+                .with("delivered", "agent")
+                .with("proof", proof)
+                .with("session_id", taken.life.clone())
+                .with("stale", stale.as_ref().map(|_| true))
+                .with("stale_reason", stale);
+            Events::of(self.town).note(vec![delivered]);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,586 @@
+//! The messages that wait for an agent, one durable file each.
+//!
+//! In `<town>/.runtime/nudges/<agent>/`, `new/` holds waiting messages, `taken/` the message that
+//! is being typed, `done/` delivered messages with their proof, and `aside/` undeliverable messages
+//! with the reason. A message moves by renaming, so it is always in exactly one place. The file
+//! name of a taken message contains the agent's session and the phase of the delivery, written
+//! *before* each step: after a crash, the next process knows what may have happened, and checks the
+//! screen. Only the holder of the agent's typing lock moves messages out of `new/`.
+
+use crate::base::lock::FileLock;
+use crate::base::{files, processes};
+use crate::{Result, Town};
+use gt_core::nudge::{Message, fingerprint};
+use gt_core::{Identity, Problem};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Seconds for which receipts are kept for waiting senders.
+const ANSWERS_KEPT_SECONDS: u64 = 600;
+
+/// Progress of the typing of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing was typed yet.
+    Taken,
+    /// The text may have been pasted.
+    Pasting,
+    /// The text was seen in the input line, and Enter may have been pressed.
+    Entering,
+}
+
+impl Phase {
+    /// Returns the word in file names and JSON documents.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Taken => "taken",
+            Phase::Pasting => "pasting",
+            Phase::Entering => "entering",
+        }
+    }
+
+    fn from_suffix(suffix: &str) -> Option<Phase> {
+        [Phase::Taken, Phase::Pasting, Phase::Entering]
+            .into_iter()
+            .find(|phase| phase.as_str() == suffix)
+    }
+}
+
+/// A message that is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    pub message: Message,
+    pub phase: Phase,
+    /// The session that it is typed to.
+    pub life: String,
+    /// Start of this phase in seconds since the epoch.
+    pub since: i64,
+    /// Number of prompts that the agent's hook had reported then.
+    pub prompts: u64,
+    /// Number of times it was pasted.
+    pub pastes: u32,
+}
+
+impl Taken {
+    fn name(&self) -> String {
+        let Taken {
+            message,
+            phase,
+            life,
+            prompts,
+            pastes,
+            ..
+        } = self;
+        let (key, phase) = (message.key(), phase.as_str());
+        match pastes {
+            0 => format!("{key}.{life}.{prompts}.{phase}"),
+            _ => format!("{key}.{life}.{prompts}+{pastes}.{phase}"),
+        }
+    }
+}
+
+/// An undelivered message that is not retried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetAside {
+    #[serde(flatten)]
+    pub message: Message,
+    /// The reason, for people.
+    #[serde(default = "unknown_reason")]
+    pub reason: String,
+}
+
+/// Returns the reason of a message whose process was killed before it wrote one.
+fn unknown_reason() -> String {
+    "not delivered, and gt was killed before it wrote the reason".to_owned()
+}
+
+/// The receipt of a delivered message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipt {
+    pub id: String,
+    /// `hook`, `screen`, `line` or `transcript`; absent without proof.
+    pub proof: Option<String>,
+    pub attempts: u32,
+}
+
+/// One agent's queue.
+#[derive(Clone, Debug)]
+pub struct Queue {
+    dir: PathBuf,
+}
+
+/// Moves the queue of one agent to another agent whose queue is empty.
+pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
+    let (from, to) = (Queue::of(town, from), Queue::of(town, to));
+    if to.is_empty() && !from.is_empty() {
+        // A used queue leaves its folders behind when it is empty.
+        let _ = fs::remove_dir_all(&to.dir);
+        let _ = fs::rename(&from.dir, &to.dir);
+    }
+}
+
+impl Queue {
+    pub fn of(town: &Town, identity: &Identity) -> Self {
+        let name = identity.address().replace('/', ".");
+        Queue {
+            dir: root(town).join(name),
+        }
+    }
+
+    /// Returns the path of the typing lock.
+    pub fn lock_path(&self) -> PathBuf {
+        self.dir.join("typing.lock")
+    }
+
+    /// Returns the path of the lock of the background process that delivers messages.
+    pub fn deliverer_lock_path(&self) -> PathBuf {
+        self.dir.join("deliverer.lock")
+    }
+
+    /// Returns the folders whose entries change with the queue.
+    pub fn folders(&self) -> [PathBuf; 2] {
+        ["new", "taken"].map(|name| self.dir.join(name))
+    }
+
+    /// Adds a message. From here on it survives crashes.
+    pub fn add(&self, message: &Message, depth: usize) -> Result<()> {
+        let waiting = names(&self.dir.join("new")).len();
+        if waiting >= depth {
+            return Err(
+                Problem::conflict(format!("{waiting} messages wait already"))
+                    .hint("`gt nudge --list TARGET` shows them, `--cancel ID` takes one back"),
+            );
+        }
+        let text = serde_json::to_vec(message)
+            .map_err(|error| Problem::failed("cannot write the message").caused_by(error))?;
+        files::write_whole(&self.new_path(&message.key()), &text)
+    }
+
+    /// Returns the waiting messages in the order of delivery.
+    pub fn waiting(&self) -> Vec<Message> {
+        let dir = self.dir.join("new");
+        names(&dir)
+            .iter()
+            .filter_map(|name| read(&dir.join(name)))
+            .collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
+    }
+
+    /// Returns whether any message that waits or is being typed can be read.
+    pub(crate) fn has_readable(&self) -> bool {
+        !self.waiting().is_empty() || self.interrupted().is_some()
+    }
+
+    /// Sets aside a message that cannot be delivered, so that the next one can be. The reason is
+    /// written afterwards, with [`write_reason`](Self::write_reason).
+    pub fn set_aside(&self, taken: &Taken) -> Result<()> {
+        files::make_dir(&self.dir.join("aside"))?;
+        let from = self.taken_path(taken);
+        fs::rename(&from, self.aside_path(&taken.message.key()))
+            .map_err(|error| files::cannot("set aside", &from, &error))
+    }
+
+    /// Writes why a message was set aside.
+    pub fn write_reason(&self, message: &Message, reason: &str) -> Result<()> {
+        let aside = SetAside {
+            message: message.clone(),
+            reason: reason.to_owned(),
+        };
+        let text = serde_json::to_vec(&aside)
+            .map_err(|error| Problem::failed("cannot write the message").caused_by(error))?;
+        files::write_whole(&self.aside_path(&message.key()), &text)
+    }
+
+    /// Returns the messages that were set aside, oldest first.
+    pub fn set_aside_messages(&self) -> Vec<SetAside> {
+        let dir = self.dir.join("aside");
+        let read = |name: &String| serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok();
+        names(&dir).iter().filter_map(read).collect()
+    }
+
+    /// Resumes a message that was set aside and has appeared in the input line since.
+    pub fn resume(&self, message: &Message, life: &str, prompts: u64) -> Result<()> {
+        let taken = Taken {
+            message: message.clone(),
+            phase: Phase::Pasting,
+            life: life.to_owned(),
+            since: 0,
+            prompts,
+            pastes: 1,
+        };
+        files::make_dir(&self.dir.join("taken"))?;
+        let from = self.aside_path(&message.key());
+        fs::rename(&from, self.taken_path(&taken))
+            .map_err(|error| files::cannot("take", &from, &error))
+    }
+
+    /// Puts a message that was set aside back to its place in the queue.
+    pub fn put_back_aside(&self, message: &Message) -> Result<()> {
+        files::make_dir(&self.dir.join("new"))?;
+        let from = self.aside_path(&message.key());
+        fs::rename(&from, self.new_path(&message.key()))
+            .map_err(|error| files::cannot("put back", &from, &error))
+    }
+
+    /// Returns whether a message waits and no background process delivers it.
+    pub fn wants_deliverer(&self) -> bool {
+        !self.is_empty() && !FileLock::is_held(&self.deliverer_lock_path())
+    }
+
+    /// Cancels a message that still waits or was set aside.
+    pub fn cancel(&self, id: &str) -> Result<bool> {
+        let mut aside = self.set_aside_messages().into_iter();
+        if let Some(aside) = aside.find(|it| it.message.id == id) {
+            files::remove_if_there(&self.aside_path(&aside.message.key()))?;
+            // Earlier versions could leave a second copy in the queue.
+            files::remove_if_there(&self.new_path(&aside.message.key()))?;
+            return Ok(true);
+        }
+        let Some(message) = self.waiting().into_iter().find(|message| message.id == id) else {
+            return Ok(false);
+        };
+        match fs::remove_file(self.new_path(&message.key())) {
+            Ok(()) => Ok(true),
+            // Another process has just taken it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(files::cannot("take back", &self.new_path(id), &error)),
+        }
+    }
+
+    /// Returns the message that a crashed process had taken, with its phase.
+    pub fn interrupted(&self) -> Option<Taken> {
+        let dir = self.dir.join("taken");
+        names(&dir).iter().find_map(|name| {
+            let (rest, phase) = name.rsplit_once('.')?;
+            let (rest, prompts) = rest.rsplit_once('.')?;
+            let (_, life) = rest.rsplit_once('.')?;
+            let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
+            let path = dir.join(name);
+            Some(Taken {
+                message: read(&path)?,
+                phase: Phase::from_suffix(phase)?,
+                life: life.to_owned(),
+                since: fs::metadata(&path).map_or(0, |meta| meta.mtime()),
+                prompts: prompts.parse().ok()?,
+                pastes: pastes.parse().ok()?,
+            })
+        })
+    }
+
+    /// Takes the next message for typing.
+    pub fn take(&self, life: &str) -> Result<Option<Taken>> {
+        let Some(message) = self.waiting().into_iter().next() else {
+            return Ok(None);
+        };
+        files::make_dir(&self.dir.join("taken"))?;
+        let from = self.new_path(&message.key());
+        let taken = Taken {
+            message,
+            phase: Phase::Taken,
+            life: life.to_owned(),
+            since: jiff::Timestamp::now().as_second(),
+            prompts: 0,
+            pastes: 0,
+        };
+        match fs::rename(&from, self.taken_path(&taken)) {
+            Ok(()) => Ok(Some(taken)),
+            // It was cancelled at this moment: take the next one.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(life),
+            Err(error) => Err(files::cannot("take", &from, &error)),
+        }
+    }
+
+    /// Records the next phase and its time.
+    pub fn advance(&self, taken: &mut Taken, phase: Phase, prompts: u64) -> Result<()> {
+        let from = self.taken_path(taken);
+        let next = Taken {
+            phase,
+            prompts,
+            since: jiff::Timestamp::now().as_second(),
+            pastes: taken.pastes + u32::from(phase == Phase::Pasting),
+            ..taken.clone()
+        };
+        fs::File::options()
+            .append(true)
+            .open(&from)
+            .and_then(|file| file.set_modified(std::time::SystemTime::now()))
+            .map_err(|error| files::cannot("touch", &from, &error))?;
+        fs::rename(&from, self.taken_path(&next))
+            .map_err(|error| files::cannot("move", &from, &error))?;
+        *taken = next;
+        Ok(())
+    }
+
+    /// Puts a message that was not submitted back to its place.
+    pub fn put_back(&self, taken: &Taken) -> Result<()> {
+        let from = self.taken_path(taken);
+        fs::rename(&from, self.new_path(&taken.message.key()))
+            .map_err(|error| files::cannot("put back", &from, &error))
+    }
+
+    /// Completes a message. The receipt is written first, for waiting senders.
+    pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
+        self.write_receipt(receipt)?;
+        // Earlier versions could leave a second copy there.
+        files::remove_if_there(&self.aside_path(&taken.message.key()))?;
+        files::remove_if_there(&self.taken_path(taken))
+    }
+
+    /// Writes the receipt of the submitted message, if the agent's hook has reported this prompt.
+    /// The receipt survives tmux and the typing process.
+    pub fn confirm(&self, prompt: &str) -> Result<()> {
+        let Some(taken) = self.interrupted() else {
+            return Ok(());
+        };
+        let is_it = fingerprint(&taken.message.shown()) == fingerprint(prompt);
+        if taken.phase != Phase::Entering || !is_it {
+            return Ok(());
+        }
+        self.write_receipt(&Receipt {
+            id: taken.message.id,
+            proof: Some("hook".to_owned()),
+            attempts: 1,
+        })
+    }
+
+    fn write_receipt(&self, receipt: &Receipt) -> Result<()> {
+        let text = serde_json::to_vec(receipt)
+            .map_err(|error| Problem::failed("cannot write the receipt").caused_by(error))?;
+        let done = self.dir.join("done");
+        forget_old(&done);
+        files::write_whole(&done.join(&receipt.id), &text)
+    }
+
+    /// Removes a taken message that already has a receipt: its process died in between.
+    pub fn forget(&self, taken: &Taken) -> Result<()> {
+        files::remove_if_there(&self.taken_path(taken))
+    }
+
+    /// Returns the receipt of a message once it is delivered.
+    pub fn receipt(&self, id: &str) -> Option<Receipt> {
+        let text = fs::read(self.dir.join("done").join(id)).ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+
+    /// Sets expired messages aside. Returns them.
+    pub fn expire(&self, now: i64) -> Result<Vec<Message>> {
+        let uptime = processes::uptime();
+        let old: Vec<Message> = self
+            .waiting()
+            .into_iter()
+            .filter(|message| message.is_expired(now, uptime.as_ref()))
+            .collect();
+        for message in &old {
+            files::make_dir(&self.dir.join("expired"))?;
+            let to = self.dir.join("expired").join(message.key());
+            let _ = fs::rename(self.new_path(&message.key()), to);
+        }
+        Ok(old)
+    }
+
+    fn new_path(&self, key: &str) -> PathBuf {
+        self.dir.join("new").join(key)
+    }
+
+    fn aside_path(&self, key: &str) -> PathBuf {
+        self.dir.join("aside").join(key)
+    }
+
+    fn taken_path(&self, taken: &Taken) -> PathBuf {
+        self.dir.join("taken").join(taken.name())
+    }
+}
+
+fn root(town: &Town) -> PathBuf {
+    town.runtime_dir().join("nudges")
+}
+
+/// Returns whether any message was ever sent: a cheap check before expensive ones.
+pub fn any(town: &Town) -> bool {
+    root(town).is_dir()
+}
+
+fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    names.sort();
+    names
+}
+
+fn read(path: &Path) -> Option<Message> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn forget_old(done: &Path) {
+    for entry in fs::read_dir(done).into_iter().flatten().flatten() {
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .ok()
+            .and_then(|at| at.elapsed().ok());
+        if age.is_some_and(|age| age.as_secs() > ANSWERS_KEPT_SECONDS) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gt_core::nudge::Priority;
+
+    fn queue() -> (tempfile::TempDir, Queue) {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("q");
+        (folder, Queue { dir })
+    }
+
+    fn message(id: &str, priority: Priority) -> Message {
+        Message {
+            id: id.to_owned(),
+            sender: None,
+            caller: None,
+            text: format!("text of {id}"),
+            priority,
+            created_at: 0,
+            expires_at: None,
+            uptime: None,
+        }
+    }
+
+    #[test]
+    fn a_message_is_always_in_exactly_one_place() {
+        let (_folder, queue) = queue();
+        let normal = message("a", Priority::Normal);
+        let urgent = message("b", Priority::Urgent);
+        queue.add(&normal, 10).unwrap();
+        queue.add(&urgent, 10).unwrap();
+        assert_eq!(queue.waiting(), [urgent.clone(), normal.clone()]);
+        let mut taken = queue.take("life").unwrap().unwrap();
+        assert_eq!((&taken.message, taken.phase), (&urgent, Phase::Taken));
+        assert_eq!(queue.interrupted().unwrap().name(), taken.name());
+        queue.advance(&mut taken, Phase::Pasting, 7).unwrap();
+        assert_eq!(taken.phase, Phase::Pasting);
+        assert_eq!(queue.interrupted().unwrap().name(), taken.name());
+        queue.put_back(&taken).unwrap();
+        assert_eq!(queue.waiting().len(), 2);
+        let taken = queue.take("life").unwrap().unwrap();
+        let receipt = Receipt {
+            id: "b".into(),
+            proof: Some("screen".into()),
+            attempts: 1,
+        };
+        queue.finish(&taken, &receipt).unwrap();
+        assert_eq!(queue.receipt("b"), Some(receipt));
+        assert_eq!(queue.interrupted(), None);
+        assert_eq!(queue.waiting(), [normal]);
+    }
+
+    #[test]
+    fn a_reported_prompt_confirms_only_the_message_that_was_entered() {
+        let (_folder, queue) = queue();
+        queue.add(&message("a", Priority::Normal), 10).unwrap();
+        let mut taken = queue.take("life").unwrap().unwrap();
+        queue.advance(&mut taken, Phase::Pasting, 0).unwrap();
+        queue.confirm("text of a").unwrap();
+        assert_eq!(queue.receipt("a"), None, "Enter was not pressed");
+        queue.advance(&mut taken, Phase::Entering, 0).unwrap();
+        queue.confirm("another text").unwrap();
+        assert_eq!(queue.receipt("a"), None);
+        queue.confirm("text of a\n").unwrap();
+        assert_eq!(queue.receipt("a").unwrap().proof.as_deref(), Some("hook"));
+    }
+
+    #[test]
+    fn a_message_set_aside_leaves_the_queue_to_the_next() {
+        let (_folder, queue) = queue();
+        let (first, second) = (
+            message("a", Priority::Normal),
+            message("b", Priority::Normal),
+        );
+        queue.add(&first, 10).unwrap();
+        queue.add(&second, 10).unwrap();
+        let mut taken = queue.take("life").unwrap().unwrap();
+        queue.advance(&mut taken, Phase::Pasting, 7).unwrap();
+        assert_eq!((taken.prompts, taken.pastes), (7, 1));
+        assert_eq!(queue.interrupted(), Some(taken.clone()));
+        queue.set_aside(&taken).unwrap();
+        let [killed] = &queue.set_aside_messages()[..] else {
+            panic!("it is in one place");
+        };
+        assert_eq!(
+            (&killed.message, &killed.reason),
+            (&first, &unknown_reason())
+        );
+        assert_eq!(queue.interrupted(), None);
+        queue.write_reason(&first, "not shown").unwrap();
+        let aside = queue.set_aside_messages().remove(0);
+        assert_eq!(
+            (&aside.message, aside.reason.as_str()),
+            (&first, "not shown")
+        );
+        assert_eq!(queue.interrupted(), None);
+        assert_eq!(queue.waiting(), [second]);
+        queue.resume(&first, "life", 7).unwrap();
+        assert_eq!(queue.set_aside_messages(), []);
+        let again = queue.interrupted().unwrap();
+        assert_eq!((&again.message, again.phase), (&first, Phase::Pasting));
+        queue.set_aside(&again).unwrap();
+        assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
+    }
+
+    #[test]
+    fn second_copy_of_an_earlier_version_goes_with_the_message() {
+        let (_folder, queue) = queue();
+        let both = || {
+            queue.add(&message("a", Priority::Normal), 10).unwrap();
+            queue
+                .write_reason(&message("a", Priority::Normal), "")
+                .unwrap();
+        };
+        both();
+        let taken = queue.take("life").unwrap().unwrap();
+        let receipt = Receipt {
+            id: "a".into(),
+            proof: None,
+            attempts: 1,
+        };
+        queue.finish(&taken, &receipt).unwrap();
+        assert_eq!(queue.set_aside_messages(), []);
+        both();
+        assert!(queue.cancel("a").unwrap());
+        assert!(queue.is_empty() && queue.set_aside_messages().is_empty());
+    }
+
+    #[test]
+    fn a_full_queue_is_an_error_to_the_sender() {
+        let (_folder, queue) = queue();
+        queue.add(&message("a", Priority::Normal), 1).unwrap();
+        let problem = queue.add(&message("b", Priority::Urgent), 1).unwrap_err();
+        assert_eq!(problem.kind(), gt_core::Kind::Conflict);
+        assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_is_over_is_kept_aside() {
+        let (_folder, queue) = queue();
+        let mut old = message("a", Priority::Normal);
+        old.expires_at = Some(5);
+        queue.add(&old, 10).unwrap();
+        assert_eq!(queue.expire(4).unwrap(), []);
+        assert_eq!(queue.expire(5).unwrap(), [old]);
+        assert!(queue.is_empty());
+        assert_eq!(names(&queue.dir.join("expired")), ["1-a"]);
+    }
+}

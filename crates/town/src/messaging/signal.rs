@@ -1,0 +1,626 @@
+//! Reports of an agent's own hooks.
+//!
+//! A hook runs `gt signal` with the program's JSON on its standard input. The state goes onto the
+//! container as tags, in one call. A prompt that the agent took leaves its fingerprint, the receipt
+//! of a nudge. The end of a turn wakes the delivery of waiting messages.
+
+use crate::base::{callback, wake};
+use crate::catalog::harnesses::Presets;
+use crate::messaging::queue::{self, Queue};
+use crate::records::events::Events;
+use crate::records::sessions::Sessions;
+use crate::records::usage;
+use crate::terminal::containers::{self, Container, Owner, tmux_problem};
+use crate::terminal::save_schedule;
+use crate::{Result, Town};
+use gt_core::record::Record;
+use gt_core::session::SessionId as LifeId;
+use gt_core::signal::{self, Event, Said};
+use gt_core::startup::tag;
+use gt_core::state::{INTERRUPTED, Report, Source, State};
+use gt_core::{Identity, Problem, event, notify, nudge, shell};
+use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
+use serde_json::Value;
+
+/// Notes the report of a hook about the agent of this container.
+pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Result<()> {
+    let target =
+        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
+    let set = |option: &str, value: &str| {
+        Command::new("set-option")
+            .target(target.clone())
+            .arg(option)
+            .arg(value)
+    };
+    let mut batch = Batch::new();
+    let said = signal::state_of(event, report);
+    // tmux runs a batch atomically: of two hooks that report the same state, only one sees the
+    // change.
+    let tells = said.clone().filter(|said| signal::may_be_news(event, said));
+    if tells.is_some() {
+        batch = batch.then(ask(target.clone(), BEFORE));
+    }
+    if let Some(said) = &said {
+        let now = jiff::Timestamp::now().as_second();
+        let tags = said_tags(&target, event, said, now);
+        let tags = match begins_with_prompt(event, report) {
+            true => vec![with_first_prompt(&target, event, now, tags)],
+            false => tags,
+        };
+        // tmux itself checks, so that no concurrent pause is lost between a read and this write.
+        batch = match outlasting(signal::outlasted(event, said.state), now) {
+            Some(stays) => batch.then(unless(&target, &stays, tags)),
+            None => batch.then_all(tags),
+        };
+    }
+    if tells.is_some() {
+        batch = batch.then(ask(target.clone(), AFTER));
+    }
+    let conversation = report["session_id"].as_str();
+    if let Some(id) = conversation {
+        batch = batch
+            .then(ask(target.clone(), LIFE_AND_CONVERSATION))
+            .then(set(tag::HARNESS_SESSION, id));
+    }
+    if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
+        // The count distinguishes a prompt from an earlier one with the same text.
+        let count = Command::new("set-option")
+            .arg("-F")
+            .target(target.clone())
+            .args([tag::PROMPTS, "#{e|+:0#{@gt_prompts},1}"]);
+        batch = batch
+            .then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)))
+            .then(count);
+    }
+    if event == Event::Prompt {
+        batch = batch.then_all(forget_stop(&target));
+    }
+    let mut own = agent_of_environment(town);
+    let mut before = String::new();
+    if !batch.is_empty() {
+        let asks_agent = own.is_none();
+        if asks_agent {
+            batch = Batch::from(ask(target.clone(), AGENT_AND_TOWN))
+                .then_all(batch.commands().cloned());
+        }
+        let life = own_life(town, container);
+        if let Some(life) = &life {
+            batch = only_of(life, &target, &batch);
+        }
+        before = match town.server().run(batch) {
+            Ok(printed) => printed,
+            // A program that ends with its tmux server still reports its end: there is no container
+            // left to tag.
+            Err(error) if event == Event::SessionEnd && is_server_gone(&error) => return Ok(()),
+            Err(error) => return Err(tmux_problem("cannot tag the container", error)),
+        };
+        if life.is_some() {
+            // The report comes from an ended session, and does not concern the next one.
+            let Some(rest) = before.strip_prefix(OF_THIS_LIFE) else {
+                return Ok(());
+            };
+            before = rest.to_owned();
+        }
+        if asks_agent {
+            let (first, rest) = before.split_once('\n').unwrap_or_default();
+            own = agent_of_tags(town, first);
+            before = rest.to_owned();
+        }
+        wake::monitors(town);
+    }
+    if let Some(said) = tells {
+        let (swapped, rest) = Swapped::read(&before);
+        swapped.write_down(town, &said);
+        // People are not notified of a person's own action.
+        if event != Event::Interrupt {
+            swapped.tell_people(town, &said);
+        }
+        before = rest.to_owned();
+    }
+    let noted = usage::note(town, event, report);
+    if let (Event::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
+        // The tag above is lost with tmux.
+        Queue::of(town, own).confirm(prompt)?;
+    }
+    if signal::ends_a_turn(event)
+        && own
+            .as_ref()
+            .is_none_or(|own| Queue::of(town, own).wants_deliverer())
+    {
+        wake_delivery(town, &target)?;
+    }
+    if signal::ends_a_turn(event) {
+        save_schedule::request_if_old(town);
+    }
+    conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
+    noted
+}
+
+/// Returns the agent in whose environment a hook runs. An adopted program and a shared daemon have
+/// none.
+fn agent_of_environment(town: &Town) -> Option<Identity> {
+    let address = town.around().var("GT_ROLE")?;
+    Identity::from_address(address, town.registry())
+}
+
+/// The agent of a container, and its town.
+const AGENT_AND_TOWN: &str = "#{@gt_agent} #{@gt_town}";
+
+/// Returns the agent that tmux names in answer to [`AGENT_AND_TOWN`].
+fn agent_of_tags(town: &Town, answer: &str) -> Option<Identity> {
+    let (agent, root) = answer.split_once(' ')?;
+    Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
+}
+
+/// Returns the session in whose environment a hook of this container runs.
+fn own_life(town: &Town, container: &str) -> Option<LifeId> {
+    let around = town.around();
+    let is_own = around.var("GT_SESSION") == Some(container);
+    let life = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
+    life.parse().ok()
+}
+
+/// First line of tmux's answer if a report belongs to the present session.
+const OF_THIS_LIFE: &str = "of this life\n";
+
+/// Returns the commands, restricted to a container that still holds this session. tmux itself
+/// checks, so that no handoff can come in between, and no second query is needed.
+fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
+    let is_other = format!("#{{!=:#{{{}}},{life}}}", tag::SESSION);
+    let first = ask(target.clone(), OF_THIS_LIFE.trim_end());
+    let all = std::iter::once(first).chain(batch.commands().cloned());
+    Batch::from(unless(target, &is_other, all))
+}
+
+/// The tags before a report: the state, the resumer and the question. The reason of a question is
+/// one line, which those of other states may not be. If only a screen showed an interrupt (see
+/// [`note_interrupt`]), the last report of a hook was busy, so a turn that ends after all was at
+/// work.
+const BEFORE: &str = "#{?#{&&:#{==:#{@gt_state_source},gt},#{==:#{@gt_state_reason},its turn was interrupted}},busy,#{@gt_state}} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
+/// The tags after a report: the state, whether the agent is being stopped, its session, and the
+/// agent.
+const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
+
+/// The present session, and its conversation before a report.
+const LIFE_AND_CONVERSATION: &str = "#{@gt_session} #{@gt_harness_session}";
+
+/// The change that a report made. tmux prints both states in one batch, so of several identical
+/// reports only one made the change.
+struct Swapped<'a> {
+    before: Option<State>,
+    resumer: &'a str,
+    question: &'a str,
+    now: &'a str,
+    is_leaving: bool,
+    life: &'a str,
+    agent: &'a str,
+}
+
+impl<'a> Swapped<'a> {
+    /// Parses the first two lines of tmux's answer; returns also the rest.
+    fn read(answer: &'a str) -> (Self, &'a str) {
+        let mut lines = answer.splitn(3, '\n');
+        let mut line = || lines.next().unwrap_or_default();
+        let (before, after, rest) = (line(), line(), line());
+        let mut before = before.splitn(3, ' ');
+        let mut after = after.splitn(4, ' ');
+        let mut was = || before.next().unwrap_or_default();
+        let mut is = || after.next().unwrap_or_default();
+        let swapped = Swapped {
+            before: State::from_word(was()),
+            resumer: was(),
+            question: was(),
+            now: is(),
+            is_leaving: is() == "1",
+            life: is(),
+            agent: is(),
+        };
+        (swapped, rest)
+    }
+
+    /// Returns whether the state is now as reported: a pause, for example, may have outlasted it.
+    fn is_so(&self, said: &Said) -> bool {
+        self.now == said.state.as_str() && !self.agent.is_empty()
+    }
+
+    /// Returns the notification that the report causes, unless the agent is being stopped.
+    fn begun(&self, said: &Said) -> Option<notify::Event> {
+        let begun = notify::begins(self.before, &report(said));
+        begun.filter(|_| self.is_so(said) && !self.is_leaving)
+    }
+
+    fn tell_people(&self, town: &Town, said: &Said) {
+        if let Some(event) = self.begun(said) {
+            crate::messaging::notify::raise(town, event, self.agent, &said.reason);
+        }
+    }
+
+    fn write_down(&self, town: &Town, said: &Said) {
+        let is_over = self.before == Some(State::Paused) && self.is_so(said);
+        let by = Some(self.resumer).filter(|by| !by.is_empty());
+        let resumed = is_over.then(|| event::resumed(self.agent, by));
+        let is_another = said.state == State::Waiting
+            && event::asks_another(self.question, &said.reason)
+            && self.is_so(said)
+            && !self.is_leaving;
+        let another = is_another.then_some(notify::Event::Waiting);
+        // The person who interrupts a turn needs no notification, but it is written as an event.
+        let is_cut = said.reason == INTERRUPTED
+            && matches!(self.before, Some(State::Busy | State::Waiting))
+            && self.is_so(said)
+            && !self.is_leaving;
+        let cut = is_cut.then_some(notify::Event::Done);
+        let begun = self.begun(said).or(another).or(cut);
+        let begun = begun.and_then(|begun| event::begun(begun, self.agent, &report(said)));
+        let all = resumed.into_iter().chain(begun);
+        let all = all.map(|event| event.with("session_id", self.life));
+        Events::of(town).note(all.collect());
+    }
+}
+
+fn report(said: &Said) -> Report {
+    Report {
+        reason: Some(said.reason.clone()),
+        ..Report::new(said.state, Source::Hook)
+    }
+}
+
+/// Marks the agent as paused, to continue later. The hooks of an interrupt do not change that (see
+/// [`signal::outlasted`]), nothing is typed meanwhile, and a new prompt ends it. Clears what an
+/// earlier pause has noted. Returns whether it was not paused before.
+pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
+    let target = living(town, identity)?;
+    let now = jiff::Timestamp::now().as_second();
+    let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
+    let forget = unless(&target, &is_paused, forget_stop(&target));
+    let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
+    let batch = Batch::from(ask(target, BEFORE)).then(forget).then_all(tags);
+    Ok(!was_paused(&apply(town, batch)?))
+}
+
+/// Marks the agent as done: it has submitted its work and stays. The hooks of that turn do not
+/// change that, and a new prompt ends it. Does nothing if the agent has no container.
+pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
+    let Some(container) = containers::of_agent(town, identity)? else {
+        return Ok(());
+    };
+    let now = jiff::Timestamp::now().as_second();
+    let target = container.id();
+    let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
+    let batch = Batch::from(ask(target, BEFORE));
+    let batch = batch.then_all(tags).then(ask(target, AFTER));
+    let answer = apply(town, batch)?;
+    let said = Said {
+        state: State::Done,
+        reason: reason.to_owned(),
+        background: 0,
+    };
+    // The process that submits the work writes the event.
+    Swapped::read(&answer).0.tell_people(town, &said);
+    Ok(())
+}
+
+/// Notes an interrupt that the screen shows and that no hook has reported.
+pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &Report) {
+    if report.source == Source::Screen && report.reason.as_deref() == Some(INTERRUPTED) {
+        note_interrupt(town, container);
+    }
+}
+
+/// Notes that a turn was interrupted, as seen on the screen, although its hooks reported that it
+/// continues. Does nothing if anything has happened since the screen was read. Later readers read
+/// the screen again, since no hook has reported it.
+fn note_interrupt(town: &Town, container: &Container) {
+    let town = &*container.home(town);
+    let pane = container.pane();
+    // Only if a hook set the state: the note then replaces it, and is not repeated.
+    let is_told = Source::from_word(&pane.tag_state_source) == Some(Source::Hook);
+    let Some(identity) = container.identity().filter(|_| is_told) else {
+        return;
+    };
+    let is_other = |what: &str, seen: &str| format!("#{{!=:#{{{what}}},{seen}}}");
+    let other = [
+        is_other(tag::STATE, &pane.tag_state),
+        is_other(tag::STATE_SOURCE, &pane.tag_state_source),
+        is_other("window_activity", &pane.activity.to_string()),
+    ];
+    let [state, source, activity] = other;
+    // A pane of a person is also in a session of theirs.
+    let target: Target = match container.adopted() {
+        Some(_) => container.id().into(),
+        None => pane.pane.into(),
+    };
+    let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
+    let (idle, why) = (State::Idle, INTERRUPTED);
+    let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, why);
+    // Of several concurrent readers, only one gets this answer.
+    tags.push(ask(target.clone(), "noted"));
+    let noted = apply(town, Batch::from(unless(&target, &other, tags)));
+    // An interrupt that could not be noted is seen again.
+    if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
+        let report = Report {
+            reason: Some(why.to_owned()),
+            ..Report::new(idle, Source::Screen)
+        };
+        let event = event::begun(notify::Event::Done, &identity.address(), &report);
+        let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
+        Events::of(town).note(event.into_iter().collect());
+    }
+    if Queue::of(town, identity).wants_deliverer()
+        && let Ok(target) = SessionName::try_from(container.name())
+    {
+        let _ = wake_delivery(town, &target);
+    }
+}
+
+/// Ends a pause: the agent is at its prompt. Leaves an agent that is not paused as it is. Returns
+/// whether it was paused.
+pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
+    let target = living(town, identity)?;
+    let now = jiff::Timestamp::now().as_second();
+    let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
+    let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
+    let batch = Batch::from(ask(target, BEFORE)).then(unless(&target, &is_not, tags));
+    let answer = apply(town, batch.then_all(forget_stop(&target)))?;
+    Ok(was_paused(&answer))
+}
+
+fn ask(target: impl Into<Target>, format: &str) -> Command {
+    let ask = Command::new("display-message").arg("-p");
+    ask.target(target).arg(format)
+}
+
+fn was_paused(answer: &str) -> bool {
+    Swapped::read(answer).0.before == Some(State::Paused)
+}
+
+/// Removes the notes of a pause: the turn that it stopped, and the resumer.
+fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
+    use gt_core::startup::task_tag::{PUT_BACK, RESUMER, STOPPED};
+    [STOPPED, PUT_BACK, RESUMER].map(|option| {
+        let unset = Command::new("set-option").arg("-u");
+        unset.target(target.clone()).arg(option)
+    })
+}
+
+fn is_server_gone(error: &gt_tmux::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost)
+}
+
+/// Returns the container of an agent; fails if it has none.
+fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
+    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
+        Problem::not_found(format!("{identity} is not running"))
+            .hint("`gt agents` lists those that do")
+    })?;
+    Ok(container.id())
+}
+
+fn apply(town: &Town, batch: Batch) -> Result<String> {
+    let done = town.server().run(batch);
+    wake::monitors(town);
+    done.map_err(|error| tmux_problem("cannot tag the container", error))
+}
+
+/// Returns the tags for a hook's report.
+fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<Command> {
+    let mut tags = state_tags(target, said.state, Source::Hook, now, &said.reason);
+    // Background tasks are reported at the end of a turn; the count holds until the next turn
+    // begins.
+    let tells_of_tasks = signal::ends_a_turn(event) && event != Event::Interrupt;
+    if tells_of_tasks || event == Event::Prompt {
+        let count = Some(said.background).filter(|count| *count > 0);
+        let count = count.map(|count| count.to_string()).unwrap_or_default();
+        let set = Command::new("set-option").target(target.clone());
+        tags.push(set.args([tag::BACKGROUND_TASKS, &count]));
+    }
+    if event == Event::Prompt {
+        let unset = Command::new("set-option").arg("-u");
+        tags.push(unset.target(target.clone()).arg(tag::FIRST_PROMPT));
+    }
+    tags
+}
+
+/// Returns whether a session begins whose program may have been started with a prompt.
+fn begins_with_prompt(event: Event, report: &Value) -> bool {
+    let is_first = !matches!(report["source"].as_str(), Some("clear" | "compact"));
+    event == Event::SessionStart && is_first
+}
+
+/// Returns the tags of a session that begins: busy if its program was started with a prompt, else
+/// idle.
+fn with_first_prompt(target: &SessionName, event: Event, now: i64, idle: Vec<Command>) -> Command {
+    let busy = said_tags(target, event, &signal::first_prompt(), now);
+    let lines = |commands: Vec<Command>| {
+        let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
+        lines.join(" ; ")
+    };
+    Command::new("if-shell")
+        .arg("-F")
+        .target(target.clone())
+        .args([
+            &format!("#{{{}}}", tag::FIRST_PROMPT),
+            &lines(busy),
+            &lines(idle),
+        ])
+}
+
+fn state_tags(
+    target: &(impl Into<Target> + Clone),
+    state: State,
+    source: Source,
+    now: i64,
+    reason: &str,
+) -> Vec<Command> {
+    // A repeated report does not reset the time. First, because it reads the previous state.
+    let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
+    let before = format!("#{{{}}}", tag::STATE_SINCE);
+    let since = format!("#{{?#{{&&:{is_same},{before}}},{before},{now}}}");
+    let since = Command::new("set-option")
+        .arg("-F")
+        .target(target.clone())
+        .args([tag::STATE_SINCE, &since]);
+    let values = [
+        (tag::STATE, state.as_str()),
+        (tag::STATE_SOURCE, source.as_str()),
+        (tag::STATE_REASON, reason),
+    ];
+    let set = |(option, value): (&str, &str)| {
+        Command::new("set-option")
+            .target(target.clone())
+            .args([option, value])
+    };
+    std::iter::once(since).chain(values.map(set)).collect()
+}
+
+/// Returns a command that runs these commands only if the format is empty or 0.
+fn unless(
+    target: &(impl Into<Target> + Clone),
+    format: &str,
+    commands: impl IntoIterator<Item = Command>,
+) -> Command {
+    let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
+    Command::new("if-shell")
+        .arg("-F")
+        .target(target.clone())
+        .args([format, "", &lines.join(" ; ")])
+}
+
+/// Returns a format that is true while a container is in one of these states, and for less than the
+/// given number of seconds, if any.
+fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
+    let is = |(state, seconds): &(State, Option<i64>)| {
+        let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
+        match seconds {
+            None => is_it,
+            Some(seconds) => {
+                let since = format!("#{{e|-:{now},0#{{{}}}}}", tag::STATE_SINCE);
+                format!("#{{&&:{is_it},#{{e|<:{since},{seconds}}}}}")
+            }
+        }
+    };
+    states
+        .iter()
+        .map(is)
+        .reduce(|any, one| format!("#{{||:{any},{one}}}"))
+}
+
+/// Notes the conversation of the agent of this container, and nothing else.
+pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
+    let target =
+        SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
+    let set = Command::new("set-option").target(target.clone());
+    let batch = Batch::from(ask(target.clone(), LIFE_AND_CONVERSATION))
+        .then(set.args([tag::HARNESS_SESSION, id]));
+    let batch = match own_life(town, container) {
+        Some(life) => only_of(&life, &target, &batch),
+        None => return Ok(()),
+    };
+    let answer = apply(town, batch)?;
+    match answer.strip_prefix(OF_THIS_LIFE) {
+        Some(before) => remember_conversation(town, before, id),
+        None => Ok(()),
+    }
+}
+
+/// Writes a conversation's id to the journal when it is new: the tag is lost with the server.
+/// `before` holds the session and its previous id.
+fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
+    let (life, known) = before
+        .trim_end_matches('\n')
+        .split_once(' ')
+        .unwrap_or_default();
+    // A chosen id is that of the session, and was written at the start.
+    let is_chosen = known.is_empty() && life == id;
+    if life.is_empty() || known == id || is_chosen {
+        return Ok(());
+    }
+    Sessions::of(town).record(&[Record {
+        harness_session_id: Some(id.to_owned()),
+        ..Record::about(life)
+    }])
+}
+
+/// Returns the container whose agent has this conversation: for hooks that run in another program's
+/// environment.
+pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>> {
+    let all = containers::list(town)?;
+    Ok(all
+        .iter()
+        .find(|container| container.pane().tag_harness_session == id)
+        .map(|container| container.name().to_owned()))
+}
+
+/// Wakes the delivery to those of these agents that have waiting messages and may be idle. Some
+/// turns end without a hook, so callers that list agents also do this.
+pub fn wake_deliveries(town: &Town, containers: &[Container]) {
+    if !queue::any(town) {
+        return;
+    }
+    let mut presets = Presets::default();
+    for container in containers {
+        let Some(identity) = container.identity() else {
+            continue;
+        };
+        let state = container
+            .state(presets.get(town, &container.pane().tag_harness))
+            .state;
+        let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
+        if may_be_idle && !Queue::of(town, identity).is_empty() {
+            // Best effort: the messages stay in the queue.
+            let _ = wake_delivery_to(&container.home(town), container);
+        }
+    }
+}
+
+/// Starts the background delivery of waiting messages to an agent that was just started. Programs
+/// without hooks do not report the start of their session.
+pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &SessionName) {
+    if !Queue::of(town, identity).is_empty() {
+        // Best effort: the messages stay in the queue.
+        let _ = wake_delivery(town, container);
+    }
+}
+
+/// Starts the background delivery to an agent that has waiting messages, unless it already runs.
+pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()> {
+    let queue = container
+        .identity()
+        .map(|identity| Queue::of(town, identity));
+    if queue.is_some_and(|queue| !queue.wants_deliverer()) {
+        return Ok(());
+    }
+    if let Owner::Orphan(identity) = container.owner() {
+        // It has no tags to read.
+        let address = shell::quote(&identity.address());
+        let line = callback::line(town, &format!("nudge --drain {address}"));
+        let wake = Command::new("run-shell").args(["-b", &line]);
+        let woken = town.server().run(wake);
+        return woken
+            .map(drop)
+            .map_err(|error| tmux_problem("cannot wake the delivery", error));
+    }
+    let target = SessionName::try_from(container.name())
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    wake_delivery(town, &target)
+}
+
+/// Lets tmux start the delivery of waiting messages: a hook must not wait for it, because the agent
+/// is idle only after the hook has returned.
+fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
+    let deliver = callback::automatic_by_tags("nudge --drain #{q:@gt_agent}");
+    // The environment of another server names neither the town's server nor its socket.
+    let line = match town.is_elsewhere() {
+        true => {
+            let own = town.own().server().socket_path();
+            let own = format::escape(&shell::quote(&own.to_string_lossy()));
+            format!("GT_TMUX_SOCKET={own} {deliver}")
+        }
+        false => deliver,
+    };
+    let wake = Command::new("run-shell").arg("-b").target(target.clone());
+    town.server()
+        .run(wake.arg(line))
+        .map(drop)
+        .map_err(|error| tmux_problem("cannot wake the delivery", error))
+}

@@ -1,0 +1,251 @@
+//! The event log and the feed: `.events.jsonl` and `.feed.jsonl` in the town.
+//!
+//! The log has every event; the feed has those that interest people. Events are appended under one
+//! lock, with one write per file and without fsync: they are operational data, and the journal of
+//! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old events;
+//! [`crate::records::stream`] follows new ones.
+
+use crate::base::lines::{Backwards, Durability, Lines};
+use crate::base::lock::FileLock;
+use crate::base::surroundings::Deadline;
+use crate::base::{files, time};
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::event::{Event, fits};
+use jiff::{SignedDuration, Timestamp};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum wait for the lock of the event files.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum disorder of the times of neighbouring lines, since clocks are adjusted.
+const DISORDER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The events of a town.
+#[derive(Clone, Debug)]
+pub struct Events {
+    log: Lines,
+    feed: Lines,
+    lock: PathBuf,
+    deadline: Deadline,
+}
+
+/// Filter for events. All fields that are set must match.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// Types, or patterns such as `session_*`. One must match.
+    pub kinds: Vec<String>,
+    /// An actor, or a pattern such as `gastown/*`.
+    pub actor: Option<String>,
+    /// Subjects: the agent that did it, or an agent or work item that it names. One must match;
+    /// empty means all.
+    pub about: Vec<String>,
+    pub since: Option<Timestamp>,
+    /// Only events of the feed.
+    pub feed: bool,
+    /// Maximum number of events; the newest are returned.
+    pub limit: Option<usize>,
+}
+
+impl Query {
+    /// Returns whether an event matches, apart from the limit.
+    pub fn wants(&self, event: &Event) -> bool {
+        let is_kind = self.kinds.is_empty() || self.kinds.iter().any(|k| fits(k, &event.kind));
+        let is_actor = self.actor.as_ref().is_none_or(|a| fits(a, &event.actor));
+        let is_about = self.about.is_empty() || self.about.iter().any(|it| event.is_about(it));
+        let is_recent = self
+            .since
+            .is_none_or(|since| time_of(event).is_some_and(|at| at >= since));
+        is_kind
+            && is_actor
+            && is_about
+            && is_recent
+            && (!self.feed || event.visibility.is_in_feed())
+    }
+}
+
+impl Events {
+    pub fn of(town: &Town) -> Self {
+        Events {
+            deadline: town.deadline(),
+            ..Self::in_folder(town.root())
+        }
+    }
+
+    /// Returns the events of the town with this root.
+    pub(crate) fn in_folder(root: &Path) -> Self {
+        Events {
+            log: Lines::at(root.join(".events.jsonl")),
+            feed: Lines::at(root.join(".feed.jsonl")),
+            lock: root.join(".runtime/locks/events.lock"),
+            deadline: Deadline::default(),
+        }
+    }
+
+    pub(crate) fn log(&self) -> &Lines {
+        &self.log
+    }
+
+    pub(crate) fn feed(&self) -> &Lines {
+        &self.feed
+    }
+
+    /// Takes the lock of both files.
+    pub(crate) fn lock(&self) -> Result<FileLock> {
+        FileLock::take(&self.lock, self.deadline.at_most(TIMEOUT))
+    }
+
+    /// Appends events. Events without a time get the current time, taken under the lock, so that
+    /// the lines are in chronological order.
+    pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
+        let _lock = self.lock()?;
+        let now = time::timestamp(None);
+        let (mut log, mut feed) = (Vec::new(), Vec::new());
+        for event in &mut events {
+            if event.ts.is_empty() {
+                event.ts.clone_from(&now);
+            }
+            let line = line(event)?;
+            log.extend_from_slice(&line);
+            if event.visibility.is_in_feed() {
+                feed.extend_from_slice(&line);
+            }
+        }
+        self.log.append(&log, Durability::InSystem)?;
+        if !feed.is_empty() {
+            self.feed.append(&feed, Durability::InSystem)?;
+        }
+        Ok(events)
+    }
+
+    /// Appends events about a completed action, and ignores failures: the journal is the source of
+    /// truth, and the failure could only be reported in the file that failed.
+    pub fn note(&self, events: Vec<Event>) {
+        if !events.is_empty() {
+            let _ = self.append(events);
+        }
+    }
+
+    /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt krc stats`
+    /// counts them.
+    pub fn find(&self, query: &Query) -> Result<Vec<Event>> {
+        let lines = if query.feed { &self.feed } else { &self.log };
+        match lines.open()? {
+            Some(file) => {
+                let end = file.metadata().map_or(0, |meta| meta.len());
+                find_before(lines.path(), &file, end, query)
+            }
+            None => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Returns the matching events of an open file before a position, oldest first. Reads backwards
+/// from there, and only as far as needed.
+pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> Result<Vec<Event>> {
+    let cannot = |error| files::cannot("read", path, &error);
+    let mut lines = Backwards::before(file, end).map_err(cannot)?;
+    let mut found = Vec::new();
+    while query.limit.is_none_or(|limit| found.len() < limit) {
+        let Some((_, line)) = lines.next_line().map_err(cannot)? else {
+            break;
+        };
+        let Some(event) = read(&line) else { continue };
+        if let (Some(since), Some(at)) = (query.since, time_of(&event))
+            && at.duration_until(since) > DISORDER
+        {
+            break;
+        }
+        if query.wants(&event) {
+            found.push(event);
+        }
+    }
+    found.reverse();
+    Ok(found)
+}
+
+/// Returns a new event that the caller caused by this command itself.
+pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
+    town.event(kind).by_command()
+}
+
+/// Serializes an event as a line of the log.
+pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(event)
+        .map_err(|error| Problem::failed("cannot write an event").caused_by(error))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Parses a line of the log.
+pub(crate) fn read(line: &[u8]) -> Option<Event> {
+    serde_json::from_slice(line).ok()
+}
+
+/// Returns the time of an event.
+pub fn time_of(event: &Event) -> Option<Timestamp> {
+    event.ts.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(events: &[Event]) -> Vec<&str> {
+        events.iter().map(|event| event.kind.as_str()).collect()
+    }
+
+    #[test]
+    fn events_are_written_and_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = Events::in_folder(folder.path());
+        assert_eq!(events.find(&Query::default()).unwrap(), []);
+        let mut old = Event::emitted("session_start", "mayor");
+        old.ts = "2020-01-01T00:00:00.000Z".into();
+        events.append(vec![old]).unwrap();
+        let new = ["session_end", "patrol_begun", "nudge"].map(|kind| Event::emitted(kind, "a/b"));
+        events.append(new.to_vec()).unwrap();
+        let find = |query: Query| events.find(&query).unwrap();
+        assert_eq!(
+            kinds(&find(Query::default())),
+            ["session_start", "session_end", "patrol_begun", "nudge"]
+        );
+        let of_kind = Query {
+            kinds: vec!["session_*".into(), "nudge".into()],
+            ..Query::default()
+        };
+        assert_eq!(find(of_kind).len(), 3);
+        let recent = Query {
+            since: Some(Timestamp::now() - SignedDuration::from_hours(1)),
+            limit: Some(2),
+            ..Query::default()
+        };
+        assert_eq!(kinds(&find(recent)), ["patrol_begun", "nudge"]);
+        let of_actor = Query {
+            actor: Some("a/*".into()),
+            feed: true,
+            ..Query::default()
+        };
+        assert_eq!(kinds(&find(of_actor)), ["session_end", "nudge"]);
+        let feed = std::fs::read_to_string(folder.path().join(".feed.jsonl")).unwrap();
+        assert!(!feed.contains("patrol_begun"), "{feed}");
+    }
+
+    #[test]
+    fn a_torn_tail_and_damaged_lines_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = Events::in_folder(folder.path());
+        events.append(vec![Event::emitted("one", "a")]).unwrap();
+        let path = folder.path().join(".events.jsonl");
+        let mut text = std::fs::read(&path).unwrap();
+        text.extend_from_slice(b"not json\n{\"ts\":1}\n\xff\xfe\n{\"ts\":\"20");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(kinds(&events.find(&Query::default()).unwrap()), ["one"]);
+        events.append(vec![Event::emitted("two", "a")]).unwrap();
+        let found = events.find(&Query::default()).unwrap();
+        assert_eq!(kinds(&found), ["one", "two"]);
+        let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();
+        assert_eq!(torn, b"{\"ts\":\"20\n");
+    }
+}

@@ -1,0 +1,84 @@
+//! Work items, stored in the town's database: `.work/items.db`.
+//!
+//! The database is the source of truth, except for rigs that use beads (`beads.rs`). Every change
+//! is one transaction that is on disk before it is reported. An item is on the hook of at most one
+//! agent, and an agent has at most one item: the table of hooks enforces both.
+
+mod announcing;
+mod backup;
+mod beads;
+mod bound;
+mod change;
+mod create;
+mod database_file;
+mod dependencies;
+mod exchange;
+mod finish;
+mod hook;
+mod letters;
+mod mailbox;
+mod merge_entries;
+mod merge_steps;
+mod molecules;
+mod overview;
+mod read;
+mod recover;
+mod store;
+
+pub use backup::{BackedUp, Backup};
+pub use beads::{
+    BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
+};
+pub use change::{Changed, Patch};
+pub use create::Draft;
+pub use exchange::Imported;
+pub use finish::{Finish, Finished};
+pub use hook::Hooked;
+pub use letters::{HandedOver, LetterDraft};
+pub use mailbox::LetterQuery;
+pub use merge_entries::Handed;
+pub use merge_steps::Rejection;
+pub(crate) use molecules::step_id;
+pub use molecules::{Left, Molecule, Moved, Pour};
+pub use overview::Overview;
+pub use read::Query;
+pub use recover::Recovered;
+
+use crate::Town;
+use crate::base::surroundings::Deadline;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The work items of a town.
+#[derive(Clone, Debug)]
+pub struct Work {
+    path: PathBuf,
+    /// The rigs whose items are kept in beads.
+    beads: Option<Arc<beads::Beads>>,
+    deadline: Deadline,
+}
+
+impl Work {
+    pub fn of(town: &Town) -> Self {
+        Work {
+            path: town.root().join(".work/items.db"),
+            beads: beads::Beads::of(town),
+            deadline: town.deadline(),
+        }
+    }
+
+    /// Opens a separate database, as of a town without beads.
+    #[cfg(test)]
+    fn at(path: PathBuf) -> Self {
+        Work {
+            path,
+            beads: None,
+            deadline: Deadline::default(),
+        }
+    }
+
+    /// Returns the path of the database, which may not exist yet.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,381 @@
+//! The hooks: which agent has which item.
+
+use super::Work;
+use super::letters;
+use super::merge_steps::check_not_handed_in;
+use super::read::{by_id, must_have, not_found, stored};
+use super::store::problem;
+use crate::Result;
+use crate::base::time::timestamp;
+use gt_core::Problem;
+use gt_core::work::{Item, Status, WorkId};
+use rusqlite::{Connection, OptionalExtension, params};
+
+/// An item on an agent's hook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hooked {
+    pub agent: String,
+    pub item: Item,
+    /// Handoff message of the last session, unless it is the item itself.
+    pub letter: Option<Item>,
+    pub since: String,
+}
+
+impl Work {
+    /// Returns the item on an agent's hook. A failure to read is an error, never an empty hook.
+    pub fn hooked(&self, agent: &str) -> Result<Option<Hooked>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(None);
+        };
+        let hooked = of_agent(&db, agent)?;
+        match &hooked {
+            Some(hooked) if self.beads.is_some() => {
+                self.refresh_for(&hooked.item.id)?;
+                of_agent(&db, agent)
+            }
+            _ => Ok(hooked),
+        }
+    }
+
+    /// Returns all hooks, sorted by agent.
+    pub fn hooks(&self) -> Result<Vec<(String, WorkId)>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare("SELECT agent, item FROM hooks ORDER BY agent")
+            .map_err(problem)?;
+        let rows = query
+            .query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))
+            .map_err(problem)?;
+        rows.map(|row| {
+            let (agent, item) = row.map_err(problem)?;
+            Ok((agent, stored(&item)?))
+        })
+        .collect()
+    }
+
+    /// Returns the agent on whose hook an item is.
+    pub fn holder(&self, id: &WorkId) -> Result<Option<String>> {
+        match self.open_if_there()? {
+            Some(db) => holder(&db, id),
+            None => Ok(None),
+        }
+    }
+
+    /// Puts an item on an agent's hook. Idempotent for the same item. A handoff message shares the
+    /// hook with work, whichever came first.
+    pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
+        self.refresh_for(id)?;
+        self.change(|db| {
+            let present = check_free(db, agent, id)?;
+            if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
+                return Ok(present.clone());
+            }
+            let hooked = || {
+                let hooked = of_agent(db, agent)?;
+                hooked.ok_or_else(|| Problem::failed("the hook was not written"))
+            };
+            if letters::is_note(db, id)? {
+                mark(db, agent, id)?;
+                send_along(db, agent, id)?;
+                return hooked();
+            }
+            if let Some(earlier) = present.and_then(|present| present.letter) {
+                letters::close(db, &earlier.id, SUPERSEDED)?;
+            }
+            db.execute(
+                "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (agent) DO UPDATE SET letter = item, item = ?2, since = ?3",
+                params![agent, id.as_str(), timestamp(None)],
+            )
+            .map_err(problem)?;
+            mark(db, agent, id)?;
+            hooked()
+        })
+    }
+
+    /// Refuses what [`hook`](Self::hook) would refuse, and changes nothing.
+    pub fn check_hook(&self, agent: &str, id: &WorkId) -> Result<()> {
+        self.refresh_for(id)?;
+        match self.open_if_there()? {
+            Some(db) => check_free(&db, agent, id).map(drop),
+            None => Err(not_found(id)),
+        }
+    }
+
+    /// Refuses an item that is on no hook because it was submitted.
+    pub(crate) fn check_not_handed_in(&self, id: &WorkId) -> Result<()> {
+        match self.open_if_there()? {
+            Some(db) if holder(&db, id)?.is_none() => check_not_handed_in(&db, id),
+            _ => Ok(()),
+        }
+    }
+
+    /// Empties an agent's hook: the item is open again, unless it was closed meanwhile. Returns its
+    /// new state.
+    pub fn unhook(&self, agent: &str) -> Result<Option<Hooked>> {
+        // It may have been closed in beads.
+        let hooked = match self.open_if_there()? {
+            Some(db) => of_agent(&db, agent)?,
+            None => return Ok(None),
+        };
+        if let Some(hooked) = hooked {
+            self.refresh_for(&hooked.item.id)?;
+        }
+        self.change(|db| release_all(db, agent))
+    }
+
+    /// Rolls back [`hook`](Self::hook): a handoff message that shared the hook gets its place back.
+    pub fn take_back(&self, id: &WorkId) -> Result<Option<Hooked>> {
+        self.refresh_for(id)?;
+        self.change(|db| {
+            let Some(agent) = holder(db, id)? else {
+                return Ok(None);
+            };
+            let present = of_agent(db, &agent)?;
+            db.execute(
+                "UPDATE hooks SET letter = NULL WHERE item = ?1",
+                [id.as_str()],
+            )
+            .map_err(problem)?;
+            release(db, id)?;
+            let letter = present.as_ref().and_then(|present| present.letter.as_ref());
+            if let (Some(letter), Some(present)) = (letter, &present) {
+                db.execute(
+                    "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
+                    params![agent, letter.id.as_str(), present.since],
+                )
+                .map_err(problem)?;
+            }
+            Ok(present)
+        })
+    }
+
+    /// Takes an item off the hook it is on; it may be a handoff message that shares the hook.
+    pub fn unhook_item(&self, id: &WorkId) -> Result<Option<Hooked>> {
+        self.refresh_for(id)?;
+        self.change(|db| {
+            must_have(db, id)?;
+            let Some(agent) = holder(db, id)? else {
+                return Ok(None);
+            };
+            let present = of_agent(db, &agent)?;
+            release(db, id)?;
+            let item = must_have(db, id)?;
+            Ok(present.map(|present| Hooked {
+                letter: present.letter.filter(|letter| letter.id != *id),
+                item,
+                ..present
+            }))
+        })
+    }
+}
+
+impl Hooked {
+    /// Returns the work item; `None` if only a message is on the hook.
+    pub(crate) fn unit(&self) -> Option<WorkId> {
+        let is_work = self.item.kind != gt_core::mail::KIND;
+        is_work.then(|| self.item.id.clone())
+    }
+
+    fn holds(&self, id: &WorkId) -> bool {
+        let letter = self.letter.as_ref();
+        self.item.id == *id || letter.is_some_and(|letter| letter.id == *id)
+    }
+}
+
+const SUPERSEDED: &str = "superseded";
+
+/// Puts a handoff message, whose status is already `hooked`, where the next session of the agent
+/// finds it: on the empty hook, or beside the work there. Returns that work. Closes earlier handoff
+/// messages.
+pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<WorkId>> {
+    let present = of_agent(db, agent)?;
+    let work = present.as_ref().and_then(Hooked::unit);
+    if present.as_ref().is_some_and(|present| present.holds(id)) {
+        return Ok(work);
+    }
+    let Some(present) = present else {
+        db.execute(
+            "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
+            params![agent, id.as_str(), timestamp(None)],
+        )
+        .map_err(problem)?;
+        return Ok(work);
+    };
+    if let Some(earlier) = &present.letter {
+        letters::close(db, &earlier.id, SUPERSEDED)?;
+    }
+    let statement = if letters::is_note(db, &present.item.id)? {
+        letters::close(db, &present.item.id, SUPERSEDED)?;
+        "UPDATE hooks SET item = ?2, letter = NULL WHERE agent = ?1"
+    } else {
+        "UPDATE hooks SET letter = ?2 WHERE agent = ?1"
+    };
+    db.execute(statement, params![agent, id.as_str()])
+        .map_err(problem)?;
+    Ok(work)
+}
+
+/// Returns the handoff message on an agent's hook.
+pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
+    let Some(present) = of_agent(db, agent)? else {
+        return Ok(None);
+    };
+    match present.letter {
+        Some(letter) => Ok(Some(letter)),
+        None if letters::is_note(db, &present.item.id)? => Ok(Some(present.item)),
+        None => Ok(None),
+    }
+}
+
+/// Refuses an item that cannot be put on an agent's hook. Returns the present content: the item
+/// itself, a handoff message that will share the hook, or the work that a message will join.
+fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {
+    let item = must_have(db, id)?;
+    let present = of_agent(db, agent)?;
+    if let Some(present) = &present {
+        if present.holds(id) {
+            return Ok(Some(present.clone()));
+        }
+        // Handoff messages share the hook with work.
+        if !letters::is_note(db, &present.item.id)? && !letters::is_note(db, id)? {
+            return Err(
+                Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
+                    .hint(format!("`gt unhook --agent {agent}` takes it off")),
+            );
+        }
+    }
+    if let Some(holder) = holder(db, id)? {
+        return Err(on_hook(id, &holder));
+    }
+    // Another process may have submitted it since the caller read it.
+    check_not_handed_in(db, id)?;
+    let other = item.assignee.as_deref().filter(|other| *other != agent);
+    if let (Status::InProgress, Some(other)) = (item.status, other) {
+        return Err(
+            Problem::conflict(format!("{id} is in the hands of {other}"))
+                .hint(format!("`gt work update {id} --status open` frees it")),
+        );
+    }
+    if matches!(item.status, Status::Closed | Status::Pinned) {
+        let problem = Problem::conflict(format!("{id} is {}", item.status.as_str()));
+        return Err(problem.hint(match item.status {
+            Status::Closed => format!("`gt work reopen {id}` opens it again"),
+            _ => format!("`gt work update {id} --status open` makes it work that can be done"),
+        }));
+    }
+    letters::check_is_for(db, id, agent)?;
+    Ok(present)
+}
+
+/// Marks an item as being on an agent's hook.
+fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
+    db.execute(
+        "UPDATE items SET status = 'hooked', assignee = ?2, updated_at = ?3 WHERE id = ?1",
+        params![id.as_str(), agent, timestamp(None)],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+/// Empties an agent's hook, and returns its former content with the new state of the item.
+fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
+    let Some(mut present) = of_agent(db, agent)? else {
+        return Ok(None);
+    };
+    release(db, &present.item.id)?;
+    present.item = must_have(db, &present.item.id)?;
+    Ok(Some(present))
+}
+
+/// Takes off a message that is alone on the hook: it is not work. A work item stays.
+pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
+    match of_agent(db, agent)? {
+        Some(present) if present.unit().is_none() => release(db, &present.item.id),
+        _ => Ok(()),
+    }
+}
+
+/// Takes an item off and reopens it. A handoff message is closed instead; any other message goes
+/// back to its recipient.
+fn release(db: &Connection, id: &WorkId) -> Result<()> {
+    take_off(db, id)?;
+    if letters::is_note(db, id)? {
+        return letters::close(db, id, TAKEN_OFF);
+    }
+    db.execute(
+        "UPDATE items SET status = 'open', updated_at = ?2,
+         assignee = (SELECT recipient FROM letters WHERE item = items.id)
+         WHERE id = ?1 AND status IN ('hooked', 'in_progress')",
+        params![id.as_str(), timestamp(None)],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+const TAKEN_OFF: &str = "off the hook";
+
+/// Takes an item off the hook it is on, closes the handoff message beside it, and changes nothing
+/// else.
+pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
+    let letter: Option<Option<String>> = db
+        .query_row(
+            "DELETE FROM hooks WHERE item = ?1 RETURNING letter",
+            [id.as_str()],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(problem)?;
+    if let Some(letter) = letter.flatten() {
+        letters::close(db, &letter.parse()?, TAKEN_OFF)?;
+    }
+    db.execute(
+        "UPDATE hooks SET letter = NULL WHERE letter = ?1",
+        [id.as_str()],
+    )
+    .map(drop)
+    .map_err(problem)
+}
+
+/// Returns the error for an item that another agent has on its hook.
+pub(super) fn on_hook(id: &WorkId, holder: &str) -> Problem {
+    Problem::conflict(format!("{id} is on the hook of {holder}"))
+        .hint(format!("`gt unhook {id}` takes it off"))
+}
+
+/// Returns the agent on whose hook an item is, regardless of its status.
+pub(super) fn holder(db: &Connection, id: &WorkId) -> Result<Option<String>> {
+    db.query_row(
+        "SELECT agent FROM hooks WHERE item = ?1 OR letter = ?1",
+        [id.as_str()],
+        |row| row.get(0),
+    )
+    .optional()
+    .map_err(problem)
+}
+
+fn of_agent(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
+    let mut query = db
+        .prepare_cached("SELECT item, letter, since FROM hooks WHERE agent = ?1")
+        .map_err(problem)?;
+    let found: Option<(String, Option<String>, String)> = query
+        .query_row([agent], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()
+        .map_err(problem)?;
+    let Some((id, letter, since)) = found else {
+        return Ok(None);
+    };
+    let letter = match letter {
+        Some(letter) => by_id(db, &stored(&letter)?)?,
+        None => None,
+    };
+    let item = by_id(db, &stored(&id)?)?;
+    Ok(item.map(|item| Hooked {
+        agent: agent.to_owned(),
+        item,
+        letter,
+        since,
+    }))
+}

@@ -1,0 +1,99 @@
+//! Entries whose repair changes nothing, or that the remote refuses: they are retried, and finally
+//! escalated.
+
+use crate::Result;
+use crate::base::time::timestamp;
+use crate::records::items::Work;
+use crate::records::items::change::add_labels;
+use crate::records::items::finish::ESCALATED;
+use crate::records::items::hook::holder;
+use crate::records::items::merge_entries::{broken_of, find, must_find, set_queued};
+use crate::records::items::read::must_have;
+use crate::records::items::store::problem;
+use gt_core::merge::Merge;
+use gt_core::work::{self, WorkId, appended};
+use rusqlite::{Connection, params};
+
+/// Maximum number of attempts for a branch whose repairs change nothing.
+const MOST_ATTEMPTS: u32 = 5;
+
+/// Queues an entry again whose repair was completed without a change. To avoid an endless loop, its
+/// item is escalated after the last attempt.
+pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkId>> {
+    let Some(merge) = broken_of(db, repair)? else {
+        return Ok(None);
+    };
+    if merge.attempts < MOST_ATTEMPTS {
+        return set_queued(db, &merge.id, None).map(|merge| Some(merge.id));
+    }
+    let words = format!(
+        "{} was tried {} times, and its repair changed nothing: {}",
+        merge.branch,
+        merge.attempts,
+        merge.reason.as_deref().unwrap_or_default()
+    );
+    wait_for_help(db, &merge, &words)?;
+    Ok(None)
+}
+
+impl Work {
+    /// Escalates an entry that the remote refuses while it accepts others. Returns `None` if
+    /// attempts are left.
+    pub fn leave_to_help(&self, id: &WorkId, reason: &str) -> Result<Option<Merge>> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            if merge.attempts < MOST_ATTEMPTS || !merge.status.is_waiting() {
+                return Ok(None);
+            }
+            db.execute(
+                "UPDATE merges SET status = 'failed', reason = ?2, updated_at = ?3 WHERE id = ?1",
+                params![id.as_str(), reason, timestamp(None)],
+            )
+            .map_err(problem)?;
+            let words = format!(
+                "{} was tried {} times: {reason}",
+                merge.branch, merge.attempts
+            );
+            wait_for_help(db, &merge, &words)?;
+            find(db, id)
+        })
+    }
+}
+
+/// Marks the item of an entry as blocked and escalated, unless it is on a hook.
+fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
+    let item = must_have(db, &merge.item)?;
+    if item.status != work::Status::InProgress || holder(db, &item.id)?.is_some() {
+        return Ok(());
+    }
+    db.execute(
+        "UPDATE items SET status = 'blocked', assignee = NULL, notes = ?2, updated_at = ?3
+         WHERE id = ?1",
+        params![
+            item.id.as_str(),
+            appended(&item.notes, words),
+            timestamp(None)
+        ],
+    )
+    .map_err(problem)?;
+    add_labels(db, &item.id, &[ESCALATED.to_owned()])
+}
+
+/// Puts the item of a retried entry back to waiting for the queue, and removes the escalation.
+pub(super) fn has_been_helped(db: &Connection, merge: &Merge) -> Result<()> {
+    let changed = db
+        .execute(
+            "UPDATE items SET status = 'in_progress', assignee = ?2, updated_at = ?3
+             WHERE id = ?1 AND status = 'blocked'",
+            params![merge.item.as_str(), merge.refinery(), timestamp(None)],
+        )
+        .map_err(problem)?;
+    if changed > 0 {
+        db.execute(
+            "DELETE FROM labels WHERE item = ?1 AND label = ?2",
+            params![merge.item.as_str(), ESCALATED],
+        )
+        .map_err(problem)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,286 @@
+//! Reads work items.
+
+use super::Work;
+use super::store::problem;
+use crate::Result;
+use gt_core::work::{Item, Status, WorkId, folded};
+use gt_core::{Identity, Problem, Role, mail};
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row};
+use std::str::FromStr;
+
+/// Filter for items; all set fields must match.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    /// `None` means all but closed items.
+    pub status: Option<Status>,
+    pub all: bool,
+    pub assignee: Option<String>,
+    pub prefix: Option<String>,
+    /// `None` means all but mail. Molecules and their parts are found only by type, label, parent,
+    /// text, status `pinned` or `all`.
+    pub kind: Option<String>,
+    pub label: Option<String>,
+    pub parent: Option<WorkId>,
+    pub priority: Option<u8>,
+    /// Text in the title, description, notes, design, acceptance criteria or id.
+    pub text: Option<String>,
+    /// Only open items without open blockers.
+    pub ready: bool,
+    pub limit: Option<usize>,
+}
+
+impl Query {
+    /// Returns whether the filter may include items that are not work.
+    fn names_no_work(&self) -> bool {
+        let is_named = self.kind.is_some() || self.label.is_some() || self.parent.is_some();
+        let is_pinned = self.status == Some(Status::Pinned);
+        is_named || is_pinned || self.all || self.text.is_some()
+    }
+}
+
+const COLUMNS: &str =
+    "id, title, description, type, priority, status, assignee, parent, notes, ephemeral,
+    created_at, updated_at, closed_at, close_reason,
+    (SELECT json_group_array(label ORDER BY label) FROM labels WHERE item = items.id),
+    (SELECT json_group_array(blocker ORDER BY blocker) FROM dependencies WHERE item = items.id),
+    design, acceptance_criteria";
+
+impl Work {
+    /// Returns the matching items, most urgent and oldest first.
+    pub fn find(&self, query: &Query) -> Result<Vec<Item>> {
+        self.refresh(query.prefix.as_deref())?;
+        let prefix = query.prefix.as_deref();
+        let rig = prefix.and_then(|prefix| self.beads_rig(prefix));
+        match self.open_if_there()? {
+            Some(db) => find(&db, query, rig.map(|rig| rig.rig.as_str())),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Returns the item with this id.
+    pub fn get(&self, id: &WorkId) -> Result<Item> {
+        self.refresh_for(id)?;
+        let item = match self.open_if_there()? {
+            Some(db) => by_id(&db, id)?,
+            None => None,
+        };
+        item.ok_or_else(|| not_found(id))
+    }
+
+    /// Returns whether this is the agent of a task whose item is closed.
+    pub(crate) fn is_finished_task(&self, agent: &Identity) -> bool {
+        if agent.role() != Role::Task {
+            return false;
+        }
+        let id: Option<WorkId> = agent.short_name().parse().ok();
+        let item = id.and_then(|id| self.get(&id).ok());
+        item.is_some_and(|item| item.status == Status::Closed)
+    }
+
+    /// Returns the open blockers of an item.
+    pub fn open_blockers(&self, id: &WorkId) -> Result<Vec<WorkId>> {
+        self.refresh_for(id)?;
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare(
+                "SELECT blocker FROM dependencies JOIN items ON id = blocker
+                 WHERE item = ?1 AND status <> 'closed' ORDER BY blocker",
+            )
+            .map_err(problem)?;
+        let ids = query
+            .query_map([id.as_str()], |row| row.get::<_, String>(0))
+            .map_err(problem)?;
+        ids.map(|id| id.map_err(problem)?.parse()).collect()
+    }
+}
+
+/// Returns the matching items. Items of a rig have its prefix, or are in its beads.
+fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>> {
+    let mut conditions: Vec<String> = Vec::new();
+    let mut values: Vec<Value> = Vec::new();
+    let mut must = |condition: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            values.push(value);
+            conditions.push(condition.replace('?', &format!("?{}", values.len())));
+        }
+    };
+    let text = |value: &Option<String>| value.clone().map(Value::from);
+    must(
+        "status = ?",
+        query
+            .status
+            .map(|status| Value::from(status.as_str().to_owned())),
+    );
+    must("assignee = ?", text(&query.assignee));
+    must("type = ?", text(&query.kind));
+    must(
+        "priority = ?",
+        query
+            .priority
+            .map(|priority| Value::from(i64::from(priority))),
+    );
+    must(
+        "parent = ?",
+        query.parent.as_ref().map(|id| Value::from(id.to_string())),
+    );
+    must(
+        "EXISTS (SELECT 1 FROM labels WHERE item = items.id AND label = ?)",
+        text(&query.label),
+    );
+    must(
+        "(mentions(title, ?) OR mentions(description, ?) OR mentions(notes, ?) OR mentions(id, ?)
+          OR mentions(design, ?) OR mentions(acceptance_criteria, ?))",
+        text(&query.text),
+    );
+    if let Some(prefix) = &query.prefix {
+        values.push(Value::from(format!("{}-%", escaped(prefix))));
+        values.push(beads.map(str::to_owned).into());
+        let (pattern, rig) = (values.len() - 1, values.len());
+        conditions.push(format!(
+            "(id LIKE ?{pattern} ESCAPE '\\'
+             OR id IN (SELECT item FROM beads WHERE beads.rig = ?{rig}))"
+        ));
+    }
+    if !query.names_no_work() {
+        conditions.push(super::molecules::IS_WORK.to_owned());
+    }
+    if query.ready {
+        conditions.push(
+            "status = 'open' AND NOT EXISTS (SELECT 1 FROM dependencies JOIN items AS blockers
+             ON blockers.id = blocker WHERE item = items.id AND blockers.status <> 'closed')"
+                .to_owned(),
+        );
+    } else if query.status.is_none() && !query.all {
+        conditions.push("status <> 'closed'".to_owned());
+    }
+    // Mail is included only if its type is requested.
+    if query.kind.is_none() {
+        conditions.push(format!("type <> '{}'", mail::KIND));
+    }
+    let filter = match conditions.as_slice() {
+        [] => String::new(),
+        conditions => format!("WHERE {}", conditions.join(" AND ")),
+    };
+    let limit = query
+        .limit
+        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
+    if query.text.is_some() {
+        can_search(db)?;
+    }
+    let rest = format!("{filter} ORDER BY priority, created_at, id LIMIT {limit}");
+    select(db, &rest, values)
+}
+
+/// Returns the items of a query; `rest` follows the FROM clause.
+pub(super) fn select(
+    db: &Connection,
+    rest: &str,
+    values: impl IntoIterator<Item = Value>,
+) -> Result<Vec<Item>> {
+    // Cached, because one command repeats queries, and parsing SQL takes longer than the answer.
+    let mut statement = db
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM items {rest}"))
+        .map_err(problem)?;
+    let rows = statement
+        .query_map(rusqlite::params_from_iter(values), |row| Ok(item(row)))
+        .map_err(problem)?;
+    rows.map(|row| row.map_err(problem)?).collect()
+}
+
+/// Defines the SQL function `mentions`, a search that ignores case: SQLite itself knows the case of
+/// ASCII alone.
+pub(super) fn can_search(db: &Connection) -> Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    db.create_scalar_function("mentions", 2, flags, |given| {
+        let text = |place: usize| given.get_raw(place).as_str();
+        Ok(folded(text(0)?).contains(&folded(text(1)?)))
+    })
+    .map_err(problem)
+}
+
+/// Escapes a text for a LIKE pattern.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('%', "\\%")
+        .replace('_', "\\_")
+}
+
+pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Option<Item>> {
+    let found = select(db, "WHERE id = ?1", [Value::from(id.to_string())])?;
+    Ok(found.into_iter().next())
+}
+
+/// Returns the item with this id. Fails if there is none.
+pub(super) fn must_have(db: &Connection, id: &WorkId) -> Result<Item> {
+    by_id(db, id)?.ok_or_else(|| not_found(id))
+}
+
+pub(super) fn not_found(id: &WorkId) -> Problem {
+    Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
+}
+
+/// Parses a stored value. An invalid one means a damaged database, not a usage error.
+pub(super) fn stored<T: FromStr<Err = Problem>>(text: &str) -> Result<T> {
+    text.parse().map_err(|problem| {
+        Problem::failed("a work item cannot be read")
+            .cause(Problem::to_string(&problem))
+            .hint("`gt doctor` looks at the town's files")
+    })
+}
+
+fn item(row: &Row<'_>) -> Result<Item> {
+    let text = |place: usize| row.get::<_, String>(place).map_err(problem);
+    let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
+    let list = |place: usize| -> Result<Vec<String>> {
+        serde_json::from_str(&text(place)?)
+            .map_err(|error| Problem::failed("a work item cannot be read").caused_by(error))
+    };
+    let ids: Result<Vec<WorkId>> = list(15)?.iter().map(|id| stored(id)).collect();
+    Ok(Item {
+        id: stored(&text(0)?)?,
+        title: text(1)?,
+        description: text(2)?,
+        design: text(16)?,
+        acceptance_criteria: text(17)?,
+        kind: text(3)?,
+        priority: row.get(4).map_err(problem)?,
+        status: stored(&text(5)?)?,
+        assignee: maybe(6)?,
+        parent: maybe(7)?.map(|id| stored(&id)).transpose()?,
+        notes: text(8)?,
+        ephemeral: row.get(9).map_err(problem)?,
+        created_at: text(10)?,
+        updated_at: text(11)?,
+        closed_at: maybe(12)?,
+        close_reason: maybe(13)?,
+        labels: list(14)?,
+        deps: ids?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::items::Draft;
+
+    #[test]
+    fn a_word_that_nobody_wrote_is_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = Work::at(folder.path().join("items.db"));
+        let draft = Draft {
+            prefix: "gt".to_owned(),
+            title: "There".to_owned(),
+            ..Draft::default()
+        };
+        let item = work.create(&draft).unwrap();
+        work.hook("mayor", &item.id).unwrap();
+        let db = work.open().unwrap();
+        db.execute("UPDATE items SET status = 'odd'", []).unwrap();
+        let problem = work.hooked("mayor").unwrap_err();
+        assert_eq!(problem.kind(), gt_core::Kind::Failed, "{problem}");
+    }
+}

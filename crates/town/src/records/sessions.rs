@@ -1,0 +1,385 @@
+//! The history of sessions.
+//!
+//! `.sessions/index.jsonl` is the journal and is written first. `.sessions/index.db` is built from
+//! it and answers queries. [`Sessions`] gives access to both.
+
+mod agreement;
+mod archive;
+mod index;
+mod journal;
+mod newest;
+mod news;
+mod query;
+mod recovery;
+mod retention;
+mod stats;
+#[cfg(test)]
+mod tests;
+
+pub use agreement::JournalState;
+pub use index::Rebuilt;
+pub use journal::Damage;
+pub use query::{Chain, Query};
+pub use retention::Archived;
+pub use stats::{By, Tally};
+
+use crate::base::time;
+use crate::records::events::{self, Events};
+use crate::{Result, Town};
+use archive::Archive;
+use gt_core::Problem;
+use gt_core::record::{Outcome, Record, Status};
+use gt_core::usage::Usage;
+use index::{Broken, Index, Place, Sources, milliseconds};
+use journal::Journal;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::path::{Path, PathBuf};
+
+/// The sessions of a town.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    folder: PathBuf,
+    journal: Journal,
+    archive: Archive,
+    database: Place,
+    events: Events,
+}
+
+/// The end of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    pub outcome: Outcome,
+    /// Seconds since the epoch; `None` means now.
+    pub at: Option<i64>,
+    pub exit_code: Option<i32>,
+}
+
+impl End {
+    /// Returns an end at the present time, with no exit code.
+    pub fn of(outcome: Outcome) -> Self {
+        End {
+            outcome,
+            at: None,
+            exit_code: None,
+        }
+    }
+}
+
+impl Sessions {
+    pub fn of(town: &Town) -> Self {
+        let folder = town.root().join(".sessions");
+        Sessions {
+            journal: Journal::in_folder(&folder).with_deadline(town.deadline()),
+            archive: Archive::in_folder(&folder),
+            database: Place::at(&folder.join("index.db"), false).with_deadline(town.deadline()),
+            folder,
+            events: Events::of(town),
+        }
+    }
+
+    /// Returns the path of the journal.
+    pub(crate) fn journal_path(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// Uses an index in another file; the journal stays the same.
+    pub fn with_database(self, path: &Path) -> Self {
+        Sessions {
+            database: Place::at(path, true),
+            ..self
+        }
+    }
+
+    /// Writes these lines to the journal; afterwards they survive a crash. Reports sessions that
+    /// begin or end with them as events.
+    pub fn record(&self, lines: &[Record]) -> Result<()> {
+        crate::base::files::make_dir(&self.folder)?;
+        // Nothing is known yet of a session that begins. If the index cannot be queried, the lines
+        // are still written.
+        let about = lines.iter().filter(|line| !line.begins());
+        // Held from the look-up to the append: a session that is archived in between would be left
+        // with nothing but these lines.
+        let lock = self.journal.lock()?;
+        self.check_journal()?;
+        let known = self.look_up(about.map(|line| line.id.as_str()));
+        let known = known.unwrap_or_default();
+        let back = taken_back(lines, &known);
+        self.journal.append_locked(&[&back, lines].concat())?;
+        drop(lock);
+        self.tell(lines, &known);
+        Ok(())
+    }
+
+    /// Writes these lines for a caller that knows the journal's record of `life`, the only session
+    /// among them that is not new.
+    pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
+        self.check_journal()?;
+        self.journal.append(lines)?;
+        let known = HashMap::from([(life.id.clone(), Known::Open(life.clone()))]);
+        self.tell(lines, &known);
+        Ok(())
+    }
+
+    /// Adds the pane and the process to a session that this process has begun. This needs no
+    /// look-up and causes no event. Panes and processes end with the machine, so the write does not
+    /// wait for the disk.
+    pub(crate) fn add_process(&self, line: Record) -> Result<()> {
+        self.check_journal()?;
+        self.journal.append_passing(&[line])
+    }
+
+    /// Writes the lines that are still news, compared with the journal under its lock. Returns the
+    /// lines that it wrote.
+    pub fn record_where<T: Copy>(
+        &self,
+        mut lines: Vec<(T, Record)>,
+        is_news: impl Fn(T, Option<&Record>) -> bool,
+    ) -> Result<Vec<(T, Record)>> {
+        crate::base::files::make_dir(&self.folder)?;
+        let _lock = self.journal.lock()?;
+        self.check_journal()?;
+        let known = self.look_up(lines.iter().map(|(_, line)| line.id.as_str()))?;
+        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::life)));
+        let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
+        if !records.is_empty() {
+            let back = taken_back(&records, &known);
+            self.journal
+                .append_locked(&[&back, records.as_slice()].concat())?;
+            self.tell(&records, &known);
+        }
+        Ok(lines)
+    }
+
+    /// Reports sessions that began or ended as events.
+    fn tell(&self, lines: &[Record], known: &HashMap<String, Known>) {
+        let events = news::events(lines, |id| known.get(id).map(|known| known.life().clone()));
+        let tell_of_deaths = news::tell_of_deaths(&events);
+        self.events.note(events);
+        if tell_of_deaths {
+            let since = jiff::SignedDuration::from_secs(news::TOGETHER_SECONDS);
+            let recent = self.events.find(&events::Query {
+                kinds: vec!["*_death".to_owned()],
+                since: jiff::Timestamp::now().checked_sub(since).ok(),
+                ..events::Query::default()
+            });
+            let mass = recent.ok().and_then(|recent| news::mass_death(&recent));
+            self.events.note(mass.into_iter().collect());
+        }
+    }
+
+    /// Returns those of these sessions that the journal or the archive has.
+    pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
+        let known = self.look_up(ids)?;
+        Ok(known
+            .into_iter()
+            .map(|(id, known)| (id, known.into_life()))
+            .collect())
+    }
+
+    /// Returns those of these sessions that are in the journal and not in the archive.
+    pub fn in_journal<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, Record>> {
+        let known = self.look_up(ids)?.into_iter();
+        let open = known.filter_map(|(id, known)| match known {
+            Known::Open(life) => Some((id, life)),
+            Known::Archived(_) => None,
+        });
+        Ok(open.collect())
+    }
+
+    fn look_up<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Known>> {
+        let ids: Vec<&str> = ids.collect();
+        if ids.is_empty() {
+            return Ok(HashMap::new());
+        }
+        self.ask(|index| {
+            let mut known = HashMap::new();
+            for id in &ids {
+                let life = match query::by_id(index, id)? {
+                    Some(life) => Some(Known::Open(life)),
+                    None => query::of_archive(index, &self.archive, id)?.map(Known::Archived),
+                };
+                known.extend(life.map(|life| ((*id).to_owned(), life)));
+            }
+            Ok(known)
+        })
+    }
+
+    /// Returns the line that ends a session.
+    pub fn ending(id: impl Into<String>, end: End) -> Record {
+        Record {
+            ended_at: Some(time::timestamp(end.at)),
+            outcome: Some(end.outcome),
+            exit_code: end.exit_code,
+            status: Some(Status::Stopped),
+            ..Record::about(id)
+        }
+    }
+
+    /// Returns the sessions that match, the newest first.
+    pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
+        self.ask(|index| query::find_all(index, &self.archive, query))
+    }
+
+    /// Returns the one session whose id begins with `prefix`.
+    pub fn get(&self, prefix: &str) -> Result<Record> {
+        self.ask(|index| query::by_prefix(index, &self.archive, prefix))
+    }
+
+    /// Returns all sessions that worked on an item, by its id, or all sessions of a chain, by its
+    /// id or the id of any session in it. The oldest is first.
+    pub fn chain(&self, what: &str) -> Result<Chain> {
+        self.ask(|index| query::chain(index, &self.archive, what))
+    }
+
+    /// Returns the total usage of each item, over all its sessions. The usage of a running session
+    /// is the one in the journal.
+    pub(crate) fn usage_by_work<'a>(
+        &self,
+        items: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, Usage>> {
+        let items: Vec<&str> = items.collect();
+        match items.is_empty() {
+            true => Ok(HashMap::new()),
+            false => self.ask(|index| query::usage_by_work(index, &items)),
+        }
+    }
+
+    /// Passes every session to `give`, the oldest first. A damaged file of the archive yields its
+    /// readable sessions; the damage is returned at the end.
+    pub fn each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
+        let mut damages = Vec::new();
+        for file in self.archive.files() {
+            let mut given = Ok(());
+            // A session that was being moved may be in the journal as well.
+            let archived = self.ask(|index| query::all_archived_in(index, &file))?;
+            let read = self.archive.each(&file, |id, line| {
+                let is_archived = archived.contains(&hash(id));
+                if let (true, Ok(life)) = (is_archived, serde_json::from_str(line)) {
+                    given = give(&life);
+                    given.clone()?;
+                }
+                Ok::<(), Problem>(())
+            });
+            given?;
+            damages.extend(read.err());
+        }
+        // If the index turns out to be damaged half-way, the rebuilt index yields the rest.
+        let mut done = HashSet::new();
+        let mut give_once = |life: &Record| match done.insert(hash(&life.id)) {
+            true => give(life),
+            false => Ok(()),
+        };
+        let index = self.open()?;
+        match query::each(&index, &mut give_once) {
+            Err(broken @ Broken::Damaged(_)) => {
+                let index = self.repaired(index, &broken)?;
+                query::each(&index, give_once).map_err(Broken::into_problem)?;
+            }
+            given => given.map_err(Broken::into_problem)?,
+        }
+        Ok(damages)
+    }
+
+    /// Rebuilds the index from the journal.
+    pub fn rebuild(&self) -> Result<Rebuilt> {
+        crate::base::files::make_dir(&self.folder)?;
+        Index::rebuild(&self.database, self.sources())
+    }
+
+    /// Does now what would delay the next query: brings the index up to date and checkpoints its
+    /// log. Best effort: the next query reports an error.
+    pub fn tidy(&self) {
+        if let Ok(index) = self.open() {
+            index.tidy();
+        }
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            journal: &self.journal,
+            archive: &self.archive,
+        }
+    }
+
+    fn open(&self) -> Result<Index> {
+        crate::base::files::make_dir(&self.folder)?;
+        Index::open(&self.database, self.sources())
+    }
+
+    /// Queries the index. A damaged index is rebuilt and queried again.
+    fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, Broken>) -> Result<T> {
+        let index = self.open()?;
+        let broken = match question(&index) {
+            Err(broken @ (Broken::Damaged(_) | Broken::Outdated(_))) => broken,
+            answer => return answer.map_err(Broken::into_problem),
+        };
+        let index = self.repaired(index, &broken)?;
+        question(&index).map_err(Broken::into_problem)
+    }
+
+    /// Replaces a damaged index. The index and its lock are dropped first, because the repair needs
+    /// the lock exclusively.
+    fn repaired(&self, index: Index, broken: &Broken) -> Result<Index> {
+        let damaged = index.file();
+        drop(index);
+        Index::open_repaired(&self.database, self.sources(), broken, damaged)
+    }
+}
+
+/// A known session, and where it is stored.
+enum Known {
+    Open(Record),
+    Archived(Record),
+}
+
+impl Known {
+    fn life(&self) -> &Record {
+        match self {
+            Known::Open(life) | Known::Archived(life) => life,
+        }
+    }
+
+    fn into_life(self) -> Record {
+        match self {
+            Known::Open(life) | Known::Archived(life) => life,
+        }
+    }
+}
+
+/// Returns the archived sessions that these lines are about. They return to the journal whole
+/// before anything is added to them.
+fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
+    let mut back: Vec<Record> = Vec::new();
+    for line in lines {
+        if let Some(Known::Archived(life)) = known.get(&line.id)
+            && !back.iter().any(|other| other.id == life.id)
+        {
+            back.push(life.clone());
+        }
+    }
+    back
+}
+
+/// Returns the duration of a session, or its duration until `now`, in milliseconds. Callers add
+/// these up and truncate the sum to seconds once.
+pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
+    let began = milliseconds(life.started_at.as_deref()?)?;
+    let ended = match life.ended_at.as_deref() {
+        Some(at) => milliseconds(at)?,
+        None => now.as_millisecond(),
+    };
+    Some((ended - began).max(0))
+}
+
+/// Returns a number in place of an id, to save memory when a million ids are held.
+fn hash(id: &str) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
+}
+
+fn not_found(what: &str) -> Problem {
+    Problem::not_found(format!("there is no life {what:?}")).hint("`gt sessions list` shows them")
+}

@@ -1,0 +1,127 @@
+//! Checks whether the index agrees with the journal.
+
+use super::index::{Broken, Depth, Index};
+use super::journal::Damage;
+use super::{Sessions, hash};
+use crate::Result;
+use crate::base::files;
+use gt_core::Problem;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Length in bytes up to which a journal is read in a few milliseconds.
+const SHORT_JOURNAL: u64 = 4 * 1024 * 1024;
+/// Result of reading the whole journal.
+#[derive(Clone, Debug, Default)]
+pub struct JournalState {
+    pub lives: usize,
+    pub damages: Vec<Damage>,
+    /// The newest start or end, RFC 3339 in UTC.
+    pub newest: Option<String>,
+    /// The last line is incomplete: a crash has cut it off, or another process is writing it.
+    pub is_torn: bool,
+}
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Sessions {
+    /// Compares the index with the journal and rebuilds it if they disagree. Returns the reason for
+    /// the rebuild. A long journal is compared at most once a day; otherwise only the tables of the
+    /// index are compared with each other.
+    pub fn compare_index(&self) -> Result<Option<String>> {
+        let length = self.journal.path().metadata().map_or(0, |meta| meta.len());
+        match length > SHORT_JOURNAL && !self.is_comparison_due() {
+            true => self.compare(Depth::Tables),
+            false => self.compare_now(),
+        }
+    }
+
+    /// Compares only the tables of the index with each other, without reading the journal, and
+    /// rebuilds the index if they disagree. Returns the reason for the rebuild.
+    pub(crate) fn compare_tables(&self) -> Result<Option<String>> {
+        self.compare(Depth::Tables)
+    }
+
+    /// Compares the index with the journal, at most once a day.
+    pub(crate) fn compare_if_due(&self) -> Result<()> {
+        match self.is_comparison_due() {
+            true => self.compare_now().map(drop),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn compare_now(&self) -> Result<Option<String>> {
+        let reason = self.compare(Depth::Journal)?;
+        files::write_passing(&self.comparison_mark(), b"")?;
+        Ok(reason)
+    }
+
+    fn is_comparison_due(&self) -> bool {
+        let compared = self.comparison_mark().metadata();
+        let compared = compared.and_then(|meta| meta.modified());
+        // A time in the future means that the clock was set back since.
+        !compared.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < DAY))
+    }
+
+    fn comparison_mark(&self) -> PathBuf {
+        self.folder.join(".compared")
+    }
+
+    fn compare(&self, depth: Depth) -> Result<Option<String>> {
+        let index = self.open()?;
+        let reason = match index.disagreement(&self.journal, depth) {
+            Ok(None) => return Ok(None),
+            Ok(Some(reason)) | Err(Broken::Damaged(reason)) => reason,
+            // Another process is moving sessions into the archive and has not noted it yet.
+            Err(Broken::Outdated(_)) => return Ok(None),
+            Err(broken) => return Err(broken.into_problem()),
+        };
+        self.repaired(index, &Broken::Damaged(reason.clone()))?;
+        Ok(Some(reason))
+    }
+
+    /// Returns how the index disagrees with the journal, without a repair. Opening repairs an index
+    /// that cannot be opened.
+    pub(crate) fn index_disagreement(&self) -> Result<Option<String>> {
+        let index: Index = self.open()?;
+        match index.disagreement(&self.journal, Depth::Journal) {
+            Ok(reason) => Ok(reason),
+            Err(Broken::Damaged(reason)) => Ok(Some(reason)),
+            Err(Broken::Outdated(_)) => Ok(None),
+            Err(broken) => Err(broken.into_problem()),
+        }
+    }
+
+    /// Reads the whole journal; returns `None` if there is none yet.
+    pub fn examine_journal(&self) -> Result<Option<JournalState>> {
+        let Some(reading) = self.journal.open()? else {
+            return Ok(None);
+        };
+        let mut state = JournalState::default();
+        let mut ids = HashSet::new();
+        let length = reading.length;
+        let mut damages = Vec::new();
+        let end = reading.each_from(
+            0,
+            |record| {
+                ids.insert(hash(&record.id));
+                let newest = state.newest.take();
+                state.newest = newest.max(record.started_at).max(record.ended_at);
+                Ok::<(), Problem>(())
+            },
+            &mut |damage| damages.push(damage),
+        )?;
+        state.lives = ids.len();
+        state.damages = damages;
+        state.is_torn = end < length;
+        Ok(Some(state))
+    }
+
+    /// Moves unreadable lines of the journal into `index.damaged` beside it. Returns their number
+    /// and that file.
+    pub(crate) fn set_aside_damaged(&self) -> Result<(usize, PathBuf)> {
+        let _lock = self.journal.lock()?;
+        self.journal.set_aside_damaged()
+    }
+}

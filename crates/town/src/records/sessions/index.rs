@@ -1,0 +1,450 @@
+//! The database that is built from the journal, for queries by field.
+//!
+//! It contains nothing that the journal and the archive lack. It records how far it has read the
+//! journal, reads on when it is opened, and is rebuilt when it is missing, damaged, of another
+//! version or of another journal ([`rebuild`]). If the disk is full, queries are answered from a
+//! database in memory.
+
+mod broken;
+mod comparison;
+mod portion;
+mod position;
+mod rebuild;
+mod schema;
+mod slugs;
+
+pub(super) use broken::Broken;
+pub(super) use comparison::Depth;
+
+use super::archive::Archive;
+use super::journal::{Damage, Journal};
+use super::recovery;
+use crate::Result;
+use crate::base::lock::FileLock;
+use crate::base::open_database::{FileId, Opened};
+use crate::base::surroundings::Deadline;
+use crate::base::{database, files};
+use gt_core::Problem;
+use gt_core::record::Record;
+use portion::{Fill, Row};
+use position::{Position, how_far};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use schema::{APPLICATION, EARLY_INDEXES, LATE_INDEXES, TABLES, VERSION};
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum wait for other writers.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of times that one call replaces an index that it cannot open.
+const REPAIRS: usize = 2;
+
+/// An open database that agrees with the journal.
+#[derive(Debug)]
+pub(super) struct Index {
+    db: Opened,
+    /// Prevents other processes from replacing the file. Dropped after the connection.
+    _lock: Option<FileLock>,
+}
+
+/// Result of a rebuild.
+#[derive(Clone, Debug, Default)]
+pub struct Rebuilt {
+    pub lives: u64,
+    pub archived: u64,
+    pub damages: Vec<Damage>,
+}
+
+/// The files of a database.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    lock: PathBuf,
+    /// The caller named the file, so it may be any file.
+    is_given: bool,
+    deadline: Deadline,
+}
+
+/// Data that a database is built from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sources<'a> {
+    pub(super) journal: &'a Journal,
+    pub(super) archive: &'a Archive,
+}
+
+impl Sources<'_> {
+    fn is_empty(self) -> Result<bool> {
+        Ok(self.journal.open()?.is_none() && self.archive.files().is_empty())
+    }
+}
+
+impl Place {
+    pub(super) fn at(path: &Path, is_given: bool) -> Self {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        Place {
+            path: path.to_owned(),
+            lock: lock.into(),
+            is_given,
+            deadline: Deadline::default(),
+        }
+    }
+
+    /// Limits all waiting to this deadline.
+    pub(super) fn with_deadline(self, deadline: Deadline) -> Self {
+        Place { deadline, ..self }
+    }
+
+    fn timeout(&self) -> Duration {
+        self.deadline.at_most(TIMEOUT)
+    }
+
+    /// Fails for a file that is not an index, because a damaged index is replaced.
+    fn check(&self) -> Result<()> {
+        const MARK_AT: usize = 68;
+        if !self.is_given || self.path.metadata().is_ok_and(|meta| meta.len() == 0) {
+            return Ok(());
+        }
+        let mut file = match std::fs::File::open(&self.path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(files::cannot("open", &self.path, &error)),
+        };
+        let mut head = [0; MARK_AT + 4];
+        let is_ours = file.read_exact(&mut head).is_ok()
+            && head.starts_with(b"SQLite format 3\0")
+            && head[MARK_AT..] == APPLICATION.to_be_bytes();
+        if is_ours {
+            return Ok(());
+        }
+        Err(
+            Problem::conflict(format!("{} is no index of gt's", self.path.display()))
+                .hint("name another file: this one would be overwritten"),
+        )
+    }
+}
+
+impl Index {
+    /// Opens the database and reads the new lines of the journal. A damaged database is rebuilt
+    /// first: the journal has everything that is in it.
+    pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
+        place.check()?;
+        recovery::check(sources.journal, &place.path)?;
+        let mut attempts = REPAIRS;
+        loop {
+            let (broken, file) = match Self::open_current(place, sources) {
+                Ok(index) => return Ok(index),
+                Err(failed) => failed,
+            };
+            match broken {
+                Broken::Damaged(_) | Broken::Outdated(_) if attempts > 0 => {
+                    attempts -= 1;
+                    Self::repair(place, sources, &broken, file)?;
+                }
+                Broken::NoRoom(_) => return Self::in_memory(sources),
+                broken => return Err(broken.into_problem()),
+            }
+        }
+    }
+
+    /// Rebuilds the database after a query has found it damaged, and opens it. The caller must have
+    /// dropped the damaged index, or this waits for its lock.
+    pub(super) fn open_repaired(
+        place: &Place,
+        sources: Sources<'_>,
+        broken: &Broken,
+        damaged: Option<FileId>,
+    ) -> Result<Self> {
+        Self::repair(place, sources, broken, damaged)?;
+        Self::open(place, sources)
+    }
+
+    /// Rebuilds the database from the journal.
+    pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
+        place.check()?;
+        recovery::check(sources.journal, &place.path)?;
+        let _lock = FileLock::take(&place.lock, place.timeout())?;
+        rebuild::replace(&place.path, sources)
+    }
+
+    /// Opens the database as it is and catches up. An error carries the identity of the file.
+    fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, (Broken, Option<FileId>)> {
+        let lock = FileLock::share(&place.lock, place.timeout())
+            .map_err(|problem| (problem.into(), None))?;
+        // The lock is held until the file is identified: no other process replaces it before.
+        let opened = Self::open_locked(place, sources);
+        match opened {
+            Ok(db) => Ok(Index {
+                db,
+                _lock: Some(lock),
+            }),
+            Err(broken) => Err((broken, FileId::of(&place.path))),
+        }
+    }
+
+    fn open_locked(place: &Place, sources: Sources<'_>) -> Result<Opened, Broken> {
+        let mut db = match Opened::kept(&place.path) {
+            Some(db) => {
+                db.busy_timeout(place.timeout())?;
+                db
+            }
+            None => {
+                let (db, is_kept) = open_as_it_is(place, sources)?;
+                Opened::new(db, &place.path, is_kept)
+            }
+        };
+        catch_up(&mut db, &place.path, sources.journal)?;
+        Ok(db)
+    }
+
+    /// Rebuilds the database, unless another process has done so since it was found broken. In that
+    /// case there is another file in its place, or the same file agrees with the journal again.
+    fn repair(
+        place: &Place,
+        sources: Sources<'_>,
+        broken: &Broken,
+        damaged: Option<FileId>,
+    ) -> Result<()> {
+        let _lock = FileLock::take(&place.lock, place.timeout())?;
+        let is_repaired = match broken {
+            Broken::Outdated(_) => open_as_it_is(place, sources)
+                .and_then(|(db, _)| how_far(&db, sources.journal))
+                .is_ok(),
+            _ => FileId::of(&place.path) != damaged,
+        };
+        if !is_repaired {
+            rebuild::replace(&place.path, sources)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the identity of the file. The lock keeps the file in place.
+    pub(super) fn file(&self) -> Option<FileId> {
+        FileId::of(self.db.path())
+    }
+
+    /// Builds an index in memory for one query when the disk is full.
+    fn in_memory(sources: Sources<'_>) -> Result<Self> {
+        let make = || -> Result<Connection, Broken> {
+            let db = Connection::open_in_memory()?;
+            rebuild::fill(&db, sources)?;
+            Ok(db)
+        };
+        Ok(Index {
+            db: Opened::new(
+                make().map_err(Broken::into_problem)?,
+                Path::new(":memory:"),
+                false,
+            ),
+            _lock: None,
+        })
+    }
+
+    pub(super) fn db(&self) -> &Connection {
+        &self.db
+    }
+
+    /// Checkpoints the log and closes the index; best effort.
+    pub(super) fn tidy(self) {
+        let _ = database::tidy(&self.db, self.db.path());
+    }
+
+    /// Notes that sessions have moved into a file of the archive, and the position in the journal
+    /// that was rewritten without them.
+    pub(super) fn note_archived(
+        &mut self,
+        moved: &BTreeMap<String, Vec<Record>>,
+        journal: &Journal,
+    ) -> Result<(), Broken> {
+        let change = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for (file, lives) in moved {
+            for life in lives {
+                archived(&change, life, file)?;
+                change.execute(
+                    "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
+                    [&life.id],
+                )?;
+                change.execute("DELETE FROM lives WHERE id = ?1", [&life.id])?;
+            }
+        }
+        if let Some(reading) = journal.open()? {
+            position::note(&change, journal, &reading.first, reading.length)?;
+        }
+        change.commit()?;
+        Ok(())
+    }
+}
+
+/// Reads the new lines of the journal in one transaction.
+fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), Broken> {
+    let position = how_far(db, journal)?;
+    if !position.is_on_disk {
+        position::note_synced(db, path)?;
+    }
+    if position.is_current() {
+        return Ok(());
+    }
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have caught up meanwhile.
+    let position = how_far(&change, journal)?;
+    read_on(&change, journal, position)?;
+    change.commit()?;
+    Ok(())
+}
+
+/// Opens the database as it is. Returns also whether the connection may be kept open.
+fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
+    let path = place.path.as_path();
+    let mut db = Connection::open(path)?;
+    db.busy_timeout(place.timeout())?;
+    // Damaged pages then cause errors more often than wrong results.
+    db.pragma_update(None, "cell_size_check", true)?;
+    let is_kept = database::keep_log(&db, path)?;
+    // The journal is already on the disk: anything that is lost here is read from it again.
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == VERSION {
+        return Ok((db, is_kept));
+    }
+    // A rebuild is faster than reading existing sources into an empty database.
+    if version != 0 || !sources.is_empty()? {
+        return Err(Broken::Outdated("it is of another version".to_owned()));
+    }
+    files::make_private(path)?;
+    db.pragma_update(None, "journal_mode", "WAL")?;
+    let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have created the tables first.
+    let version: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version == 0 {
+        for statements in [TABLES, EARLY_INDEXES, LATE_INDEXES] {
+            change.execute_batch(statements)?;
+        }
+        mark(&change)?;
+    }
+    change.commit()?;
+    Ok((db, is_kept))
+}
+
+/// Marks the database as complete and as ours.
+fn mark(db: &Connection) -> Result<(), rusqlite::Error> {
+    db.pragma_update(None, "application_id", APPLICATION)?;
+    db.pragma_update(None, "user_version", VERSION)
+}
+
+/// Reads the journal from that position on.
+fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(), Broken> {
+    let Some(reading) = position.reading else {
+        return Ok(());
+    };
+    let first = reading.first.clone();
+    let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
+    let end = portion::read(reading, position.read, write, &mut |_| {})?;
+    // Only an incomplete line is new. Noting the position again would turn every reader into a
+    // writer.
+    if end == position.read {
+        return Ok(());
+    }
+    position::note(db, journal, &first, end)
+}
+
+/// Notes in which file of the archive a session is, unless it is in the journal. Also stores its
+/// usage per item, so that the total of an item needs no read of that file.
+fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::Error> {
+    let mut insert = db.prepare_cached(
+        "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file, taken)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let taken = life.work_unit.as_ref().map(|_| {
+        serde_json::json!({"usage": life.usage, "earlier_work": life.earlier_work}).to_string()
+    });
+    insert.execute(params![life.id, life.chain_id, life.work_unit, file, taken])?;
+    note_earlier_work(db, life)
+}
+
+/// Notes the items that a session had before its present one.
+fn note_earlier_work(db: &Connection, life: &Record) -> Result<(), rusqlite::Error> {
+    if life.earlier_work.is_none() {
+        return Ok(());
+    }
+    let mut insert =
+        db.prepare_cached("INSERT OR IGNORE INTO earlier_work (work_unit, id) VALUES (?1, ?2)")?;
+    for entry in life.earlier_work.iter().flatten() {
+        insert.execute([&entry.work_unit, &life.id])?;
+    }
+    Ok(())
+}
+
+/// Converts a time of a record to the milliseconds of the database.
+pub(super) fn milliseconds(time: &str) -> Option<i64> {
+    own_milliseconds(time).or_else(|| {
+        let time: jiff::Timestamp = time.parse().ok()?;
+        Some(time.as_millisecond())
+    })
+}
+
+/// Parses a time in our own format, `2026-01-17T01:00:00.000Z`, which is fast: a rebuild parses
+/// millions of them.
+fn own_milliseconds(time: &str) -> Option<i64> {
+    let bytes: &[u8; 24] = time.as_bytes().try_into().ok()?;
+    let is_ours = [
+        (4, b'-'),
+        (7, b'-'),
+        (10, b'T'),
+        (13, b':'),
+        (16, b':'),
+        (19, b'.'),
+        (23, b'Z'),
+    ]
+    .iter()
+    .all(|(place, sign)| bytes[*place] == *sign);
+    let number = |range: std::ops::Range<usize>| {
+        bytes[range].iter().try_fold(0_i64, |sum, byte| {
+            byte.is_ascii_digit()
+                .then(|| sum * 10 + i64::from(byte - b'0'))
+        })
+    };
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    if !is_ours || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // Days since the epoch. The year begins in March, so that a leap day is its last day.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + year * 365 + year / 4 - year / 100 + day_of_year - 719_468;
+    let seconds = days * 86_400 + number(11..13)? * 3_600 + number(14..16)? * 60 + number(17..19)?;
+    Some(seconds * 1_000 + number(20..23)?)
+}
+
+/// Returns a session from its row and its record. A row without a record, or with the record of
+/// another session, is damage that SQLite does not detect.
+pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
+    let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
+    let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;
+    let life: Record = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    match life.id == id {
+        true => Ok(life.without_cleared()),
+        false => Err(damaged(format!("it is of {}", life.id))),
+    }
+}
+
+/// Returns the session with this full id.
+pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, Broken> {
+    let mut query = db.prepare_cached(
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE id = ?1",
+    )?;
+    let found = query
+        .query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    found.map(|(id, text)| record(id, text)).transpose()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! Turns lines of the journal into rows of the database, in batches.
+
+use super::{Broken, milliseconds, note_earlier_work, slugs};
+use crate::Result;
+use crate::records::sessions::journal::{Damage, Reading};
+use gt_core::Problem;
+use gt_core::record::{Outcome, Record, Status};
+use gt_core::usage::Usage;
+use rusqlite::{CachedStatement, Connection, params};
+use std::collections::{BTreeSet, HashMap};
+
+/// Number of sessions that are merged in memory before they are written.
+const PORTION: usize = 4_000;
+
+/// Whether rows go into a new database or an existing one.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Fill {
+    Anew,
+    On,
+}
+
+/// The content of a batch of lines about one session.
+pub(super) struct Row {
+    /// Boxed because it is large and often moved.
+    life: Box<Record>,
+    text: String,
+}
+
+impl Row {
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+}
+
+/// Reads the journal from `start` on and passes its rows to `give` in batches. `give` returns text
+/// buffers that it no longer needs: there are millions, and reusing one is cheaper than freeing and
+/// allocating it. Returns the position at which it ended.
+pub(super) fn read<E: From<Problem>>(
+    reading: Reading,
+    start: u64,
+    mut give: impl FnMut(Vec<Row>) -> Result<Vec<String>, E>,
+    damaged: &mut dyn FnMut(Damage),
+) -> Result<u64, E> {
+    let mut portion: HashMap<String, Box<Record>> = HashMap::with_capacity(PORTION);
+    let mut spare = Vec::new();
+    let end = reading.each_from(
+        start,
+        |record| -> Result<(), E> {
+            match portion.get_mut(&record.id) {
+                Some(known) => known.merge(record),
+                None => {
+                    portion.insert(record.id.clone(), Box::new(record));
+                }
+            }
+            if portion.len() >= PORTION {
+                let full = rows(&mut portion, &mut spare)?;
+                spare.extend(give(full)?);
+            }
+            Ok(())
+        },
+        damaged,
+    )?;
+    give(rows(&mut portion, &mut spare)?)?;
+    Ok(end)
+}
+
+fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> Result<Vec<Row>> {
+    // Ids sort by time, so in their order the B-tree only grows at its end.
+    let mut lives: Vec<Box<Record>> = portion.drain().map(|(_, life)| life).collect();
+    lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    let rows = lives.into_iter().map(|life| {
+        let mut text = match spare.pop() {
+            Some(text) => text.into_bytes(),
+            None => Vec::with_capacity(1024),
+        };
+        text.clear();
+        serde_json::to_writer(&mut text, &life)
+            .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+        let text = String::from_utf8(text).unwrap_or_default();
+        Ok(Row { life, text })
+    });
+    rows.collect()
+}
+
+/// Writes rows. Fields that a row does not set keep their value in the database
+/// ([`Record::merge`]).
+///
+/// A row is found by its id. `last_insert_rowid` is not reliable: a rollback does not reset it, and
+/// a number is reused after a DELETE.
+pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
+    let mut insert = db.prepare_cached(
+        "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
+         started, ended, tokens, cost, commits)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         ON CONFLICT (id) DO NOTHING",
+    )?;
+    let mut find = db.prepare_cached(
+        "SELECT lives.rowid, record FROM lives LEFT JOIN records ON life = lives.rowid
+         WHERE id = ?1",
+    )?;
+    let mut update = db.prepare_cached(
+        "UPDATE lives SET agent = ?2, rig = ?3, role = ?4, harness = ?5, status = ?6,
+         outcome = ?7, work_unit = ?8, chain_id = ?9, started = ?10, ended = ?11, tokens = ?12,
+         cost = ?13, commits = ?14
+         WHERE id = ?1",
+    )?;
+    let mut first = db.prepare_cached(
+        "INSERT INTO records (life, record) VALUES (?1, ?2)
+         ON CONFLICT (life) DO UPDATE SET record = ?2",
+    )?;
+    let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
+    let mut more = db.prepare_cached("UPDATE records SET record = ?2 WHERE life = ?1")?;
+    let mut agents = BTreeSet::new();
+    for Row { life, text } in rows {
+        let is_new = execute(&mut insert, life)? == 1;
+        if is_new {
+            // This statement has inserted the row, so the number is valid.
+            first.execute(params![db.last_insert_rowid(), text])?;
+            note_earlier_work(db, life)?;
+        } else {
+            let (row, known): (i64, Option<String>) =
+                find.query_row([&life.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let known = known.and_then(|text| serde_json::from_str(&text).ok());
+            let Some(mut merged): Option<Record> = known else {
+                let reason = format!("the life {} has no record", life.id);
+                return Err(Broken::Damaged(reason));
+            };
+            agents.extend(merged.agent.clone().filter(|_| fill == Fill::On));
+            merged.merge(Record::clone(life));
+            execute(&mut update, &merged)?;
+            let text = serde_json::to_string(&merged)
+                .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+            more.execute(params![row, text])?;
+            note_earlier_work(db, &merged)?;
+        }
+        if fill == Fill::On {
+            if is_new {
+                // The session may have been archived and is now in the journal again.
+                back.execute([&life.id])?;
+            }
+            agents.extend(life.agent.clone());
+        }
+    }
+    slugs::update(db, &agents)?;
+    Ok(())
+}
+
+/// Executes a statement with the columns of a session.
+fn execute(statement: &mut CachedStatement<'_>, life: &Record) -> rusqlite::Result<usize> {
+    let usage = life.usage.as_ref();
+    statement.execute(params![
+        life.id,
+        life.agent,
+        life.rig,
+        life.role,
+        life.harness,
+        life.status.map(Status::as_str),
+        life.outcome.map(Outcome::as_str),
+        life.work_unit,
+        life.chain_id,
+        life.started_at.as_deref().and_then(milliseconds),
+        life.ended_at.as_deref().and_then(milliseconds),
+        usage.map(Usage::tokens),
+        usage.and_then(|usage| usage.cost_usd),
+        life.commits.as_ref().map(Vec::len),
+    ])
+}

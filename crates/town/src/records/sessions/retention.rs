@@ -1,0 +1,116 @@
+//! Moves old sessions into the archive.
+
+use super::archive::Archive;
+use super::index::Broken;
+use super::{Sessions, query};
+use crate::Result;
+use crate::base::files;
+use gt_core::Problem;
+use gt_core::record::Record;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+/// Sessions that were moved, or would be.
+#[derive(Clone, Debug, Default)]
+pub struct Archived {
+    pub lives: usize,
+    pub files: Vec<String>,
+}
+
+impl Sessions {
+    /// Moves the sessions that ended before that time (RFC 3339) out of the journal.
+    pub fn archive(&self, before: &str, only_tell: bool) -> Result<Archived> {
+        files::make_dir(&self.folder)?;
+        let _lock = self.journal.lock()?;
+        let mut index = self.open()?;
+        let mut moved: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+        let old = match query::ended_before(&index, before) {
+            Err(broken @ Broken::Damaged(_)) => {
+                index = self.repaired(index, &broken)?;
+                query::ended_before(&index, before)
+            }
+            old => old,
+        };
+        let old = old.map_err(Broken::into_problem)?;
+        for life in old {
+            if let Some(file) = Archive::file_of(&life) {
+                moved.entry(file).or_default().push(life);
+            }
+        }
+        let archived = Archived {
+            lives: moved.values().map(Vec::len).sum(),
+            files: moved.keys().cloned().collect(),
+        };
+        if only_tell || moved.is_empty() {
+            return Ok(archived);
+        }
+        for (file, lives) in &moved {
+            let lines: Result<BTreeMap<String, String>> = lives
+                .iter()
+                .map(|life| Ok((life.id.clone(), self.with_detail(life)?)))
+                .collect();
+            self.archive.add(file, lines?)?;
+        }
+        let gone: HashSet<&str> = moved
+            .values()
+            .flatten()
+            .map(|life| life.id.as_str())
+            .collect();
+        self.journal.keep_only(|id| !gone.contains(id))?;
+        match index.note_archived(&moved, &self.journal) {
+            Err(broken @ Broken::Damaged(_)) => drop(self.repaired(index, &broken)?),
+            noted => noted.map_err(Broken::into_problem)?,
+        }
+        for id in gone {
+            // The details are in the archive now; a file that cannot be removed does no harm.
+            let _ = files::remove_if_there(&self.detail_path(id));
+            let _ = files::remove_if_there(self.step_lines(id).path());
+        }
+        Ok(archived)
+    }
+
+    /// Archives old sessions by the town's setting, at most once a day.
+    pub fn archive_if_due(&self, keep_days: u32) -> Result<()> {
+        const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+        let mark = self.archive.folder().join(".checked");
+        let age = |time: SystemTime| time.elapsed().unwrap_or_default();
+        let checked = mark.metadata().and_then(|meta| meta.modified());
+        if keep_days == 0 || checked.is_ok_and(|time| age(time) < DAY) {
+            return Ok(());
+        }
+        files::write_passing(&mark, b"")?;
+        let before =
+            jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * i64::from(keep_days));
+        self.archive(&format!("{before:.3}"), false).map(drop)
+    }
+
+    fn with_detail(&self, life: &Record) -> Result<String> {
+        let cannot = |error| Problem::failed("cannot write a life").caused_by(error);
+        let mut document = serde_json::to_value(life).map_err(cannot)?;
+        let detail = files::read_if_there(&self.detail_path(&life.id))?;
+        if let Some(text) = detail {
+            // Text that is not JSON is kept as a string.
+            document["detail"] = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        }
+        Ok(document.to_string())
+    }
+
+    /// Returns the details of a session beside its record: its commits, its steps and its timeline.
+    pub fn detail(&self, id: &str) -> Result<Option<Value>> {
+        if let Some(text) = files::read_if_there(&self.detail_path(id))? {
+            return Ok(serde_json::from_str(&text).ok());
+        }
+        let Some(file) = self.ask(|index| query::archived_in(index, id))? else {
+            return Ok(None);
+        };
+        let found = self.archive.read(&file, &[id.to_owned()])?;
+        Ok(found
+            .into_iter()
+            .find_map(|mut life| Some(life["detail"].take()).filter(|detail| !detail.is_null())))
+    }
+
+    pub(crate) fn detail_path(&self, id: &str) -> std::path::PathBuf {
+        self.folder.join(format!("{id}.json"))
+    }
+}

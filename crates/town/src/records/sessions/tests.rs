@@ -1,0 +1,63 @@
+//! Tests of the journal together with the index.
+
+mod damage;
+mod items;
+mod lost_journal;
+
+use super::*;
+use crate::base::time;
+
+/// A folder with a journal and an index, and no town around them.
+struct Place {
+    folder: tempfile::TempDir,
+    sessions: Sessions,
+}
+
+impl Place {
+    /// Creates this many sessions, each begun and ended.
+    fn with(lives: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = Sessions {
+            folder: folder.path().to_owned(),
+            journal: Journal::in_folder(folder.path()),
+            archive: Archive::in_folder(folder.path()),
+            database: index::Place::at(&folder.path().join("index.db"), false),
+            events: Events::in_folder(folder.path()),
+        };
+        let place = Place { folder, sessions };
+        place.begin(0..lives);
+        place
+    }
+
+    fn begin(&self, numbers: std::ops::Range<usize>) {
+        let lines: Vec<Record> = numbers
+            .map(|number| Record {
+                agent: Some(format!("agent/a{}", number % 7)),
+                started_at: Some(time::timestamp(Some(1_768_611_600 + number as i64))),
+                status: Some(Status::Running),
+                initial_prompt: Some("x".repeat(200)),
+                ..Record::about(id(number))
+            })
+            .collect();
+        self.sessions.journal.append(&lines).unwrap();
+    }
+
+    fn database(&self) -> PathBuf {
+        self.folder.path().join("index.db")
+    }
+
+    fn listed(&self) -> Vec<String> {
+        let found = self.sessions.find(&Query::default()).unwrap();
+        let mut ids: Vec<String> = found.into_iter().map(|life| life.id).collect();
+        ids.sort();
+        ids
+    }
+}
+
+fn id(number: usize) -> String {
+    format!("life-{number:05}")
+}
+
+fn ids(count: usize) -> Vec<String> {
+    (0..count).map(id).collect()
+}

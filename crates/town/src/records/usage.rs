@@ -1,0 +1,339 @@
+//! Token usage of sessions, read from the programs' own transcripts.
+//!
+//! **When.** At the end of a session its total goes into the journal: `figures`, after a stop, for
+//! sessions that a sync finds ended, and for a session that was lost before a new start. While a
+//! session runs, nothing is read in the background. A hook runs in the middle of an agent's work,
+//! and a transcript may be long when it is first read; so a hook only notes where the transcript is
+//! ([`note`], at most one small write), and the usage of running sessions is read on demand
+//! ([`refresh`]). Such a read costs one `stat` if nothing has changed, and otherwise only the bytes
+//! added since the last one. It is not written to the journal, which would grow with every read.
+//!
+//! **Nothing depends on it.** A transcript that is missing, damaged or in an unknown format makes
+//! no stop, sync or query fail; it only yields no figures.
+//!
+//! The position in each transcript is in `.runtime/usage/<life>.json`. This cache may be deleted at
+//! any time: the transcripts are then read again.
+
+mod database;
+mod find;
+mod notes;
+mod prompts;
+mod read;
+
+pub use notes::{note, note_folder};
+pub(crate) use prompts::{Evidence, find_prompt};
+
+use crate::base::files;
+use crate::catalog::harnesses::Presets;
+use crate::records::sessions::Sessions;
+use crate::{Result, Town};
+use gt_core::harness::Preset;
+use gt_core::overlay::Layer;
+use gt_core::price::Prices;
+use gt_core::record::Record;
+use gt_core::session::SessionId;
+use gt_core::usage::{Format, Usage, Window};
+use notes::Notes;
+use read::Progress;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Read positions in the transcripts of one session.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    /// Stamp of the prices in use; if it changes, everything is read again.
+    prices: String,
+    files: BTreeMap<PathBuf, Progress>,
+    databases: BTreeMap<PathBuf, database::Seen>,
+}
+
+/// Updates the usage of those of these sessions that run. Usage that cannot be read stays as it is.
+pub fn refresh(town: &Town, lives: &mut [Record]) {
+    let mut reader = Reader::new(town);
+    for life in lives.iter_mut().filter(|life| life.ended_at.is_none()) {
+        if let Some(found) = reader.read(life) {
+            life.usage = Some(found);
+        }
+    }
+}
+
+/// Returns the usage of a running session until now: zero if its transcript has no figures yet.
+/// Returns `None` if its program leaves no readable figures.
+pub(crate) fn so_far(town: &Town, life: &Record) -> Option<Usage> {
+    let mut reader = Reader::new(town);
+    let preset = reader.presets.get(town, life.harness.as_deref()?)?;
+    preset.usage.format?;
+    Some(reader.read(life).unwrap_or_default())
+}
+
+/// Reduces the usage of these sessions to their share for an item.
+pub fn keep_shares(lives: &mut [Record], item: &str) {
+    for life in lives {
+        life.usage = life.share_of(item).usage;
+    }
+}
+
+/// Updates the usage of running sessions, and settles ended ones that were not settled: the process
+/// that should have done it was killed.
+pub fn refresh_all(town: &Town, lives: &mut [Record]) {
+    refresh(town, lives);
+    let is_open = |life: &&mut Record| life.ended_at.is_some() && life.usage.is_none();
+    for life in lives.iter_mut().filter(is_open) {
+        for line in settle(town, [life.id.as_str()]) {
+            life.merge(line);
+        }
+    }
+}
+
+/// Returns the sessions whose transcripts are noted and not settled: running sessions, and ended
+/// ones that no process has settled.
+pub fn unsettled(town: &Town) -> Vec<String> {
+    let entries = std::fs::read_dir(folder(town))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter_map(|name| name.strip_suffix(".notes").map(str::to_owned))
+        .collect()
+}
+
+/// Writes the usage of these ended sessions to the journal; returns the lines. Best effort: a
+/// failure is retried when the session is queried.
+fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
+    let sessions = Sessions::of(town);
+    // An archived session stays as it is in the archive.
+    let Ok(lives) = sessions.in_journal(ids.into_iter()) else {
+        return Vec::new();
+    };
+    let lives: Vec<&Record> = lives.values().collect();
+    let lines = figures(town, &lives);
+    if !lines.is_empty() && sessions.record(&lines).is_err() {
+        return Vec::new();
+    }
+    lives.iter().for_each(|life| forget(town, &life.id));
+    lines
+}
+
+/// Returns the lines with the usage of these ended sessions. Once they are in the journal, call
+/// [`forget`] for each session.
+pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
+    let mut reader = Reader::new(town);
+    let lines = lives.iter().map(|life| {
+        let usage = reader.read(life);
+        let conversation = Notes::of(town, &life.id).conversation();
+        Record {
+            usage: usage.filter(|usage| life.usage.as_ref() != Some(usage)),
+            // For a program that chooses its ids itself, only its hooks report this.
+            harness_session_id: conversation.filter(|_| life.harness_session_id.is_none()),
+            ..Record::about(&life.id)
+        }
+    });
+    lines
+        .filter(|line| *line != Record::about(&line.id))
+        .collect()
+}
+
+/// Removes the notes and the cache of a session, which the journal replaces. Best effort: a file
+/// that stays does no harm.
+pub(crate) fn forget(town: &Town, id: &str) {
+    let _ = files::remove_if_there(&state_path(town, id));
+    Notes::of(town, id).remove();
+}
+
+fn folder(town: &Town) -> PathBuf {
+    town.runtime_dir().join("usage")
+}
+
+fn state_path(town: &Town, id: &str) -> PathBuf {
+    folder(town).join(format!("{id}.json"))
+}
+
+/// Returns the prices of this town. Fails if its `prices.toml` is broken; readers then use the
+/// built-in prices, and `gt doctor` reports the file.
+pub fn prices(town: &Town) -> Result<Prices> {
+    let path = town.root().join("prices.toml");
+    let text = files::read_if_there(&path)?;
+    let source = path.display().to_string();
+    Prices::resolve(text.as_deref().map(|text| Layer {
+        source: &source,
+        text,
+    }))
+}
+
+/// Returns a stamp that identifies the price table: the built-in one and the town's file.
+fn prices_stamp(town: &Town) -> String {
+    let own = town.root().join("prices.toml").metadata();
+    let own = own.map(|meta| format!(" {} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec()));
+    format!("{}{}", env!("CARGO_PKG_VERSION"), own.unwrap_or_default())
+}
+
+/// Reads the usage of several sessions, with shared presets and prices.
+struct Reader<'t> {
+    town: &'t Town,
+    presets: Presets,
+    prices: Option<Prices>,
+}
+
+impl<'t> Reader<'t> {
+    fn new(town: &'t Town) -> Self {
+        Reader {
+            town,
+            presets: Presets::default(),
+            prices: None,
+        }
+    }
+
+    /// Returns the usage of a session so far; `None` if nothing was found.
+    fn read(&mut self, life: &Record) -> Option<Usage> {
+        let id: SessionId = life.id.parse().ok()?;
+        let name = life.harness.as_deref()?;
+        let preset = self.presets.get(self.town, name)?.clone();
+        let format = preset.usage.format?;
+        let window = window(life, id)?;
+        let town = self.town;
+        let prices = self
+            .prices
+            .get_or_insert_with(|| prices(town).unwrap_or_else(|_| Prices::builtin()));
+        let path = state_path(town, &life.id);
+        let before = std::fs::read(&path).unwrap_or_default();
+        // An unreadable cache is rebuilt from the transcripts.
+        let mut state: State = serde_json::from_slice(&before).unwrap_or_default();
+        let stamp = prices_stamp(town);
+        if state.prices != stamp {
+            state = State {
+                prices: stamp,
+                ..State::default()
+            };
+        }
+        let usage = match format {
+            Format::Opencode => state.databases(town, life, &preset, &window, prices),
+            _ => state.transcripts(town, life, &preset, format, &window, prices),
+        };
+        if let Ok(after) = serde_json::to_vec(&state)
+            && after != before
+            && !state.is_empty()
+        {
+            // Best effort: without it the next read takes longer.
+            let _ = files::write_passing(&path, &after);
+        }
+        Some(usage.rounded()).filter(|usage| usage.tokens() > 0)
+    }
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.databases.is_empty()
+    }
+
+    /// Reads the new lines of all files of a session.
+    fn transcripts(
+        &mut self,
+        town: &Town,
+        life: &Record,
+        preset: &Preset,
+        format: Format,
+        window: &Window,
+        prices: &Prices,
+    ) -> Usage {
+        let notes = Notes::of(town, &life.id);
+        let known: Vec<PathBuf> = self.files.keys().cloned().collect();
+        let found = find::transcripts(town, life, preset, &notes, &known, window);
+        let mut sum = Usage::default();
+        // Files beside the conversation come first, so that the model that is kept is the
+        // conversation's own.
+        for (path, since) in found {
+            let progress = self.files.entry(path.clone()).or_default();
+            let window = Window {
+                since: since.unwrap_or_else(|| window.since.clone()),
+                until: window.until.clone(),
+            };
+            // The file may be gone or just replaced: what was read of it stays counted.
+            let _ = read::read_on(&path, progress, |reading, line| {
+                reading.line(format, line, &window, prices);
+            });
+            sum += &progress.reading.usage();
+        }
+        self.files.retain(|_, progress| progress.offset > 0);
+        sum
+    }
+
+    fn databases(
+        &mut self,
+        town: &Town,
+        life: &Record,
+        preset: &Preset,
+        window: &Window,
+        prices: &Prices,
+    ) -> Usage {
+        let mut sum = Usage::default();
+        for path in find::databases(town, life, preset) {
+            let seen = self.databases.entry(path.clone()).or_default();
+            let cwd = life.cwd.as_deref().unwrap_or_default();
+            let _ = database::read(&path, cwd, window, prices, seen);
+            sum += &seen.usage;
+        }
+        sum
+    }
+}
+
+/// Returns the time span of a session. Its id was created just before its program was started. tmux
+/// knows a death only to the second, so the whole second counts.
+fn window(life: &Record, id: SessionId) -> Option<Window> {
+    let began = id
+        .began_at_millis()
+        .and_then(|at| jiff::Timestamp::from_millisecond(at).ok())
+        .map(|at| format!("{at:.3}"));
+    Some(Window {
+        since: began.or_else(|| life.started_at.clone())?,
+        until: life
+            .ended_at
+            .as_ref()
+            .map(|at| at.replace(".000Z", ".999Z")),
+    })
+}
+
+/// Returns the folder under which a program keeps its transcripts, for an agent with this
+/// configuration folder.
+pub(crate) fn folder_of(
+    town: &Town,
+    preset: &Preset,
+    config_dir: Option<&Path>,
+) -> Option<PathBuf> {
+    let own = preset.env.config_dir.as_deref();
+    program_folder(town, preset, |name| match Some(name) == own {
+        // The variable in our environment is not the agent's.
+        true => config_dir.and_then(Path::to_str),
+        false => town.around().var(name),
+    })
+}
+
+/// Returns the transcripts of a conversation under such a folder.
+pub(crate) fn conversation(root: &Path, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    find::of_conversation(root, preset, id)
+}
+
+/// Returns the transcripts of all conversations that were held in a folder.
+pub(crate) fn transcripts_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<PathBuf> {
+    find::all_of_folder(root, preset, folder)
+}
+
+/// Returns the folder under which a program keeps its transcripts, by the variables of an agent.
+pub(crate) fn program_folder<'v>(
+    town: &Town,
+    preset: &Preset,
+    variable: impl Fn(&str) -> Option<&'v str>,
+) -> Option<PathBuf> {
+    let own = preset.usage.variable.as_ref();
+    let named = own.or(preset.env.config_dir.as_ref());
+    if let Some(dir) = named.and_then(|name| variable(name)) {
+        return Some(PathBuf::from(dir));
+    }
+    match preset.usage.folder.strip_prefix("{town}/") {
+        Some(rest) => Some(town.root().join(rest)),
+        None => Some(Path::new(variable("HOME")?).join(&preset.usage.folder)),
+    }
+}

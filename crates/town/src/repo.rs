@@ -1,0 +1,8 @@
+//! Rigs, worktrees, branches and projects.
+
+pub(crate) mod base_branch;
+pub mod commits;
+pub mod init_step;
+pub mod project;
+pub mod rig;
+pub mod workspace;

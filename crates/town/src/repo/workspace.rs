@@ -1,0 +1,156 @@
+//! The folder an agent works in: a worktree of its rig, or a plain folder.
+//!
+//! `workspace/branches.rs` names the branches of an agent, `workspace/condition.rs` inspects a
+//! worktree, `workspace/checkout.rs` puts it on a branch, and `workspace/remove.rs` removes it without
+//! losing work, with commits that `workspace/snapshot.rs` makes. Work inside submodules would be
+//! lost with the worktree: see `workspace/submodules.rs`.
+
+mod branches;
+mod checkout;
+mod condition;
+pub(crate) mod pause_commit;
+mod remove;
+pub(crate) mod snapshot;
+pub(crate) mod submodules;
+mod tasks;
+
+pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
+pub(crate) use checkout::mend;
+pub use checkout::{Placed, place, take_back};
+pub(crate) use condition::{half_done, is_usable};
+pub use condition::{is_broken, is_settled, is_unfinished};
+pub use remove::{Removed, Unsaved, clean, remove, save_uncommitted, staying, unsaved};
+pub use tasks::task_worktree;
+pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_template};
+
+use crate::base::files;
+use crate::base::git::Git;
+use crate::base::lock::FileLock;
+use crate::repo::rig;
+use crate::{Result, Town};
+use gt_core::role::{Role, RoleConfig};
+use gt_core::{Identity, Problem};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum wait for the repository lock: another process may fetch or create a worktree.
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Maximum time that a start waits for a remote.
+const FETCH_LIMIT: Duration = Duration::from_secs(20);
+
+/// Returns the folder of an agent, by its role's pattern.
+pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathBuf> {
+    if identity.role() == Role::Agent
+        && let Some(dir) =
+            crate::catalog::directory::agent_file(town, identity)?.and_then(|file| file.work_dir)
+    {
+        return Ok(dir);
+    }
+    if let Some(dir) = task_worktree(town, identity) {
+        return Ok(dir);
+    }
+    let template = &role.session.work_dir;
+    let known = ["{town}", "{rig}", "{role}", "{name}"];
+    let rest = known
+        .iter()
+        .fold(template.clone(), |text, word| text.replace(word, ""));
+    if rest.contains(['{', '}']) {
+        return Err(Problem::usage(format!(
+            "the work_dir {template:?} of the role {} holds a word that means nothing",
+            identity.role()
+        ))
+        .hint("{town}, {rig}, {role} and {name} are filled in"));
+    }
+    // The town comes last: its path may contain anything, including braces.
+    let text = template
+        .replace("{rig}", identity.rig().unwrap_or_default())
+        .replace("{role}", identity.role().as_str())
+        .replace("{name}", identity.name().unwrap_or_default())
+        .replace("{town}", town.root_text());
+    Ok(town.root().join(text))
+}
+
+/// Returns whether the role's folder is a worktree of its rig.
+pub fn is_worktree(role: Role) -> bool {
+    matches!(role, Role::Crew | Role::Polecat | Role::Refinery)
+}
+
+/// Returns git for the folder of an agent. If that is a worktree, git does not fall back to a
+/// repository around it, which is not the agent's.
+pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
+    let git = Git::at(dir, town.around());
+    match has_worktree(agent) {
+        true => git.own_alone(),
+        false => git,
+    }
+}
+
+/// Returns whether the agent's folder should be a worktree.
+pub(crate) fn has_worktree(agent: &Identity) -> bool {
+    is_worktree(agent.role()) || agent.role() == Role::Task
+}
+
+/// Ensures that the agent's folder exists and is usable. Returns warnings, such as a submodule that
+/// could not be checked out.
+pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
+    match identity.rig() {
+        Some(_) if is_worktree(identity.role()) => {
+            if is_usable(town, dir) {
+                return Ok(Vec::new());
+            }
+            let branch = branches::due(town, identity)?;
+            place(town, identity, dir, &branch).map(|placed| placed.warnings)
+        }
+        _ => files::make_dir(dir).map(|()| Vec::new()),
+    }
+}
+
+/// Fetches the rig's remote into its repository.
+pub fn fetch(town: &Town, rig: &str) -> Result<()> {
+    let repository = rig::repository(town, rig);
+    let _lock = lock_repository(town, rig)?;
+    Git::at(&repository, town.around())
+        .within(FETCH_LIMIT)
+        .run(["fetch", "--quiet", "origin"])?;
+    Ok(())
+}
+
+/// Fetches the rig's remote for a caller that needs the result and waits for it. Takes no lock at
+/// first, so that a slow remote blocks no other process. If that fails, for example because another
+/// process fetches the same refs, retries under the lock.
+pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around()).within(limit);
+    match git.run(["fetch", "--quiet", "origin"]) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            town.around().cancel.check()?;
+            fetch(town, rig)
+        }
+    }
+}
+
+/// Fetches the rig's remote for a caller that cannot wait. Does nothing while another process
+/// changes the repository, and gives up early on a slow remote. Best effort: the next fetch catches
+/// up.
+pub fn glance(town: &Town, rig: &str) {
+    const MOMENT: Duration = Duration::from_secs(3);
+    let repository = rig::repository(town, rig);
+    if let Ok(Some(_lock)) = FileLock::try_take(&repository_lock(town, rig)) {
+        let git = Git::at(&repository, town.around()).within(MOMENT);
+        let _ = git.run(["fetch", "--quiet", "origin"]);
+    }
+}
+
+/// Takes the lock that excludes other processes from changing the rig's repository.
+pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
+    FileLock::take(&repository_lock(town, rig), TIMEOUT)
+}
+
+fn repository_lock(town: &Town, rig: &str) -> PathBuf {
+    // git does not support concurrent changes: of 50 worktrees made at once without this lock, 2
+    // failed.
+    town.runtime_dir()
+        .join("locks")
+        .join(format!("repo-{rig}.lock"))
+}

@@ -1,0 +1,257 @@
+//! Puts an agent's worktree on a branch, and rolls exactly that back.
+
+use super::branches::{branch, current_branch, root};
+use super::condition::has_submodules;
+use super::submodules::{self, Missing};
+use super::{is_broken, is_usable, lock_repository};
+use crate::base::files;
+use crate::base::git::Git;
+use crate::repo::{base_branch, rig};
+use crate::{Result, Town};
+use gt_core::{Identity, Problem, Role};
+use std::fs;
+use std::path::Path;
+
+/// Changes that put a worktree on its branch.
+#[derive(Clone, Debug, Default)]
+pub struct Placed {
+    pub branch: String,
+    /// Whether the folder was created.
+    pub made_folder: bool,
+    /// The commit at which the branch was created; `None` if it existed.
+    made_at: Option<String>,
+    /// The previous checkout, as arguments of `git switch`.
+    left: Option<Vec<String>>,
+    /// The submodules that could not be checked out.
+    pub warnings: Vec<String>,
+}
+
+/// Puts an agent's worktree on a branch. Creates a missing worktree and repairs one whose links are
+/// broken. A new branch begins where another agent has left the same item, or at the rig's base.
+pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Result<Placed> {
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    if !repository.is_dir() {
+        return Err(
+            Problem::failed(format!("{} is missing", repository.display()))
+                .hint("`gt doctor` looks at every rig"),
+        );
+    }
+    let lock = lock_repository(town, rig)?;
+    let git = Git::at(&repository, town.around()).without_hooks();
+    if is_broken(town, dir) {
+        relink(git, dir);
+    }
+    make_room(git, identity)?;
+    let mut result = match is_usable(town, dir) {
+        true => switch(town, rig, dir, branch),
+        false => add(town, rig, dir, branch),
+    };
+    drop(lock);
+    if let Ok(placed) = &mut result
+        && (placed.left.is_some() || placed.made_folder)
+    {
+        // A remote may be slow, so the lock is not held meanwhile.
+        let missing = submodules::populate(town, rig, dir);
+        placed.warnings = missing.iter().map(Missing::text).collect();
+    }
+    result.map_err(|problem| match problem.kind() {
+        gt_core::Kind::Failed => Problem::failed(format!("cannot make the worktree of {identity}"))
+            .caused_by_problem(&problem),
+        _ => problem,
+    })
+}
+
+/// Rolls back [`place`], unless the worktree or the branch was changed since.
+pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) -> Result<()> {
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    let lock = lock_repository(town, rig)?;
+    let git = Git::at(&repository, town.around())
+        .without_hooks()
+        .to_the_end();
+    if placed.made_folder {
+        let target = dir.to_string_lossy().into_owned();
+        let mut words = vec!["worktree", "remove"];
+        if has_submodules(dir) {
+            // git refuses to remove any worktree with submodules, whatever is in it.
+            check_unchanged(Git::at(dir, town.around()).to_the_end(), dir)?;
+            words.push("--force");
+        }
+        // git itself refuses if something was changed.
+        git.run([&words[..], &["--", &target]].concat())?;
+    } else if let Some(left) = &placed.left {
+        let here = Git::at(dir, town.around()).without_hooks().to_the_end();
+        check_unchanged(here, dir)?;
+        here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
+    }
+    if let Some(commit) = &placed.made_at {
+        // Only if nothing was added to the branch.
+        let name = format!("refs/heads/{}", placed.branch);
+        git.run(["update-ref", "-d", &name, commit])?;
+    }
+    drop(lock);
+    if placed.left.is_some() {
+        submodules::populate(town, rig, dir);
+    }
+    Ok(())
+}
+
+/// Fails if something was changed in a worktree.
+fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
+    let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
+    match changes.is_empty() {
+        true => Ok(()),
+        false => Err(Problem::conflict(format!(
+            "{} was changed meanwhile",
+            dir.display()
+        ))),
+    }
+}
+
+/// Repairs the links between a worktree and its repository, after the town was moved or if the
+/// worktree's link is missing. Changes no files of the work. Best effort: the next check reports a
+/// failure.
+pub(super) fn relink(git: Git<'_>, dir: &Path) {
+    let target = dir.to_string_lossy().into_owned();
+    let _ = git.run(["worktree", "repair", "--", &target]);
+}
+
+/// Repairs the links of an agent's worktree if they are broken; fails if that does not help.
+pub(crate) fn mend(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
+    if !is_broken(town, dir) {
+        return Ok(());
+    }
+    let rig = identity.rig().unwrap_or_default();
+    let repository = rig::repository(town, rig);
+    let _lock = lock_repository(town, rig)?;
+    relink(Git::at(&repository, town.around()), dir);
+    match is_broken(town, dir) {
+        true => Err(no_worktree(dir, rig)),
+        false => Ok(()),
+    }
+}
+
+fn no_worktree(dir: &Path, rig: &str) -> Problem {
+    Problem::conflict(format!(
+        "{} is not empty and not a worktree of {rig}",
+        dir.display()
+    ))
+    .hint("move it away; gt removes nothing that it did not make")
+}
+
+/// Renames the single branch that polecats had in older versions. Its name blocks branches below
+/// it, so it becomes the branch without work.
+fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
+    let old = root(identity);
+    if identity.role() == Role::Polecat && exists(git, &old) {
+        git.run(["branch", "--quiet", "-m", &old, &branch(identity)])?;
+    }
+    Ok(())
+}
+
+fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
+    let git = Git::at(dir, town.around()).without_hooks();
+    let mut placed = Placed {
+        branch: branch.to_owned(),
+        ..Placed::default()
+    };
+    let before = current_branch(town, dir);
+    if before.as_deref() == Some(branch) {
+        return Ok(placed);
+    }
+    let left = match before {
+        Some(before) => vec![before],
+        None => vec!["--detach".to_owned(), git.run(["rev-parse", "HEAD"])?],
+    };
+    if exists(git, branch) {
+        git.run(["switch", "--quiet", "--no-guess", branch])?;
+    } else {
+        let base = beginning(town, rig, branch);
+        git.run(["switch", "--quiet", "--no-track", "-c", branch, &base])?;
+        placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
+    }
+    placed.left = Some(left);
+    Ok(placed)
+}
+
+fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
+    if dir.exists()
+        && dir
+            .read_dir()
+            .is_ok_and(|mut entries| entries.next().is_some())
+    {
+        return Err(no_worktree(dir, rig));
+    }
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around()).without_hooks();
+    let target = dir.to_string_lossy().into_owned();
+    // A worktree whose folder was removed by hand is still on git's list.
+    git.run(["worktree", "prune"])?;
+    let made_folder = !dir.exists();
+    if let Some(parent) = dir.parent() {
+        files::make_dir(parent)?;
+    }
+    let is_new = !exists(git, branch);
+    let result = if is_new {
+        let base = beginning(town, rig, branch);
+        let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
+        git.run([&words[..], &["--", &target, &base]].concat())
+    } else {
+        // An earlier worktree of this agent had the branch: the work continues where it was.
+        git.run(["worktree", "add", "--quiet", "--", &target, branch])
+    };
+    let made_at = result.and_then(|_| match is_new {
+        true => {
+            let name = format!("refs/heads/{branch}");
+            git.run(["rev-parse", "--verify", &name]).map(Some)
+        }
+        false => Ok(None),
+    });
+    match made_at {
+        Ok(made_at) => Ok(Placed {
+            branch: branch.to_owned(),
+            made_folder,
+            made_at,
+            left: None,
+            warnings: Vec::new(),
+        }),
+        Err(problem) => {
+            if made_folder {
+                // git rolls back its own half; only an empty folder may be left.
+                let _ = fs::remove_dir(dir);
+            }
+            Err(problem)
+        }
+    }
+}
+
+/// Returns where a new branch begins: where another polecat has left the same item, or at the rig's
+/// base.
+fn beginning(town: &Town, rig: &str, branch: &str) -> String {
+    let base = base_branch::start_point(town, rig);
+    let item = match branch.rsplit_once('/') {
+        Some((agent, item)) if agent.starts_with("polecat/") => item,
+        _ => return base,
+    };
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    let newest = git.run([
+        "for-each-ref",
+        "--sort=-committerdate",
+        "--count=1",
+        "--format=%(refname)",
+        &format!("refs/heads/polecat/*/{item}"),
+    ]);
+    let left = newest.ok().filter(|name| !name.is_empty());
+    let has_more = |left: &String| {
+        let count = git.run(["rev-list", "--count", &format!("{base}..{left}")]);
+        count.is_ok_and(|count| count != "0")
+    };
+    left.filter(has_more).unwrap_or(base)
+}
+
+fn exists(git: Git<'_>, branch: &str) -> bool {
+    let name = format!("refs/heads/{branch}");
+    git.says(["show-ref", "--verify", "--quiet", &name])
+}

@@ -1,0 +1,112 @@
+//! Notes about adopted agents: `.runtime/adopted/<address>.json`.
+//!
+//! tmux is the source of truth for running agents. A note only stores the server of the agent and
+//! the settings file that has our hooks.
+
+use crate::base::{files, processes};
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_tmux::PaneId;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Note {
+    pub(crate) agent: String,
+    pub(crate) socket: PathBuf,
+    pub(crate) container: String,
+    pub(crate) session: String,
+    /// The program's process id and birth; the birth distinguishes it from a later process with the
+    /// same id.
+    #[serde(default)]
+    pub(crate) pid: u32,
+    #[serde(default)]
+    pub(crate) birth: String,
+    /// The person's pane, and the window that the container shows for it.
+    #[serde(default)]
+    pub(crate) pane: String,
+    #[serde(default)]
+    pub(crate) window: String,
+    /// The container's tags, from which it can be recreated.
+    #[serde(default)]
+    pub(crate) tags: Vec<(String, String)>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hooks: Option<PathBuf>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) hook_command: Option<String>,
+}
+
+const FOLDER: &str = "adopted";
+
+/// Maximum wait for a person's own server: a stopped server must not block the town.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Note {
+    pub(crate) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        files::write_whole(&town.file_about(identity, FOLDER), &text)
+    }
+
+    pub(crate) fn pane(&self) -> Option<PaneId> {
+        self.pane.parse().ok()
+    }
+
+    /// Returns whether the program runs. Returns true for a note of an earlier version, which has
+    /// no process id.
+    pub(crate) fn program_lives(&self) -> bool {
+        self.pid == 0 || processes::lives(self.pid, &self.birth)
+    }
+
+    pub(crate) fn read(town: &Town, identity: &Identity) -> Option<Self> {
+        read(&town.file_about(identity, FOLDER))
+    }
+
+    pub(crate) fn remove(town: &Town, identity: &Identity) {
+        // A note that remains only costs the next listing one more server query.
+        let _ = files::remove_if_there(&town.file_about(identity, FOLDER));
+    }
+
+    pub(crate) fn all(town: &Town) -> Vec<Self> {
+        let entries = std::fs::read_dir(town.runtime_dir().join(FOLDER));
+        let entries = entries.into_iter().flatten().flatten();
+        entries.filter_map(|entry| read(&entry.path())).collect()
+    }
+}
+
+fn read(path: &Path) -> Option<Note> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// Returns the town with the tmux server of this agent.
+pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
+    match Note::read(town, identity) {
+        Some(note) if note.socket != town.server().socket_path() => {
+            Cow::Owned(town.at(&note.socket))
+        }
+        _ => Cow::Borrowed(town),
+    }
+}
+
+/// Returns the adopted agent that runs in this pane.
+pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<Identity> {
+    let mut notes = Note::all(town).into_iter();
+    let note = notes
+        .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_lives())?;
+    Identity::from_address(&note.agent, town.registry())
+}
+
+/// Returns the town once for each other tmux server that holds its agents.
+pub fn elsewhere(town: &Town) -> Vec<Town> {
+    let own = town.server().socket_path();
+    let mut sockets: Vec<PathBuf> = Note::all(town)
+        .into_iter()
+        .map(|note| note.socket)
+        .collect();
+    sockets.sort();
+    sockets.dedup();
+    sockets.retain(|socket| *socket != own);
+    let home = |socket: &PathBuf| town.at(socket).with_timeout(SERVER_TIMEOUT);
+    sockets.iter().map(home).collect()
+}

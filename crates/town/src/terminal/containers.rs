@@ -1,0 +1,573 @@
+//! All containers of a server, read in one call.
+//!
+//! Tags on a container say what it is. A container without tags may be named like an agent's and
+//! still belong to the user: it is distinguished, and only shown. The user's sessions are in the
+//! list too, so that no second query is needed.
+
+use crate::base::processes;
+use crate::lifecycle::adopt;
+use crate::terminal::adopted;
+use crate::{Result, Town};
+use gt_core::beside;
+use gt_core::harness::Preset;
+use gt_core::patterns::Patterns;
+use gt_core::record::Outcome;
+use gt_core::screen::Looked;
+use gt_core::session::SessionId as LifeId;
+use gt_core::state::{self, Observed, Source, State};
+use gt_core::{Identity, Problem, Role};
+use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+gt_tmux::query! {
+    /// One pane, with the tags of its session.
+    pub struct PaneRow {
+        pub server_pid: u32 = "#{pid}",
+        pub server_started: i64 = "#{start_time}",
+        pub session: SessionId = "#{session_id}",
+        pub session_name: String = "#{session_name}",
+        pub created: i64 = "#{session_created}",
+        pub attached: String = "#{session_attached_list}",
+        pub pane: PaneId = "#{pane_id}",
+        /// The agent's process: the pane's first process, or a program that was adopted in it.
+        pub pid: u32 = "#{pane_pid}",
+        pub pane_pid: u32 = "#{pane_pid}",
+        pub dead: bool = "#{pane_dead}",
+        pub exit_status: Option<i32> = "#{pane_dead_status}",
+        pub exit_signal: Option<i32> = "#{pane_dead_signal}",
+        pub died_at: Option<i64> = "#{pane_dead_time}",
+        pub title: String = "#{pane_title}",
+        pub tty: String = "#{pane_tty}",
+        pub path: String = "#{pane_current_path}",
+        pub start_path: String = "#{pane_start_path}",
+        pub activity: i64 = "#{window_activity}",
+        pub handled_at: Option<i64> = "#{session_activity}",
+        pub attached_at: Option<i64> = "#{session_last_attached}",
+        pub tag_town: String = "#{@gt_town}",
+        pub tag_agent: String = "#{@gt_agent}",
+        pub tag_session: String = "#{@gt_session}",
+        pub tag_harness: String = "#{@gt_harness}",
+        pub tag_pane: Option<PaneId> = "#{@gt_pane}",
+        pub tag_process_names: String = "#{@gt_process_names}",
+        pub tag_state: String = "#{@gt_state}",
+        pub tag_state_since: Option<i64> = "#{@gt_state_since}",
+        pub tag_state_source: String = "#{@gt_state_source}",
+        pub tag_state_reason: String = "#{@gt_state_reason}",
+        pub tag_background_tasks: Option<u32> = "#{@gt_background_tasks}",
+        pub tag_auto_respawn: bool = "#{@gt_auto_respawn}",
+        pub tag_deaths: String = "#{@gt_deaths}",
+        pub tag_chain: String = "#{@gt_chain}",
+        pub tag_never_asks: bool = "#{@gt_never_asks}",
+        pub tag_harness_session: String = "#{@gt_harness_session}",
+        pub tag_window: String = "#{@gt_window}",
+        pub tag_beside: String = "#{@gt_beside}",
+        pub tag_dress: String = "#{@gt_dress}",
+        /// Empty if it is long, so that a listing stays cheap; most are short.
+        pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
+        pub tag_port: Option<u16> = "#{@gt_port}",
+        pub tag_answers: String = "#{@gt_answers}",
+        pub tag_typed: Option<i64> = "#{@gt_typed}",
+        pub tag_adopted: String = "#{@gt_adopted}",
+        pub tag_left: bool = "#{@gt_left}",
+        pub window: WindowId = "#{window_id}",
+        pub keys_version: String = "#{@gt_keys}",
+    }
+}
+
+/// Name of the window in which a program resolves the conflicts of a merge.
+pub(crate) const RESOLVER_WINDOW: &str = "merge";
+
+/// A pane among those of all tmux servers: each server counts its panes from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PanePlace {
+    /// The process of the server.
+    pub server: u32,
+    pub pane: PaneId,
+}
+
+impl PaneRow {
+    pub fn place(&self) -> PanePlace {
+        PanePlace {
+            server: self.server_pid,
+            pane: self.pane,
+        }
+    }
+
+    /// Returns whether it is dead and tmux does not know the exit status, or not yet.
+    pub(crate) fn lost_its_status(&self) -> bool {
+        self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
+    }
+
+    /// Returns when something was last typed here, by `gt` or by an attached person; for a person
+    /// only the container is known. Attaching, as a board does, is not typing.
+    fn typed_at(&self) -> Option<i64> {
+        let by_hand = self
+            .handled_at
+            .filter(|_| self.handled_at > self.attached_at);
+        self.tag_typed.max(by_hand)
+    }
+
+    /// Returns the harness of the program that runs here beside the agent.
+    pub fn harness_beside(&self) -> &str {
+        match self.tag_beside.split(' ').next() {
+            Some(harness) if !harness.is_empty() => harness,
+            _ => &self.tag_harness,
+        }
+    }
+
+    /// Returns the process that is starting that program, and since when. Returns `None` if that
+    /// process was killed and only its tag is left.
+    pub(crate) fn starter_beside(&self) -> Option<(u32, i64)> {
+        let mut words = self.tag_beside.split(' ').skip(1);
+        let since = words.next()?.parse().ok()?;
+        let pid = words.next()?.parse().ok()?;
+        processes::is_born_as(pid, words.next()?)?;
+        Some((pid, since))
+    }
+
+    /// Returns the state of the program that runs here beside the agent, with its screen if it was
+    /// read.
+    pub fn state_beside(
+        &self,
+        preset: Option<&Preset>,
+        patterns: &Patterns,
+        screen: Option<Looked<'_>>,
+    ) -> state::Report {
+        let starting = self.starter_beside();
+        let seen = Observed {
+            dead: self.dead,
+            exit_status: self.exit_status,
+            exit_signal: self.exit_signal,
+            died_at: self.died_at,
+            title: &self.title,
+            tag: starting.map(|_| State::Starting),
+            tag_since: starting.map(|(_, since)| since),
+            printed_at: Some(self.activity),
+            typed_at: self.typed_at(),
+            screen,
+            ..Observed::default()
+        };
+        beside::judge(&self.tag_window, &seen, preset, patterns)
+    }
+}
+
+/// Returns whether a start that began then (seconds since the epoch) must be over.
+fn is_too_long_a_start(since: Option<i64>) -> bool {
+    const LONGEST_START_SECONDS: i64 = 600;
+    let age = since.map(|since| jiff::Timestamp::now().as_second() - since);
+    age.is_none_or(|age| age > LONGEST_START_SECONDS)
+}
+
+/// A tmux session with its panes.
+#[derive(Clone, Debug)]
+pub struct Container {
+    panes: Vec<PaneRow>,
+    agent_pane: usize,
+    owner: Owner,
+    socket: Option<PathBuf>,
+}
+
+/// A program that a person has started, as parsed from the tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Adopted {
+    pub pid: u32,
+    /// Distinguishes it from a later process with the same pid.
+    pub birth: String,
+    /// The container is ours, and the person's window is linked into it.
+    pub is_linked: bool,
+}
+
+impl Adopted {
+    pub fn to_tag(&self) -> String {
+        let linked = if self.is_linked { " linked" } else { "" };
+        format!("{} {}{linked}", self.pid, self.birth)
+    }
+
+    pub(crate) fn parse(tag: &str) -> Option<Self> {
+        let mut words = tag.split(' ');
+        Some(Adopted {
+            pid: words.next()?.parse().ok()?,
+            birth: words.next()?.to_owned(),
+            is_linked: words.next() == Some("linked"),
+        })
+    }
+}
+
+/// Owner of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// An agent of this town.
+    Agent(Identity),
+    /// An agent of the town at that root.
+    OtherTown(String),
+    /// An agent of this town by its session's name alone, `agent_{slug}`: gt did not start it. It
+    /// can be listed, read and talked to, and its session is never removed.
+    Orphan(Identity),
+    /// It has no tag, but the name of an agent's container. It may belong to the user, so nothing
+    /// is done to it.
+    Named(Identity),
+    /// A session of the user.
+    Nobody,
+}
+
+/// Lists every container of the town's server. Returns none if there is no server.
+pub fn list(town: &Town) -> Result<Vec<Container>> {
+    let mut containers = read_all(town)?;
+    if adopt::follow_moved(town, &containers) {
+        containers = read_all(town)?;
+    }
+    if !containers.iter().any(Container::lost_its_status) {
+        return Ok(containers);
+    }
+    match recover_status(town) {
+        true => read_all(town),
+        false => Ok(containers),
+    }
+}
+
+/// Lists the containers of the town's server, and those of its agents on other servers. A server
+/// that does not answer counts as empty.
+pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
+    let mut containers = list(town)?;
+    let others = adopted::elsewhere(town).into_iter();
+    containers.extend(
+        others
+            .filter_map(|other| list_agents(&other).ok())
+            .flatten(),
+    );
+    Ok(containers)
+}
+
+/// Lists only the containers of the town's agents, for servers other than the town's.
+pub(crate) fn list_agents(other: &Town) -> Result<Vec<Container>> {
+    let mut containers = list(other)?;
+    containers.retain(|container| container.identity().is_some());
+    Ok(containers)
+}
+
+/// Makes tmux look for missed exit statuses: 3.3 may miss the end of a child, and with it the exit
+/// status and the hook, until another child ends. This runs such a child.
+fn recover_status(town: &Town) -> bool {
+    town.server()
+        .run(Command::new("run-shell").arg("true"))
+        .is_ok()
+}
+
+fn read_all(town: &Town) -> Result<Vec<Container>> {
+    match town
+        .server()
+        .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
+    {
+        Ok(rows) => Ok(group(rows, town)),
+        // All panes are listed, so a missing target only means that there are none; and a server
+        // that ends during the query takes its containers with it.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
+            ) =>
+        {
+            Ok(Vec::new())
+        }
+        Err(error) => Err(tmux_problem("cannot list the containers", error)),
+    }
+}
+
+/// Reads one container by its name.
+pub fn find(town: &Town, name: &str) -> Result<Option<Container>> {
+    let found = find_while(town, name, || ())?;
+    let has_lost = found.as_ref().is_some_and(Container::lost_its_status);
+    match has_lost && recover_status(town) {
+        true => find_while(town, name, || ()),
+        false => Ok(found),
+    }
+}
+
+fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Option<Container>> {
+    let Ok(target) = SessionName::try_from(name) else {
+        return Ok(None);
+    };
+    let command = Command::new("list-panes").arg("-s").target(target);
+    match town.server().rows_while::<PaneRow>(command, meanwhile) {
+        Ok(rows) => Ok(group(rows, town).into_iter().next()),
+        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
+            Ok(None)
+        }
+        Err(error) => Err(tmux_problem("cannot read the container", error)),
+    }
+}
+
+fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
+    let mut containers: Vec<Container> = Vec::new();
+    for row in rows {
+        match containers.iter_mut().rfind(|c| c.id() == row.session) {
+            Some(container) => container.panes.push(row),
+            None => containers.push(Container {
+                owner: owner(&row, town),
+                panes: vec![row],
+                agent_pane: 0,
+                socket: town.is_elsewhere().then(|| town.server().socket_path()),
+            }),
+        }
+    }
+    for container in &mut containers {
+        let remembered = container.panes[0].tag_pane;
+        let found = container
+            .panes
+            .iter()
+            .position(|row| Some(row.pane) == remembered);
+        container.agent_pane = found.unwrap_or(0);
+    }
+    adopt::complete(town, &mut containers);
+    containers
+}
+
+fn owner(row: &PaneRow, town: &Town) -> Owner {
+    if row.tag_town.is_empty() {
+        return match Identity::from_container(&row.session_name, town.registry()) {
+            // On other servers only tags identify an agent.
+            _ if town.is_elsewhere() => Owner::Nobody,
+            Some(identity) if identity.role() == Role::Agent => Owner::Orphan(identity),
+            Some(identity) => Owner::Named(identity),
+            None => Owner::Nobody,
+        };
+    }
+    if row.tag_town != town.root_text() {
+        return Owner::OtherTown(row.tag_town.clone());
+    }
+    Identity::from_address(&row.tag_agent, town.registry()).map_or(Owner::Nobody, Owner::Agent)
+}
+
+impl Container {
+    /// Returns the row of the agent's pane: the tagged one, whatever else the user has opened.
+    pub fn pane(&self) -> &PaneRow {
+        &self.panes[self.agent_pane]
+    }
+
+    pub(crate) fn pane_mut(&mut self) -> &mut PaneRow {
+        &mut self.panes[self.agent_pane]
+    }
+
+    /// Returns the program that a person has started here, if gt did not start it.
+    pub fn adopted(&self) -> Option<Adopted> {
+        match &self.owner {
+            Owner::Orphan(_) => Some(Adopted::default()),
+            _ => Adopted::parse(&self.pane().tag_adopted),
+        }
+    }
+
+    /// Returns the socket of its tmux server, if that is not the town's.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// Returns the town with the tmux server that this container is on.
+    pub fn home<'a>(&self, town: &'a Town) -> Cow<'a, Town> {
+        match &self.socket {
+            Some(socket) => Cow::Owned(town.at(socket)),
+            None => Cow::Borrowed(town),
+        }
+    }
+
+    pub fn panes(&self) -> &[PaneRow] {
+        &self.panes
+    }
+
+    /// Returns the panes of windows that gt has opened beside the agent's.
+    pub fn own_windows(&self) -> impl Iterator<Item = &PaneRow> {
+        let agents = self.pane().pane;
+        let is_own = move |row: &&PaneRow| !row.tag_window.is_empty() && row.pane != agents;
+        self.panes.iter().filter(is_own)
+    }
+
+    /// Returns the pane of the program that resolves the conflicts of a merge, dead or alive.
+    pub fn resolver_pane(&self) -> Option<&PaneRow> {
+        let is_its = |row: &&PaneRow| row.tag_window == RESOLVER_WINDOW;
+        // Prefers a live pane if there are several.
+        self.own_windows()
+            .filter(is_its)
+            .max_by_key(|row| !row.dead)
+    }
+
+    /// Returns whether the agent's pane is gone, so that only the user's are left.
+    pub fn lost_agent_pane(&self) -> bool {
+        let tag = self.pane().tag_pane;
+        tag.is_some() && tag != Some(self.pane().pane)
+    }
+
+    /// Returns whether an adopted program has ended, after it had announced its exit.
+    pub fn has_left(&self) -> bool {
+        let is_over = self.pane().dead || self.lost_agent_pane();
+        self.pane().tag_left && is_over && self.adopted().is_some()
+    }
+
+    /// Returns the outcome of the agent's process, which has ended.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let row = self.pane();
+        match self.lost_agent_pane() {
+            _ if self.has_left() => Outcome::Exited,
+            true => Outcome::Crash,
+            false => Outcome::of_process(row.exit_status, row.exit_signal),
+        }
+    }
+
+    /// Returns whether the agent was stopped and only the user's panes keep the container open.
+    pub fn is_vacant(&self) -> bool {
+        self.owner == Owner::Nobody && !self.pane().tag_town.is_empty()
+    }
+
+    /// Returns whether the agent, or the program that resolves merge conflicts beside it, is dead
+    /// with an unknown exit status.
+    fn lost_its_status(&self) -> bool {
+        let resolver = self.resolver_pane();
+        let is_lost =
+            self.pane().lost_its_status() || resolver.is_some_and(PaneRow::lost_its_status);
+        is_lost && self.identity().is_some() && self.adopted().is_none()
+    }
+
+    pub fn name(&self) -> &str {
+        &self.pane().session_name
+    }
+
+    pub fn id(&self) -> SessionId {
+        self.panes[0].session
+    }
+
+    pub fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub fn identity(&self) -> Option<&Identity> {
+        match &self.owner {
+            Owner::Agent(identity) | Owner::Orphan(identity) => Some(identity),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a person is attached. Control clients have no terminal and do not count.
+    pub fn is_attached(&self) -> bool {
+        let clients = self.pane().attached.split(',');
+        clients.into_iter().any(|client| client.starts_with('/'))
+    }
+
+    pub fn life(&self) -> Option<LifeId> {
+        self.pane().tag_session.parse().ok()
+    }
+
+    pub fn process_names(&self) -> Vec<String> {
+        let names = self.pane().tag_process_names.split(',');
+        names
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// Returns the state in the tag. A start that was killed leaves "starting" behind.
+    fn tagged_state(&self) -> Option<State> {
+        let pane = self.pane();
+        let state = State::from_word(&pane.tag_state)?;
+        if state == State::Starting && is_too_long_a_start(pane.tag_state_since) {
+            return Some(State::Running);
+        }
+        Some(state)
+    }
+
+    /// Returns the state of the agent, as far as the listing shows it.
+    pub fn state(&self, preset: Option<&Preset>) -> state::Report {
+        self.state_shown(preset, &Patterns::default(), None)
+    }
+
+    /// Returns the state of the agent with its screen, if it was read; see [`crate::agents::states`].
+    pub fn state_shown(
+        &self,
+        preset: Option<&Preset>,
+        patterns: &Patterns,
+        screen: Option<Looked<'_>>,
+    ) -> state::Report {
+        let pane = self.pane();
+        let reason = Some(pane.tag_state_reason.as_str()).filter(|reason| !reason.is_empty());
+        state::judge(
+            &Observed {
+                dead: pane.dead || self.lost_agent_pane(),
+                exit_status: match self.has_left() {
+                    true => Some(0),
+                    false => pane.exit_status,
+                },
+                exit_signal: pane.exit_signal,
+                died_at: pane.died_at,
+                title: &pane.title,
+                tag: self.tagged_state(),
+                tag_source: Source::from_word(&pane.tag_state_source),
+                tag_since: pane.tag_state_since,
+                tag_reason: reason,
+                tag_background: pane.tag_background_tasks.unwrap_or_default(),
+                printed_at: Some(pane.activity),
+                typed_at: pane.typed_at(),
+                screen,
+            },
+            preset,
+            patterns,
+        )
+    }
+}
+
+/// Returns the container of an agent: by its name if that matches, else by its tag, since a role's
+/// settings may have changed after it was started.
+pub fn of_agent(town: &Town, identity: &Identity) -> Result<Option<Container>> {
+    of_agent_while(town, identity, || ())
+}
+
+/// Returns the container of an agent, and runs `meanwhile` while tmux answers.
+pub(crate) fn of_agent_while(
+    town: &Town,
+    identity: &Identity,
+    meanwhile: impl FnOnce(),
+) -> Result<Option<Container>> {
+    if let Ok(name) = crate::catalog::roles::container_name(town, identity) {
+        let found = find_while(town, &name, meanwhile)?;
+        let own = found.filter(|container| container.identity() == Some(identity));
+        // The listing follows a pane that a person has moved.
+        let own = own.filter(|own| own.adopted().is_none() || !own.lost_agent_pane());
+        if own.is_some() {
+            return Ok(own);
+        }
+    }
+    let all = list(town)?;
+    Ok(all
+        .into_iter()
+        .find(|container| container.identity() == Some(identity)))
+}
+
+/// Converts an error of tmux into a problem, with the right kind and hints.
+pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
+    let kind = error.kind();
+    let problem = match kind {
+        ErrorKind::NotInstalled | ErrorKind::TooOld | ErrorKind::BadSocket | ErrorKind::Stopped => {
+            Problem::environment(what)
+        }
+        ErrorKind::NoSuchSession | ErrorKind::NoSuchWindow | ErrorKind::NoSuchPane => {
+            Problem::not_found(what)
+        }
+        ErrorKind::Duplicate => Problem::conflict(what),
+        _ => Problem::failed(what),
+    };
+    let stopped = match &error {
+        TmuxError::Stopped { pid, .. } => Some(*pid),
+        _ => None,
+    };
+    let problem = problem.caused_by(error);
+    if let Some(pid) = stopped {
+        return problem.hint(format!("`kill -CONT {pid}` lets it go on"));
+    }
+    match kind {
+        ErrorKind::BadSocket => problem
+            .hint("choose another socket: GT_TMUX_SOCKET, or `socket` under [tmux] in town.toml"),
+        ErrorKind::NotInstalled => {
+            problem.hint("install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`")
+        }
+        ErrorKind::TooOld => problem.hint("gt needs tmux 3.2 or later; `gt doctor` says more"),
+        ErrorKind::ServerLost => problem.hint("the tmux server ended meanwhile; try again"),
+        _ => problem,
+    }
+}

@@ -1,0 +1,442 @@
+//! Development servers: one window per server beside an agent, on ports of their own.
+//!
+//! The worktree's `.gt.toml` defines the servers. A server's state comes from its pane and from
+//! whether its port answers at the time of the query. An open [`crate::views::monitor`] notices that a
+//! server stopped answering (`devserver/watched.rs`) and stores it for other processes
+//! (`devserver/health.rs`).
+
+mod health;
+mod listening;
+mod ports;
+mod watched;
+
+pub(crate) use watched::Watched;
+
+use crate::base::lock::FileLock;
+use crate::base::wake;
+use crate::catalog::roles;
+use crate::records::events::{self, Events};
+use crate::repo::{project, workspace};
+use crate::terminal::containers::{self, Container, PaneRow};
+use crate::terminal::windows::{self, AfterEnd, Wish};
+use crate::{Result, Town};
+use gt_core::event::Event;
+use gt_core::project::{DevServer, Project};
+use gt_core::startup::tag;
+use gt_core::state::Source;
+use gt_core::{Identity, Problem, Role, beside};
+use gt_tmux::{Command, PaneId, SessionName};
+use health::Answers;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Prefix of the names of their windows.
+const WINDOW: &str = "dev-";
+/// Timeout of a connection to a local port.
+const ANSWER: Duration = Duration::from_millis(200);
+/// Time for which a start watches whether the server comes up or fails.
+const SETTLE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The state of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its port answers.
+    Running,
+    /// Its process runs and its port does not answer yet, or not at this moment.
+    Starting,
+    /// It has no process because a person or an agent stopped it.
+    Stopped,
+    /// It failed, or its process runs and its port stopped answering.
+    Error,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Starting => "starting",
+            State::Stopped => "stopped",
+            State::Error => "error",
+        }
+    }
+}
+
+/// One server of one worktree.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub agent: Identity,
+    pub name: String,
+    pub window: String,
+    pub command: String,
+    pub container: Option<String>,
+    pub work_dir: PathBuf,
+    pub state: State,
+    /// Start of the state in seconds since the epoch, if known.
+    pub since: Option<i64>,
+    /// Reason for [`State::Error`].
+    pub reason: Option<String>,
+    pub pane: Option<PaneId>,
+    pub pid: Option<u32>,
+    pub exit_code: Option<i32>,
+    /// The port to connect to, once one was allocated.
+    pub port: Option<u16>,
+    /// All its ports, by variable.
+    pub ports: BTreeMap<String, u16>,
+    /// Whether this call started or stopped it.
+    pub changed: bool,
+}
+
+impl Server {
+    pub fn url(&self) -> Option<String> {
+        self.port.map(|port| format!("http://localhost:{port}/"))
+    }
+}
+
+/// An agent's worktree and its project settings.
+struct Site {
+    agent: Identity,
+    dir: PathBuf,
+    project: Project,
+    container: Option<Container>,
+}
+
+/// Returns the servers beside an agent, or one of them.
+pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    wanted.into_iter().map(|it| site.look(town, it)).collect()
+}
+
+/// Returns the servers beside an agent whose worktree and container the caller already knows.
+pub(crate) fn beside(
+    town: &Town,
+    agent: &Identity,
+    dir: &Path,
+    container: Option<&Container>,
+) -> Result<Vec<Server>> {
+    let site = Site {
+        agent: agent.clone(),
+        dir: dir.to_owned(),
+        project: project::of_worktree(dir)?,
+        container: container.cloned(),
+    };
+    let servers = site.project.dev_servers.iter();
+    servers.map(|server| site.look(town, server)).collect()
+}
+
+/// Releases the ports of a removed worktree.
+pub(crate) fn forget(town: &Town, dir: &Path) -> Result<()> {
+    ports::forget(town, dir)
+}
+
+/// Returns the servers beside all agents that have a container.
+pub fn list_all(town: &Town) -> Result<Vec<Server>> {
+    let mut all = Vec::new();
+    for container in containers::list(town)? {
+        let Some(agent) = container.identity() else {
+            continue;
+        };
+        // An agent without a worktree has no servers. A broken settings file is reported by the
+        // commands that use it.
+        all.extend(list(town, agent, None).unwrap_or_default());
+    }
+    Ok(all)
+}
+
+/// Starts servers beside an agent, in windows of its container.
+pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    let _lock = lock(town, agent)?;
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    let mut servers = Vec::new();
+    for server in wanted {
+        let changed = site.start(town, server)?;
+        if changed {
+            site.write_down(town, "server_start", server);
+        }
+        servers.push((server, changed));
+    }
+    let site = Site::of(town, agent)?;
+    let began = Instant::now();
+    let settled = servers
+        .into_iter()
+        .map(|(server, changed)| {
+            let mut now = site.look(town, server)?;
+            while changed && now.state == State::Starting && began.elapsed() < SETTLE {
+                std::thread::sleep(Duration::from_millis(20));
+                now = Site::of(town, agent)?.look(town, server)?;
+            }
+            if changed && now.state == State::Error {
+                Site::of(town, agent)?.tell_of_failure(town, server);
+            }
+            Ok(Server { changed, ..now })
+        })
+        .collect();
+    // tmux reports the window, but nothing reports the port.
+    wake::monitors(town);
+    settled
+}
+
+/// Stops servers beside an agent, and closes their windows.
+pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+    let _lock = lock(town, agent)?;
+    let site = Site::of(town, agent)?;
+    let wanted = site.wanted(name)?;
+    let panes: Vec<&PaneRow> = wanted.iter().filter_map(|it| site.pane(it)).collect();
+    windows::close(town, &panes)?;
+    let is_alive = |server: &&&DevServer| site.pane(server).is_some_and(|row| !row.dead);
+    for server in wanted.iter().filter(is_alive) {
+        site.write_down(town, "server_stop", server);
+    }
+    let after = Site::of(town, agent)?;
+    wanted
+        .into_iter()
+        .map(|server| {
+            Ok(Server {
+                changed: site.pane(server).is_some(),
+                ..after.look(town, server)?
+            })
+        })
+        .collect()
+}
+
+fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
+    FileLock::take(&lock_path(town, agent), TIMEOUT)
+}
+
+fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
+    let name = agent.address().replace('/', ".");
+    let locks = town.runtime_dir().join("locks");
+    locks.join(format!("dev-{name}.lock"))
+}
+
+/// Returns whether this is the pane of a server that failed by itself or stopped answering.
+pub(crate) fn has_failed(row: &PaneRow) -> bool {
+    let is_server = row.tag_window.starts_with(WINDOW) && row.tag_port.is_some();
+    let now = jiff::Timestamp::now().as_second();
+    is_server
+        && match row.dead {
+            true => failed(row) && !was_ended(row),
+            false => Answers::read(&row.tag_answers).state(now) == State::Error,
+        }
+}
+
+/// Writes the events of all servers that failed since the last call by any process.
+pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
+    for container in containers {
+        let Some(agent) = container.identity() else {
+            continue;
+        };
+        for row in container.own_windows().filter(|row| has_failed(row)) {
+            tell_of_failure(town, agent, row);
+        }
+    }
+}
+
+/// Writes the event of a failed server. Several processes may see the failure; tmux swaps the tag
+/// atomically, so that only one writes it. Returns whether the failure is handled: false while
+/// another process starts or stops the servers or the agent, because that process reports it.
+pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
+    let locks = [lock_path(town, agent), town.lock_path(agent)];
+    if locks.iter().any(|path| FileLock::is_held(path)) {
+        return false;
+    }
+    write_failure_down(town, agent, row);
+    true
+}
+
+const SILENT: &str = "silent";
+
+fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
+    let what = if row.dead { "failed" } else { SILENT };
+    // A missing window was closed deliberately. A server that was reported as silent may die later,
+    // which is reported again.
+    let told = windows::mark_told(town, row.pane, what);
+    if told.is_some_and(|told| told.is_empty() || (row.dead && told == SILENT)) {
+        let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
+        let event = Event::new("server_failed", agent)
+            .with("server", server)
+            .with("exit_code", row.exit_status)
+            .with("signal", row.exit_signal.filter(|signal| *signal != 0))
+            .with("reason", (!row.dead).then(|| why(row)))
+            .known_by(Source::Process);
+        Events::of(town).note(vec![event]);
+    }
+}
+
+fn failed(row: &PaneRow) -> bool {
+    let by_signal = row.exit_signal.is_some_and(|signal| signal != 0);
+    by_signal || row.exit_status.is_some_and(|status| status != 0)
+}
+
+fn was_ended(row: &PaneRow) -> bool {
+    beside::was_ended(row.exit_status, row.exit_signal)
+}
+
+impl Site {
+    fn of(town: &Town, agent: &Identity) -> Result<Self> {
+        let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+        let dir = match agent.role() {
+            Role::Task => workspace::task_worktree(town, agent),
+            _ => Some(workspace::path(town, agent, &role)?).filter(|dir| dir.is_dir()),
+        };
+        let dir = dir.ok_or_else(|| {
+            Problem::not_found(format!("{agent} has no worktree"))
+                .hint("`gt task start` makes that of a work item")
+        })?;
+        Ok(Site {
+            agent: agent.clone(),
+            project: project::of_worktree(&dir)?,
+            container: containers::of_agent(town, agent)?,
+            dir,
+        })
+    }
+
+    fn wanted(&self, name: Option<&str>) -> Result<Vec<&DevServer>> {
+        let servers = &self.project.dev_servers;
+        let Some(name) = name else {
+            return Ok(servers.iter().collect());
+        };
+        let found = servers.iter().find(|server| server.name() == name);
+        found.map(|server| vec![server]).ok_or_else(|| {
+            let known: Vec<&str> = servers.iter().map(DevServer::name).collect();
+            let problem = Problem::not_found(format!("the project has no server called {name:?}"));
+            match known.is_empty() {
+                true => problem.hint("[[dev_servers]] in its .gt.toml names them"),
+                false => problem.hint(format!("it has {}", known.join(", "))),
+            }
+        })
+    }
+
+    /// Returns the pane of a server, alive or dead.
+    fn pane(&self, server: &DevServer) -> Option<&PaneRow> {
+        let window = window(server);
+        let mut own = self.container.as_ref()?.own_windows();
+        own.find(|row| row.tag_window == window)
+    }
+
+    /// Writes the event of an action on a server.
+    fn write_down(&self, town: &Town, kind: &str, server: &DevServer) {
+        let ports = ports::noted(town, &self.dir, server.name()).unwrap_or_default();
+        let event = events::by_command(town, kind)
+            .with("target", self.agent.address())
+            .with("server", server.name())
+            .with("port", ports.get(server.port_variable()).copied());
+        Events::of(town).note(vec![event]);
+    }
+
+    /// Reports the failure of a server that was just started.
+    fn tell_of_failure(&self, town: &Town, server: &DevServer) {
+        if let Some(row) = self.pane(server).filter(|row| has_failed(row)) {
+            write_failure_down(town, &self.agent, row);
+        }
+    }
+
+    /// Starts a server. Returns false if it was already running.
+    fn start(&self, town: &Town, server: &DevServer) -> Result<bool> {
+        let agent = &self.agent;
+        let container = self.container.as_ref().ok_or_else(|| {
+            Problem::not_found(format!("{agent} is not running"))
+                .hint(format!("`gt start {agent}` starts it"))
+        })?;
+        if let Some(pane) = self.pane(server) {
+            if !pane.dead {
+                return Ok(false);
+            }
+            windows::close(town, &[pane])?;
+        }
+        let ports = ports::allot(town, &self.dir, server)?;
+        let env: Vec<(String, String)> = ports
+            .iter()
+            .map(|(variable, port)| (variable.clone(), port.to_string()))
+            .collect();
+        let name = SessionName::try_from(container.name())
+            .map_err(|error| Problem::failed(error.to_string()))?;
+        let port = ports.get(server.port_variable()).map(u16::to_string);
+        let port = port.unwrap_or_default();
+        let wish = Wish {
+            name: &window(server),
+            command: server.command.as_str(),
+            dir: &self.dir,
+            env: &env,
+            after_end: AfterEnd::Stay,
+            tags: &[(tag::PORT, &port)],
+        };
+        windows::open(town, &name, &wish, Vec::new())?;
+        Ok(true)
+    }
+
+    fn look(&self, town: &Town, server: &DevServer) -> Result<Server> {
+        let ports = ports::noted(town, &self.dir, server.name())?;
+        let port = ports.get(server.port_variable()).copied();
+        let pane = self.pane(server);
+        let (state, since) = match pane {
+            None => (State::Stopped, None),
+            Some(row) if row.dead && failed(row) => (State::Error, row.died_at),
+            Some(row) if row.dead => (State::Stopped, row.died_at),
+            Some(row) => {
+                let now = jiff::Timestamp::now().as_second();
+                let known = Answers::read(&row.tag_answers);
+                let after = known.after(port.is_some_and(answers), now);
+                if after != known {
+                    // Fails if the pane is gone, and then nothing needs to be recorded.
+                    let _ = town.server().run(note(row.pane, after));
+                    // Monitors watch the servers that have answered once.
+                    wake::monitors(town);
+                }
+                (after.state(now), after.since())
+            }
+        };
+        let alive = pane.filter(|row| !row.dead);
+        Ok(Server {
+            agent: self.agent.clone(),
+            name: server.name().to_owned(),
+            window: window(server),
+            command: server.command.as_str().to_owned(),
+            container: self.container.as_ref().map(|it| it.name().to_owned()),
+            work_dir: self.dir.clone(),
+            state,
+            since,
+            reason: pane.filter(|_| state == State::Error).map(why),
+            pane: pane.map(|row| row.pane),
+            pid: alive.map(|row| row.pid),
+            exit_code: pane.and_then(|row| row.exit_status.filter(|_| row.dead)),
+            port,
+            ports,
+            changed: false,
+        })
+    }
+}
+
+/// Returns the reason for a server's error.
+fn why(row: &PaneRow) -> String {
+    match (row.dead, row.exit_status) {
+        (true, Some(code)) => format!("exit code {code}"),
+        (true, None) => "it was killed".to_owned(),
+        (false, _) => "lives, and answers no more".to_owned(),
+    }
+}
+
+/// Returns the commands that store the result of a port check on the pane. If the server answers
+/// again, a later failure may be reported again.
+fn note(pane: PaneId, answers: Answers) -> Vec<Command> {
+    let set = || Command::new("set-option").arg("-p").target(pane);
+    let noted = set().args([tag::ANSWERS, &answers.to_string()]);
+    let is_back = matches!(answers, Answers::Since(_));
+    let forget = is_back.then(|| set().args(["-u", tag::BESIDE_TOLD]));
+    std::iter::once(noted).chain(forget).collect()
+}
+
+fn window(server: &DevServer) -> String {
+    format!("{WINDOW}{}", server.name())
+}
+
+/// Returns whether a process listens on a local port.
+fn answers(port: u16) -> bool {
+    let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    let mut addresses = addresses.iter();
+    addresses.any(|address| TcpStream::connect_timeout(&(*address, port).into(), ANSWER).is_ok())
+}

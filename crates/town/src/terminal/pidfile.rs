@@ -1,0 +1,209 @@
+//! PID files: a way to find an agent's processes without its container.
+//!
+//! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>|<socket>`: the agent's
+//! first process and the tmux server that it was started on. If the container goes and its
+//! processes stay, `gt down` and `gt doctor --fix` find them here. A reused pid has another
+//! certificate and is left alone.
+
+use crate::base::files;
+use crate::base::processes::{self, Handle};
+use crate::terminal::containers::Container;
+use crate::{Result, Town};
+use gt_core::{Identity, Kind, Problem};
+use std::path::{Path, PathBuf};
+
+fn dir(town: &Town) -> PathBuf {
+    town.runtime_dir().join("pids")
+}
+
+fn path(town: &Town, container: &str) -> PathBuf {
+    dir(town).join(format!("{container}.pid"))
+}
+
+/// Records the first process of a container.
+pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
+    let Some(certificate) = processes::birth_certificate(pid) else {
+        return Ok(()); // The process has already ended.
+    };
+    let socket = town.server().socket_path();
+    // An incomplete line has no matching certificate, and names no process.
+    let line = format!("{pid}|{certificate}|{}", socket.display());
+    files::overwrite_line(&path(town, container), &line)
+}
+
+/// Removes the PID file of a container, unless it was written for another tmux server.
+pub fn remove(town: &Town, container: &str) -> Result<()> {
+    let path = path(town, container);
+    match read(&path) {
+        Some(entry) if !entry.is_of(town) => Ok(()),
+        _ => files::remove_if_there(&path),
+    }
+}
+
+/// Removes the PID file of a container if it names this process.
+pub(crate) fn remove_of(town: &Town, container: &str, pid: u32) -> Result<()> {
+    let path = path(town, container);
+    match read(&path) {
+        Some(entry) if entry.pid == pid && entry.is_of(town) => files::remove_if_there(&path),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the process that a container was started with, if it still runs.
+pub fn process(town: &Town, container: &str) -> Option<u32> {
+    let entry = read(&path(town, container))?;
+    entry.alive().map(|_| entry.pid)
+}
+
+/// Fails if a process of this agent runs on another tmux server.
+pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str) -> Result<()> {
+    match elsewhere(town, container) {
+        None => Ok(()),
+        Some((pid, socket)) => {
+            let socket = socket.display();
+            Err(Problem::new(
+                Kind::Running,
+                format!("{identity} runs already, on the tmux server {socket} (process {pid})"),
+            )
+            .hint(format!(
+                "`GT_TMUX_SOCKET={socket} gt attach {identity}` goes there, `… gt stop {identity}` ends it"
+            )))
+        }
+    }
+}
+
+/// Returns the running process of a container that was started on another tmux server, and that
+/// server's socket.
+pub(crate) fn elsewhere(town: &Town, container: &str) -> Option<(u32, PathBuf)> {
+    let entry = read(&path(town, container))?;
+    let is_alive = !entry.is_of(town) && entry.alive().is_some();
+    is_alive.then_some((entry.pid, entry.socket?))
+}
+
+/// The line of a PID file.
+struct Entry {
+    pid: u32,
+    certificate: String,
+    socket: Option<PathBuf>,
+}
+
+impl Entry {
+    fn alive(&self) -> Option<Handle> {
+        processes::is_born_as(self.pid, &self.certificate)
+    }
+
+    /// Returns whether it was written for the town's tmux server.
+    fn is_of(&self, town: &Town) -> bool {
+        let own = town.server().socket_path();
+        self.socket.as_ref().is_none_or(|socket| {
+            // One server may have several paths.
+            let real = |path: &Path| path.canonicalize().ok();
+            *socket == own || (real(socket).is_some() && real(socket) == real(&own))
+        })
+    }
+}
+
+fn read(path: &Path) -> Option<Entry> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let mut parts = text.lines().next().unwrap_or_default().splitn(3, '|');
+    Some(Entry {
+        pid: parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0),
+        certificate: parts.next().unwrap_or_default().to_owned(),
+        socket: parts.next().map(PathBuf::from),
+    })
+}
+
+/// A PID file, with a handle if its process still runs.
+#[derive(Debug)]
+pub struct Tracked {
+    pub container: String,
+    pub pid: u32,
+    pub alive: Option<Handle>,
+}
+
+/// Returns all PID files that were written for the town's tmux server. The state of other servers
+/// is unknown here. An unreadable file names no process.
+pub fn all(town: &Town) -> Vec<Tracked> {
+    let mut tracked: Vec<Tracked> = std::fs::read_dir(dir(town))
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let container = name.strip_suffix(".pid")?.to_owned();
+            let entry = read(&file.path()).filter(|entry| entry.is_of(town))?;
+            Some(Tracked {
+                container,
+                pid: entry.pid,
+                alive: entry.alive(),
+            })
+        })
+        .collect();
+    tracked.sort_by(|a, b| a.container.cmp(&b.container));
+    tracked
+}
+
+/// Returns the PID files whose containers are gone and whose processes are in no other pane,
+/// because a container may have been renamed.
+pub fn lost(
+    town: &Town,
+    containers: impl FnOnce() -> Result<Vec<Container>>,
+) -> Result<Vec<Tracked>> {
+    // The files are read first, so that a file written meanwhile is not compared with older
+    // containers.
+    let all = all(town);
+    let containers = containers()?;
+    let rows = || containers.iter().flat_map(Container::panes);
+    Ok(all
+        .into_iter()
+        .filter(|tracked| {
+            rows().all(|row| row.session_name != tracked.container && row.pid != tracked.pid)
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Surroundings;
+
+    #[test]
+    fn a_file_of_another_server_is_kept_and_names_the_living_agent() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/one", "demo").unwrap();
+        let on = |socket: &str| {
+            let env = [("GT_TMUX_SOCKET".to_owned(), socket.to_owned())];
+            let around = Surroundings {
+                env: env.into(),
+                ..Surroundings::default()
+            };
+            Town::open(&root, around).unwrap()
+        };
+        let (one, two) = (on("/tmp/one"), on("/tmp/two"));
+        let (name, own) = ("hq-deacon", std::process::id());
+        let deacon = Identity::town(gt_core::Role::Deacon);
+        write(&one, name, own).unwrap();
+        let problem = refuse_elsewhere(&two, &deacon, name).unwrap_err();
+        assert!(problem.message().contains("/tmp/one"), "{problem}");
+        assert!(refuse_elsewhere(&one, &deacon, name).is_ok());
+        remove(&two, name).unwrap();
+        remove_of(&two, name, own).unwrap();
+        remove_of(&one, name, own + 1).unwrap();
+        assert_eq!(process(&one, name), Some(own), "it is still there");
+        assert!(all(&two).is_empty());
+        remove_of(&one, name, own).unwrap();
+        assert_eq!(process(&one, name), None);
+    }
+
+    #[test]
+    fn the_file_of_a_dead_process_refuses_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("town");
+        Town::init(&root, None, "/tmp/one", "demo").unwrap();
+        let town = Town::open(&root, Surroundings::default()).unwrap();
+        let path = path(&town, "hq-deacon");
+        files::overwrite_line(&path, "1|no such birth|/tmp/two").unwrap();
+        assert_eq!(elsewhere(&town, "hq-deacon"), None);
+    }
+}

@@ -1,0 +1,128 @@
+//! The hooks by which tmux reports that containers came or went.
+//!
+//! Each town has its own indexes among a server's hooks, so that they coexist with those of the
+//! user and of other towns, and exist only once. They call this binary for this town. tmux combines
+//! the events of a short interval, so that many closings cause only a few calls of `gt sync`. No
+//! process of ours has to run.
+
+use crate::Town;
+use crate::base::callback::{AUTOMATIC, quiet};
+use crate::terminal::appearance;
+use gt_tmux::{Batch, Command};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+
+/// The tmux events with a hook.
+pub const EVENTS: [&str; 5] = [
+    "session-created",
+    "session-closed",
+    "session-renamed",
+    "pane-died",
+    "pane-exited",
+];
+
+/// Returns the commands that install the hooks. They are idempotent.
+pub fn commands(town: &Town) -> Vec<Command> {
+    let place = place(town);
+    let option = |name: &str| format!("@gt_sync_{name}_{place}");
+    let set = |name: &str, value: &str| {
+        Command::new("set-option")
+            .args(["-g", &option(name)])
+            .arg(value)
+    };
+    let (bin, root, due) = (option("bin"), option("town"), option("due"));
+    // Paths are option values, which the shell gets quoted: they are never code. The mark of a
+    // pending call is removed before the call, so that no event is missed.
+    let call = quiet(&format!(
+        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook"
+    ));
+    let action = format!(
+        "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
+    );
+    let hooks = EVENTS
+        .map(|event| Command::new("set-hook").args(["-g", &format!("{event}[{place}]"), &action]));
+    [
+        set("bin", &town.around().gt.to_string_lossy()),
+        set("town", town.root_text()),
+        Command::new("set-option").args(["-gu", &due]),
+    ]
+    .into_iter()
+    .chain(hooks)
+    .collect()
+}
+
+/// Returns the commands for these hooks and the respawn hook. A user's own `set-hook` may have
+/// removed them since the last start, so every start installs them again.
+pub(crate) fn all(town: &Town) -> impl Iterator<Item = Command> {
+    std::iter::once(appearance::respawn_hook()).chain(commands(town))
+}
+
+/// Installs the hooks outside of a start, and ignores failures.
+pub fn renew(town: &Town) {
+    let batch = all(town).fold(Batch::new(), Batch::then);
+    // Without a server there are no hooks to set.
+    let _ = town.server().run(batch);
+}
+
+/// Returns the defect of the hooks on the town's server, if there is one.
+pub fn defect(town: &Town) -> Option<String> {
+    let place = place(town);
+    let bin = format!("#{{@gt_sync_bin_{place}}}");
+    let mut ask = vec![Command::new("display-message").args(["-p", &bin])];
+    ask.extend(EVENTS.map(|event| Command::new("show-hooks").args(["-g", event])));
+    let told = town.server().run(ask).ok()?;
+    let missing: Vec<&str> = EVENTS
+        .into_iter()
+        .filter(|event| !told.contains(&format!("{event}[{place}]")))
+        .collect();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        return Some(format!(
+            "tmux's hooks of gt are gone ({missing}): sessions that come and go are not recorded"
+        ));
+    }
+    let program = told.lines().next().unwrap_or_default();
+    let is_there = Path::new(program).is_file();
+    (!is_there).then(|| {
+        format!(
+            "tmux's hooks call {program}, which is gone: sessions that come and go are not recorded"
+        )
+    })
+}
+
+/// Returns the town's hooks as lines for tmux's own configuration file.
+pub fn configuration(town: &Town) -> String {
+    commands(town)
+        .into_iter()
+        .fold(Batch::new(), |batch, command| {
+            batch.then(command).then_line()
+        })
+        .to_script()
+}
+
+/// Returns the town's index among a server's hooks and options: stable, and derived from the root
+/// so that it differs from other towns'.
+pub(crate) fn place(town: &Town) -> u32 {
+    const FIRST: u32 = 1_000_000;
+    const PLACES: u32 = 1_000_000_000;
+    let digest = Sha256::digest(town.root_text().as_bytes());
+    let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    FIRST + number % PLACES
+}
+
+/// Returns the line for `run-shell` that starts a small process, which ends with the pane's
+/// process.
+pub(crate) fn await_death() -> String {
+    quiet("#{q:@gt_bin} await-death #{pane_pid}")
+}
+
+/// Returns whether this tmux may miss the end of a pane's process until another of its children
+/// ends. Measured on 3.3a, and not on 3.5a. There a small process that ends with the agent makes
+/// tmux check.
+pub(crate) fn loses_deaths(town: &Town) -> bool {
+    const SURE_SINCE: (u16, u16) = (3, 5);
+    cfg!(target_os = "linux")
+        && town
+            .tmux_version()
+            .is_ok_and(|version| (version.major, version.minor) < SURE_SINCE)
+}

@@ -1,0 +1,188 @@
+//! Waits for one pane: until it may show something new, or its process ends.
+//!
+//! The end of the process is an event on every system. For its output there are two ways. At first
+//! the caller is woken every few milliseconds: most programs answer that quickly, and a read
+//! through the socket costs next to nothing. After that, on Linux, a file watcher on the terminal
+//! wakes the caller, at no cost to tmux and none while nothing happens. It comes second because
+//! closing it is slow (see [`file_watcher`](crate::base::file_watcher)).
+
+use crate::base::file_watcher::{Changes, FileWatcher};
+use crate::base::processes::Handle;
+use rustix::fs::{Mode, OFlags};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Duration of polling before events take over.
+const ATTENTIVE: Duration = Duration::from_millis(250);
+/// Maximum interval between two polls.
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
+
+/// Reason for the end of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woke {
+    /// The caller should read the screen again.
+    Look,
+    Ended,
+    TimedOut,
+}
+
+/// Watches one pane.
+#[derive(Debug)]
+pub struct PaneWatch {
+    tty: String,
+    process: Option<Handle>,
+    since: Instant,
+    pause: Duration,
+    /// Folders in which created and removed files end a wait as well.
+    folders: Vec<PathBuf>,
+    events: Option<Events>,
+}
+
+impl PaneWatch {
+    pub fn new(tty: &str, process: Option<Handle>) -> Self {
+        PaneWatch {
+            tty: tty.to_owned(),
+            process,
+            since: Instant::now(),
+            pause: Duration::from_millis(1),
+            folders: Vec::new(),
+            events: None,
+        }
+    }
+
+    /// Adds folders in which created or removed files end a wait as well.
+    pub fn add_folders(&mut self, folders: &[PathBuf]) {
+        self.folders.extend_from_slice(folders);
+        self.events = None;
+    }
+
+    /// Returns whether the process has ended. True if there is no handle on it.
+    pub fn has_ended(&self) -> bool {
+        self.process.as_ref().is_none_or(Handle::has_ended)
+    }
+
+    /// Returns whether the program has read all typed input; `false` if unknown.
+    pub fn has_read_input(&self) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let tty = rustix::fs::open(&self.tty, flags, Mode::empty());
+        tty.is_ok_and(|tty| rustix::io::ioctl_fionread(&tty) == Ok(0))
+    }
+
+    /// Polls again at short intervals, after an action that the program will answer soon.
+    pub fn be_attentive(&mut self) {
+        self.since = Instant::now();
+        self.pause = Duration::from_millis(1);
+    }
+
+    /// Waits at most `timeout`.
+    pub fn wait(&mut self, timeout: Duration) -> Woke {
+        if self.since.elapsed() < ATTENTIVE {
+            let pause = self.pause.min(timeout);
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+            return match system::wait(self.process.as_ref(), None, pause) {
+                Woke::TimedOut => Woke::Look,
+                woke => woke,
+            };
+        }
+        let (tty, folders) = (&self.tty, &self.folders);
+        let events = self.events.get_or_insert_with(|| Events::of(tty, folders));
+        system::wait(self.process.as_ref(), Some(events), timeout)
+    }
+}
+
+/// Reports about a terminal and folders; `None` if this system has none, or none left.
+#[derive(Debug)]
+struct Events(Option<FileWatcher>);
+
+impl Events {
+    fn of(tty: &str, folders: &[PathBuf]) -> Self {
+        let is_watched =
+            |watcher: &FileWatcher| watcher.watch(Path::new(tty), Changes::MODIFY).is_ok();
+        let watcher = FileWatcher::open().filter(is_watched);
+        let comes_and_goes = Changes::CREATE | Changes::DELETE | Changes::MOVE;
+        if let Some(watcher) = &watcher {
+            for folder in folders {
+                // Fails for a folder that does not exist yet, which is then not watched.
+                let _ = watcher.watch(folder, comes_and_goes);
+            }
+        }
+        Events(watcher)
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use super::{Duration, Events, FileWatcher, Handle, Woke};
+    use rustix::event::{PollFd, Timespec, poll};
+
+    /// Delay after the first write: programs draw in several writes.
+    const SETTLE: Duration = Duration::from_millis(5);
+    /// Interval between two looks without a file watcher.
+    const POLL: Duration = Duration::from_secs(1);
+
+    pub(super) fn wait(
+        process: Option<&Handle>,
+        events: Option<&Events>,
+        timeout: Duration,
+    ) -> Woke {
+        let mut fds: Vec<PollFd<'_>> = process.iter().map(|handle| handle.poll_fd()).collect();
+        let of_process = fds.len();
+        let watcher = events.and_then(|events| events.0.as_ref());
+        fds.extend(watcher.map(FileWatcher::poll_fd));
+        // Nothing else reports that the program draws.
+        let timeout = match events {
+            Some(Events(None)) => timeout.min(POLL),
+            _ => timeout,
+        };
+        let timeout = Timespec::try_from(timeout).ok();
+        if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
+            return Woke::TimedOut;
+        }
+        if fds[..of_process].iter().any(|fd| !fd.revents().is_empty()) {
+            return Woke::Ended;
+        }
+        std::thread::sleep(SETTLE);
+        if let Some(watcher) = watcher {
+            watcher.drain();
+        }
+        Woke::Look
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use super::{Duration, Events, Handle, Woke};
+
+    /// Interval between two looks: this system reports neither output nor ends.
+    const POLL: Duration = Duration::from_millis(50);
+
+    pub(super) fn wait(
+        process: Option<&Handle>,
+        events: Option<&Events>,
+        timeout: Duration,
+    ) -> Woke {
+        let pause = if events.is_some() { POLL } else { timeout };
+        std::thread::sleep(timeout.min(pause));
+        match process {
+            Some(process) if process.has_ended() => Woke::Ended,
+            _ => Woke::Look,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::processes;
+
+    #[test]
+    fn pane_without_events_is_polled() {
+        // Events cannot be had for a terminal that is not there.
+        let mut watch = PaneWatch::new("/nonexistent", processes::hold_one(std::process::id()));
+        watch.since = Instant::now().checked_sub(ATTENTIVE).unwrap();
+        let began = Instant::now();
+        watch.wait(Duration::from_secs(60));
+        assert!(began.elapsed() < Duration::from_secs(30));
+        assert!(!watch.has_ended());
+    }
+}

@@ -1,0 +1,5 @@
+//! Overviews for people: cards of the board, live changes, doctor.
+
+pub mod cards;
+pub mod doctor;
+pub mod monitor;

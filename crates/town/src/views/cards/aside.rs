@@ -1,0 +1,235 @@
+//! The expensive facts about one card, and the stamp that tells when they are out of date.
+
+use super::{Site, task};
+use crate::Town;
+use crate::base::git;
+use crate::catalog::roles;
+use crate::records::sessions::{Query, Sessions};
+use crate::records::usage;
+use crate::repo::workspace::WorktreesByBranch;
+use crate::repo::{base_branch, project, workspace};
+use crate::terminal::containers::{Container, PaneRow};
+use crate::terminal::{containers, dev_servers};
+use crate::views::monitor::{self, Files};
+use crate::workflow::task::BaseAt;
+use gt_core::card::{Branch, Card, Server, ServerState, Session};
+use gt_core::project::Project;
+use gt_core::state::State;
+use gt_core::usage::Usage;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Role};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// The expensive facts, with the stamp of when they were read.
+#[derive(Debug)]
+pub(super) struct Aside {
+    branch: Option<Branch>,
+    servers: Vec<Server>,
+    usage: Option<Usage>,
+    stamp: Stamp,
+}
+
+/// Values whose change makes the facts out of date.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// Time of the container's last output, and the agent's state with its start.
+    activity: Option<i64>,
+    state: Option<State>,
+    since: Option<i64>,
+    /// The windows beside the agent, and how they ended.
+    windows: Vec<Window>,
+    base: Option<String>,
+    /// Git files of the worktree, for change detection.
+    pub(super) git: Files,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Window {
+    name: String,
+    dead: bool,
+    /// Exit status and signal. tmux may report them a moment after the death.
+    end: (Option<i32>, Option<i32>),
+    /// The last recorded result of the port check.
+    answers: String,
+}
+
+impl Window {
+    fn of(row: &PaneRow) -> Self {
+        Window {
+            name: row.tag_window.clone(),
+            dead: row.dead,
+            end: (row.exit_status, row.exit_signal),
+            answers: row.tag_answers.clone(),
+        }
+    }
+}
+
+impl Stamp {
+    pub(super) fn of(
+        container: Option<&Container>,
+        session: Option<&Session>,
+        base: Option<&BaseAt>,
+        dir: Option<&Path>,
+    ) -> Self {
+        let windows = container.map_or_else(Vec::new, |container| {
+            container.own_windows().map(Window::of).collect()
+        });
+        Stamp {
+            activity: container.map(|container| container.pane().activity),
+            state: session.map(|session| session.state),
+            since: session.and_then(|session| session.since),
+            windows,
+            base: base.map(|base| base.commit.clone()),
+            git: dir.map_or_else(Files::new, |dir| monitor::seen(git::own_files(dir))),
+        }
+    }
+}
+
+impl Aside {
+    pub(super) fn find(town: &Town, id: &WorkId, site: &Site) -> Self {
+        let dir = site.dir.as_deref();
+        let branch = dir
+            .zip(site.base.as_ref())
+            // A worktree that is still being created has no facts yet.
+            .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok())
+            .map(|branch| Branch {
+                // Committed conflicts need no resolver, even if its process still runs.
+                resolver: branch.merging && has_resolver(site.container.as_ref()),
+                ..branch
+            });
+        Aside {
+            branch,
+            servers: dir.map_or_else(Vec::new, |dir| servers(town, site, dir)),
+            usage: usage_of(town, id),
+            stamp: site.stamp.clone(),
+        }
+    }
+
+    pub(super) fn is_stale(&self, now: &Stamp) -> bool {
+        self.stamp != *now || self.servers.iter().any(is_starting)
+    }
+
+    pub(super) fn fill(&self, card: &mut Card) {
+        card.branch.clone_from(&self.branch);
+        card.servers.clone_from(&self.servers);
+        card.usage.clone_from(&self.usage);
+    }
+}
+
+pub(super) fn is_in_motion(card: &Card) -> bool {
+    let state = card.session.as_ref().map(|session| session.state);
+    let works = matches!(
+        state,
+        Some(State::Busy | State::Initializing | State::Starting)
+    );
+    works || card.servers.iter().any(is_starting)
+}
+
+fn is_starting(server: &Server) -> bool {
+    server.state == ServerState::Starting
+}
+
+fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
+    let found = dev_servers::beside(town, &site.agent, dir, site.container.as_ref());
+    let servers = found.unwrap_or_default().into_iter();
+    servers
+        .map(|server| Server {
+            state: match server.state {
+                dev_servers::State::Running => ServerState::Running,
+                dev_servers::State::Starting => ServerState::Starting,
+                dev_servers::State::Stopped => ServerState::Stopped,
+                dev_servers::State::Error => ServerState::Error,
+            },
+            name: server.name,
+            port: server.port,
+            since: server.since,
+            reason: server.reason,
+        })
+        .collect()
+}
+
+/// Returns whether an agent resolves the conflicts of a merge beside this agent.
+fn has_resolver(container: Option<&Container>) -> bool {
+    container.is_some_and(|container| {
+        let mut windows = container.own_windows();
+        windows.any(|row| row.tag_window == containers::RESOLVER_WINDOW && !row.dead)
+    })
+}
+
+/// Returns the usage of all sessions for the item while it was on their hook.
+fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
+    let query = Query {
+        work: Some(id.to_string()),
+        ..Query::default()
+    };
+    let mut lives = Sessions::of(town).find(&query).unwrap_or_default();
+    usage::refresh(town, &mut lives);
+    usage::keep_shares(&mut lives, id.as_str());
+    let mut all = lives.iter().filter_map(|life| life.usage.as_ref());
+    let mut sum = all.next()?.clone();
+    for more in all {
+        sum += more;
+    }
+    Some(sum.rounded())
+}
+
+/// Locations of worktrees and commits of their bases, read once per rig.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    bases: HashMap<String, Option<BaseAt>>,
+    /// Git files of the bases, with their state before the bases were read.
+    pub(super) files: Files,
+    projects: HashMap<(String, String), Option<Project>>,
+    elsewhere: HashMap<String, WorktreesByBranch>,
+}
+
+impl Places {
+    /// Clears the bases for a new round: bases move.
+    pub(super) fn begin(&mut self) {
+        self.bases.clear();
+        self.files.clear();
+    }
+
+    pub(super) fn base(&mut self, town: &Town, rig: &str) -> Option<BaseAt> {
+        if let Some(known) = self.bases.get(rig) {
+            return known.clone();
+        }
+        let files = monitor::seen(base_branch::files(town, rig));
+        self.files.extend(files);
+        let base = task::base_of(town, rig).ok();
+        self.bases.insert(rig.to_owned(), base.clone());
+        base
+    }
+
+    /// Returns the folder of an agent's worktree, if it exists.
+    pub(super) fn worktree(&mut self, town: &Town, agent: &Identity, rig: &str) -> Option<PathBuf> {
+        if agent.role() != Role::Task {
+            let role = roles::resolve(town, agent.role(), agent.rig()).ok()?.value;
+            let dir = workspace::path(town, agent, &role).ok()?;
+            return dir.join(".git").exists().then_some(dir);
+        }
+        // The project's settings change only with the base commit.
+        let base = self.base(town, rig)?;
+        let key = (rig.to_owned(), base.commit);
+        let project = self
+            .projects
+            .entry(key)
+            .or_insert_with(|| project::of_rig(town, rig).ok());
+        let project = project.as_ref();
+        let by_template =
+            project.and_then(|project| workspace::task_worktree_at_template(town, agent, project));
+        by_template.or_else(|| self.elsewhere(town, rig).worktree(town, agent))
+    }
+
+    /// Returns the rig's worktrees outside the usual place. Cached per rig, so that git is not
+    /// called for each item.
+    fn elsewhere(&mut self, town: &Town, rig: &str) -> &WorktreesByBranch {
+        let known = self.elsewhere.entry(rig.to_owned());
+        let known = known.or_insert_with_key(|rig| WorktreesByBranch::of_rig(town, rig));
+        if known.is_old(town, rig) {
+            *known = WorktreesByBranch::of_rig(town, rig);
+        }
+        known
+    }
+}

@@ -1,0 +1,36 @@
+//! The contents of a card's tabs.
+
+use crate::records::events::{self, Events};
+use crate::records::sessions::{self, Sessions};
+use crate::records::usage;
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::event::Event;
+use gt_core::record::Record;
+use gt_core::work::WorkId;
+
+/// Maximum number of events shown.
+const MOST_EVENTS: usize = 200;
+
+/// Returns the sessions that had an item on their hook, newest first, with their usage for it.
+pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
+    let query = sessions::Query {
+        work: Some(id.to_string()),
+        ..sessions::Query::default()
+    };
+    let mut lives = Sessions::of(town).find(&query)?;
+    usage::refresh_all(town, &mut lives);
+    usage::keep_shares(&mut lives, id.as_str());
+    Ok(lives)
+}
+
+/// Returns the events of an item and its agent, newest first.
+pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
+    let mut found = Events::of(town).find(&events::Query {
+        about: vec![agent.address(), id.to_string()],
+        limit: Some(MOST_EVENTS),
+        ..events::Query::default()
+    })?;
+    found.reverse();
+    Ok(found)
+}

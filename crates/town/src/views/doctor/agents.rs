@@ -1,0 +1,147 @@
+//! Agents: their folders, their containers and their processes.
+
+use super::Finding;
+use crate::Town;
+use crate::base::processes;
+use crate::catalog::directory;
+use crate::lifecycle::stop;
+use crate::terminal::containers::{self, Owner};
+use crate::terminal::pidfile;
+use gt_core::Role;
+
+/// Finds folders whose names are not valid agent names.
+pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for rig in town.registry().rigs.keys() {
+        for folder in ["crew", "polecats"] {
+            let dir = town.root().join(rig).join(folder);
+            let role = if folder == "crew" {
+                Role::Crew
+            } else {
+                Role::Polecat
+            };
+            let good = directory::workers(town, rig, role);
+            for name in crate::base::files::folder_names(&dir) {
+                if good.iter().all(|identity| identity.name() != Some(&name)) {
+                    findings.push(
+                        Finding::warning(
+                            "names",
+                            format!("{} cannot be an agent's name", dir.join(&name).display()),
+                        )
+                        .hint("rename the folder"),
+                    );
+                }
+            }
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok("names", "every agent has a name of its own"));
+    }
+    findings
+}
+
+pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
+    let containers = match containers::list_everywhere(town) {
+        Ok(containers) => containers,
+        Err(problem) => return vec![Finding::of("agents", &problem)],
+    };
+    let agents = match crate::agents::listing::list_among(
+        town,
+        &containers,
+        crate::agents::listing::Wanted::default(),
+    ) {
+        Ok(agents) => agents,
+        Err(problem) => return vec![Finding::of("agents", &problem)],
+    };
+    let mut findings: Vec<Finding> = agents
+        .iter()
+        .filter(|agent| agent.health.is_ill() && !agent.health.is_alive())
+        .map(|agent| {
+            Finding::warning(
+                "agents",
+                format!("{}: {}", agent.identity, agent.health.words()),
+            )
+            .hint(format!(
+                "`gt peek {0}` shows its last screen, `gt start {0}` starts it again",
+                agent.identity
+            ))
+        })
+        .collect();
+    let others = containers
+        .iter()
+        .filter(|c| matches!(c.owner(), Owner::OtherTown(_)))
+        .count();
+    if others > 0 {
+        findings.push(
+            Finding::warning(
+                "agents",
+                format!("{others} containers of other towns are on the same tmux server"),
+            )
+            .hint("give each town a server of its own: `socket` under [tmux] in town.toml"),
+        );
+    }
+    findings.extend(containers.iter().filter_map(|container| {
+        match container.owner() {
+            Owner::Named(identity) => Some(
+                Finding::warning(
+                    "agents",
+                    format!(
+                        "the tmux session {} is named like {identity} but was not started by gt",
+                        container.name()
+                    ),
+                )
+                .hint("gt leaves it alone; rename it if it is yours"),
+            ),
+            _ => None,
+        }
+    }));
+    if findings.is_empty() {
+        findings.push(Finding::ok(
+            "agents",
+            format!("{} run, all well", agents.len()),
+        ));
+    }
+    findings
+}
+
+/// Finds PID files whose containers are gone: stray processes, or files to remove.
+pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
+    let lost = match pidfile::lost(town, || containers::list(town)) {
+        Ok(lost) => lost,
+        Err(problem) => return vec![Finding::of("pids", &problem)],
+    };
+    if lost.is_empty() {
+        return vec![Finding::ok("pids", "no stray processes")];
+    }
+    if fix {
+        return match stop::end_orphans(town, processes::GRACE) {
+            Ok(ended) => vec![Finding::ok(
+                "pids",
+                format!(
+                    "ended {} stray agents, forgot {} files",
+                    ended.len(),
+                    lost.len() - ended.len()
+                ),
+            )],
+            Err(problem) => vec![Finding::of("pids", &problem)],
+        };
+    }
+    lost.iter()
+        .map(|tracked| match &tracked.alive {
+            Some(_) => Finding::warning(
+                "pids",
+                format!(
+                    "process {} outlived its container {}",
+                    tracked.pid, tracked.container
+                ),
+            )
+            .hint("`gt doctor --fix` or `gt down` ends it")
+            .fixable(),
+            None => Finding::warning(
+                "pids",
+                format!("the PID file of {} is left over", tracked.container),
+            )
+            .fixable(),
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! Files that people edit: the registry of rigs, roles, harnesses and prices.
+
+use super::Finding;
+use crate::Town;
+use crate::base::git::Git;
+use crate::catalog::{harnesses, roles};
+use crate::records::usage;
+use crate::repo::rig;
+use gt_core::Role;
+
+pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
+    let registry = town.registry();
+    let mut findings = Vec::new();
+    for (name, entry) in &registry.rigs {
+        let mut others = registry.clone();
+        others.rigs.remove(name);
+        if let Err(problem) = others.check_new(name, &entry.beads.prefix) {
+            findings.push(Finding::of("rigs", &problem));
+        }
+        let repository = rig::repository(town, name);
+        if !Git::at(&repository, town.around()).says(["rev-parse", "--git-dir"]) {
+            findings.push(
+                Finding::error(
+                    "rigs",
+                    format!("{name}: {} is not a repository", repository.display()),
+                )
+                .hint(format!(
+                    "git clone --bare {} {}",
+                    crate::base::git::without_password(&entry.git_url),
+                    repository.display()
+                )),
+            );
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::ok(
+            "rigs",
+            format!("{} registered", registry.rigs.len()),
+        ));
+    }
+    findings
+}
+
+pub(super) fn check_roles(town: &Town, _fix: bool) -> Vec<Finding> {
+    let rigs =
+        std::iter::once(None).chain(town.registry().rigs.keys().map(|rig| Some(rig.as_str())));
+    let mut findings: Vec<Finding> = rigs
+        .flat_map(|rig| Role::all().map(move |role| (rig, role)))
+        .filter_map(|(rig, role)| roles::resolve(town, role, rig).err())
+        .map(|problem| Finding::of("roles", &problem))
+        .collect();
+    findings.dedup_by(|a, b| a.message == b.message);
+    if findings.is_empty() {
+        findings.push(Finding::ok("roles", "all can be read"));
+    }
+    findings
+}
+
+pub(super) fn check_harnesses(town: &Town, _fix: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut installed = Vec::new();
+    for name in harnesses::names(town) {
+        match harnesses::resolve(town, &name) {
+            Ok(preset) => {
+                if town
+                    .around()
+                    .find_program(&preset.value.command.program)
+                    .is_some()
+                {
+                    installed.push(name);
+                }
+            }
+            Err(problem) => findings.push(Finding::of("harnesses", &problem)),
+        }
+    }
+    let default = harnesses::choose(town, None, &gt_core::role::RoleConfig::default());
+    if installed.contains(&default) {
+        findings.push(Finding::ok(
+            "harnesses",
+            format!("installed: {}", installed.join(", ")),
+        ));
+    } else {
+        findings.push(
+            Finding::warning(
+                "harnesses",
+                format!("the town's default, {default}, is not installed here"),
+            )
+            .hint("install it, or set `harness` in town.toml; `gt harness list` shows the choice"),
+        );
+    }
+    findings
+}
+
+pub(super) fn check_prices(town: &Town, _fix: bool) -> Vec<Finding> {
+    vec![match usage::prices(town) {
+        Ok(_) => Finding::ok("prices", "all can be read"),
+        Err(problem) => Finding::of("prices", &problem),
+    }]
+}

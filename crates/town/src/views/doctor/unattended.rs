@@ -1,0 +1,61 @@
+//! Checks activity that runs unattended: hook calls and automatic saves.
+
+use super::Finding;
+use crate::Town;
+use crate::base::time::timestamp;
+use crate::base::unattended_log;
+use crate::lifecycle::save;
+use crate::terminal::containers;
+use gt_core::state::State;
+use jiff::{SignedDuration, Timestamp};
+
+/// Age in seconds after which a failure is not reported.
+const RECENT_SECONDS: i64 = 60 * 60;
+
+/// Reports hook calls that failed recently.
+pub(super) fn check_hook_log(town: &Town, _fix: bool) -> Vec<Finding> {
+    let recent = SignedDuration::from_secs(RECENT_SECONDS);
+    let then = Timestamp::now().checked_sub(recent).unwrap_or_default();
+    let lines = unattended_log::since(town, then);
+    let Some(newest) = lines.last() else {
+        return vec![Finding::ok("hooks", "no call by a hook failed lately")];
+    };
+    let message = format!("{} calls by hooks failed lately: {newest}", lines.len());
+    vec![Finding::warning("hooks", message).hint(format!(
+        "look into {}",
+        unattended_log::path(town).display()
+    ))]
+}
+
+/// Checks that the town saves itself. Starts and ends of turns request saves, so an old save is
+/// normal while nothing happens.
+pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
+    let settings = &town.settings().save;
+    // A server that does not answer is reported by the check of the socket.
+    let containers = containers::list(town).unwrap_or_default();
+    let asked_at = containers
+        .iter()
+        .filter(|container| container.identity().is_some())
+        .map(|container| {
+            let pane = container.pane();
+            let is_idle = pane.tag_state == State::Idle.as_str();
+            let turn_ended = pane.tag_state_since.filter(|_| is_idle);
+            turn_ended.unwrap_or_default().max(pane.created)
+        })
+        .max();
+    let Some(asked_at) = asked_at.filter(|_| settings.auto) else {
+        return Vec::new();
+    };
+    let every = i64::try_from(settings.every_minutes.saturating_mul(60)).unwrap_or(i64::MAX);
+    let newest = save::newest_at(town);
+    let is_late = newest.is_none_or(|at| asked_at.saturating_sub(at) > every.max(RECENT_SECONDS));
+    let told = newest.map_or_else(
+        || "nothing was saved yet".to_owned(),
+        |at| format!("the newest is of {}", timestamp(Some(at))),
+    );
+    if !is_late || save::is_on_its_way(town) {
+        return vec![Finding::ok("saves", told)];
+    }
+    let message = format!("agents have worked since the last save: {told}");
+    vec![Finding::warning("saves", message).hint("`gt save` says what keeps it from saving")]
+}

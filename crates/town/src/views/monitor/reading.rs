@@ -1,0 +1,352 @@
+//! Reads the agents for the monitor: one listing, and the screens of programs without hooks,
+//! including those that resolve merge conflicts beside an agent.
+
+use super::{Moved, Window};
+use crate::agents::states::{self, Resolver, States};
+use crate::base::git;
+use crate::catalog::harnesses::Presets;
+use crate::messaging::signal;
+use crate::terminal::adopted;
+use crate::terminal::containers::{self, Container, PanePlace, PaneRow};
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::beside;
+use gt_core::harness::Preset;
+use gt_core::screen::Looked;
+use gt_core::session::SessionId;
+use gt_core::state::{self, Change, Report, Source, State, Tracker};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Pause before a server that has not answered is asked again.
+const SILENT_SERVER_PAUSE: Duration = Duration::from_secs(30);
+
+/// An agent that has a container.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seen {
+    pub agent: Identity,
+    pub container: String,
+    pub life: Option<SessionId>,
+    pub place: PanePlace,
+    pub report: Report,
+    /// The program that resolves merge conflicts beside it.
+    pub resolver: Option<Resolver>,
+}
+
+/// Returns the agents that have a container; the screen is the last source of their state.
+pub fn agents(town: &Town) -> Result<Vec<Seen>> {
+    let mut reading = Reading::default();
+    reading.read(town, &BTreeSet::new())?;
+    Ok(reading.seen)
+}
+
+/// How a pane is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    /// Its screen is the only source of its state.
+    Screen,
+    /// Its title may show a state that no hook reports.
+    Title,
+    None,
+}
+
+/// The result of a reading, and the state that the next one needs.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    presets: Presets,
+    states: States,
+    /// Screens of programs without hooks, with the process that drew them.
+    screens: BTreeMap<PanePlace, (Drawer, Vec<String>)>,
+    trackers: BTreeMap<SessionId, Tracker>,
+    resolvers: BTreeMap<PanePlace, Tracker>,
+    /// Other servers that have not answered, and when that was.
+    silent: BTreeMap<PathBuf, Instant>,
+    pub(super) containers: Vec<Container>,
+    pub(super) seen: Vec<Seen>,
+    /// Changes of programs beside agents in the last reading.
+    pub(super) news: Vec<Moved>,
+}
+
+/// A process, and the session of the agent that it belongs to.
+type Drawer = (u32, Option<SessionId>);
+
+impl Reading {
+    /// Reads all containers, and the screens of those that have printed or are new.
+    pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PanePlace>) -> Result<()> {
+        let mut containers = containers::list(town)?;
+        containers.extend(self.list_elsewhere(town));
+        let now = jiff::Timestamp::now().as_second();
+        let unsure = self.unsure(town, &containers, now);
+        self.read_screens(town, &containers, &unsure, printed);
+        let mut trackers = BTreeMap::new();
+        let mut resolvers = BTreeMap::new();
+        let mut seen = Vec::new();
+        self.news.clear();
+        for container in &containers {
+            let Some(agent) = container.identity() else {
+                continue;
+            };
+            let pane = container.pane();
+            let shown = self.screens.get(&pane.place());
+            let mut report = match shown.filter(|_| unsure.contains(&pane.place())) {
+                Some((_, lines)) => {
+                    let silent_seconds = Some(now - pane.activity);
+                    let looked = Looked {
+                        lines,
+                        silent_seconds,
+                    };
+                    let report = self.states.judge(town, container, looked);
+                    signal::note_interrupt_on_screen(town, container, &report);
+                    report
+                }
+                None => container.state(self.presets.get(town, &pane.tag_harness)),
+            };
+            let life = container.life();
+            if let Some(life) = life {
+                let mut tracker = self.trackers.remove(&life).unwrap_or_default();
+                track(&mut tracker, &mut report, now);
+                trackers.insert(life, tracker);
+            }
+            let resolver = container.resolver_pane().map(|row| {
+                let tracker = self.resolvers.remove(&row.place()).unwrap_or_default();
+                let tracker = resolvers.entry(row.place()).or_insert(tracker);
+                let mut resolver = self.resolver(town, row);
+                self.news
+                    .extend(news(container, row, tracker, &mut resolver, now));
+                resolver
+            });
+            seen.push(Seen {
+                resolver,
+                agent: agent.clone(),
+                container: container.name().to_owned(),
+                life,
+                place: pane.place(),
+                report,
+            });
+        }
+        self.trackers = trackers;
+        self.resolvers = resolvers;
+        self.containers = containers;
+        self.seen = seen;
+        Ok(())
+    }
+
+    /// Lists the agents on other servers. If a server does not answer, its agents stay as before,
+    /// and it is retried after a pause.
+    fn list_elsewhere(&mut self, town: &Town) -> Vec<Container> {
+        let mut found = Vec::new();
+        for other in adopted::elsewhere(town) {
+            let socket = other.server().socket_path();
+            let asked = self.silent.get(&socket);
+            let listed = match asked.is_some_and(|at| at.elapsed() < SILENT_SERVER_PAUSE) {
+                true => None,
+                false => containers::list_agents(&other).ok(),
+            };
+            match listed {
+                Some(containers) => {
+                    self.silent.remove(&socket);
+                    found.extend(containers);
+                }
+                None => {
+                    self.silent
+                        .entry(socket.clone())
+                        .or_insert_with(Instant::now);
+                    let before = self.containers.iter();
+                    found.extend(before.filter(|it| it.socket() == Some(&socket)).cloned());
+                }
+            }
+        }
+        found
+    }
+
+    fn resolver(&mut self, town: &Town, row: &PaneRow) -> Resolver {
+        let shown = self.screens.get(&row.place());
+        let lines = shown.map(|(_, lines)| lines.as_slice());
+        self.states.resolver(town, row, lines)
+    }
+
+    /// Returns the panes of agents whose screen may say more than any other source.
+    fn unsure(&mut self, town: &Town, containers: &[Container], now: i64) -> BTreeSet<PanePlace> {
+        let mut unsure = BTreeSet::new();
+        for container in containers.iter().filter(|c| c.identity().is_some()) {
+            let pane = container.pane();
+            let patterns = self.states.patterns(town, container);
+            let preset = self.presets.get(town, &pane.tag_harness);
+            let is_alive = !pane.dead && !container.lost_agent_pane();
+            let silent = Some(now - pane.activity);
+            let report = container.state(preset);
+            if is_alive && state::wants_screen(&report, preset, &patterns, silent) {
+                unsure.insert(pane.place());
+            }
+        }
+        unsure
+    }
+
+    fn read_screens(
+        &mut self,
+        town: &Town,
+        containers: &[Container],
+        unsure: &BTreeSet<PanePlace>,
+        printed: &BTreeSet<PanePlace>,
+    ) {
+        let mut kept = BTreeMap::new();
+        let mut wanted = Vec::new();
+        for container in containers.iter().filter(|c| c.identity().is_some()) {
+            let pane = container.pane();
+            let preset = self.presets.get(town, &pane.tag_harness);
+            // Only these panes are watched for output.
+            let is_told = care(container, preset) == Care::Screen;
+            let life = container.life().filter(|_| unsure.contains(&pane.place()));
+            let agent = life.map(|life| (pane.place(), (pane.pid, Some(life)), is_told));
+            let resolver = living_resolver(container);
+            let resolver = resolver.map(|row| (row.place(), (row.pid, None), true));
+            for (pane, drawer, is_told) in agent.into_iter().chain(resolver) {
+                match self.screens.remove(&pane) {
+                    Some((by, lines)) if by == drawer && is_told && !printed.contains(&pane) => {
+                        kept.insert(pane, (drawer, lines));
+                    }
+                    _ => wanted.push((container, pane, drawer)),
+                }
+            }
+        }
+        let panes: Vec<_> = wanted
+            .iter()
+            .map(|(it, place, _)| (*it, place.pane))
+            .collect();
+        for ((_, pane, drawer), lines) in wanted.into_iter().zip(states::screens(town, &panes)) {
+            // A pane that is gone by now is reported by the next listing.
+            kept.extend(lines.map(|lines| (pane, (drawer, lines))));
+        }
+        self.screens = kept;
+    }
+
+    /// Returns whether the agent in one of these panes is at work, by its screen or its hooks. For
+    /// some programs, and after an interrupt, only silence shows that the work is over.
+    pub(super) fn may_fall_silent(&self, panes: &BTreeSet<PanePlace>) -> bool {
+        let agents = self.seen.iter().map(|seen| (seen.place, &seen.report));
+        let resolvers = self.seen.iter().filter_map(|seen| {
+            let resolver = seen.resolver.as_ref()?;
+            let place = PanePlace {
+                pane: resolver.pane,
+                ..seen.place
+            };
+            Some((place, &resolver.report))
+        });
+        let is_at_work = |report: &Report| {
+            // Whether it continues by itself after a limit shows shortly after its hook has
+            // reported.
+            matches!(report.state, State::Busy | State::Limited)
+                && matches!(report.source, Source::Screen | Source::Hook)
+        };
+        agents
+            .chain(resolvers)
+            .any(|(pane, report)| panes.contains(&pane) && is_at_work(report))
+    }
+
+    /// Returns the live panes, of agents and of programs beside them, with their terminals.
+    pub(super) fn living(&mut self, town: &Town) -> Vec<(PanePlace, String, u32, Care)> {
+        let mut living = Vec::new();
+        for container in self.containers.iter().filter(|c| c.identity().is_some()) {
+            let pane = container.pane();
+            if !pane.dead && !container.lost_agent_pane() {
+                let care = care(container, self.presets.get(town, &pane.tag_harness));
+                living.push((pane.place(), pane.tty.clone(), pane.pid, care));
+            }
+            let resolver = living_resolver(container).map(|row| row.pane);
+            for row in container.own_windows().filter(|row| is_not_over(row)) {
+                let care = match resolver == Some(row.pane) {
+                    true => Care::Screen,
+                    // The output of a server does not matter, only its end.
+                    false => Care::None,
+                };
+                living.push((row.place(), row.tty.clone(), row.pid, care));
+            }
+        }
+        living
+    }
+
+    /// Returns the processes that start a program beside an agent: once such a process is gone,
+    /// questions of the program go to people.
+    pub(super) fn starters(&self) -> impl Iterator<Item = u32> {
+        let resolvers = self.containers.iter().filter_map(living_resolver);
+        let starters = resolvers.filter_map(PaneRow::starter_beside);
+        starters.map(|(pid, _)| pid)
+    }
+
+    /// Returns the terminal of any pane.
+    pub(super) fn tty_of(&self, pane: PanePlace) -> Option<&str> {
+        let mut rows = self.containers.iter().flat_map(Container::panes);
+        rows.find(|row| row.place() == pane)
+            .map(|row| row.tty.as_str())
+    }
+}
+
+/// Adds one observation, and sets since when the state holds.
+fn track(tracker: &mut Tracker, report: &mut Report, now: i64) -> Option<Change> {
+    let is_known = tracker.last().is_some();
+    let told = report.since;
+    let change = tracker.take(now, report.clone());
+    // The first observation does not know since when, unless the report says so.
+    report.since = match tracker.last() {
+        Some(last) if is_known => last.since,
+        _ => told,
+    };
+    change
+}
+
+fn living_resolver(container: &Container) -> Option<&PaneRow> {
+    let resolver = container.resolver_pane();
+    resolver.filter(|row| is_not_over(row))
+}
+
+/// Returns whether a pane is alive, or dead with an exit status that is not yet known.
+fn is_not_over(row: &PaneRow) -> bool {
+    !row.dead || row.lost_its_status()
+}
+
+/// Returns the change of a program that resolves merge conflicts. Its failure is no news once the
+/// merge is made.
+fn news(
+    container: &Container,
+    row: &PaneRow,
+    tracker: &mut Tracker,
+    resolver: &mut Resolver,
+    now: i64,
+) -> Option<Moved> {
+    let report = &mut resolver.report;
+    // A screen that is being drawn says nothing, so the last state stays.
+    if beside::is_unknown(report) {
+        return None;
+    }
+    let change = track(tracker, report, now).filter(beside::is_news)?;
+    let has_failed = matches!(report.state, State::Error | State::Limited | State::Crashed);
+    if has_failed && !git::is_merging(Path::new(&row.start_path)) {
+        return None;
+    }
+    Some(Moved {
+        agent: container.identity()?.clone(),
+        container: container.name().to_owned(),
+        life: container.life(),
+        window: Some(Window {
+            name: resolver.window.clone(),
+            pane: resolver.pane,
+        }),
+        before: change.before.map(|before| before.state),
+        now: change.now,
+    })
+}
+
+fn care(container: &Container, preset: Option<&Preset>) -> Care {
+    let pane = container.pane();
+    if pane.dead || container.lost_agent_pane() {
+        return Care::None;
+    }
+    match preset {
+        Some(preset) if preset.hooks.installer.is_none() => Care::Screen,
+        Some(preset) if preset.title_marks.says_anything() => Care::Title,
+        // An interrupt may show only on the screen.
+        Some(preset) if preset.screen.input.is_some() => Care::Title,
+        _ => Care::None,
+    }
+}

@@ -1,0 +1,572 @@
+//! The event loop of the monitor: waits, combines the reports of a moment, and reads.
+//!
+//! Every pending action has a time, and the earliest limits the wait. An idle town has none, so the
+//! thread sleeps until a report arrives. Only running dev servers are polled.
+
+use super::eyes::{Eyes, Places, Told};
+use super::files::{self, Files};
+use super::reading::{Care, Reading, Seen};
+use super::tmux::Client;
+use super::{Change, Moved, Shared, lock};
+use crate::base::wake::Listening;
+use crate::lifecycle::adopt;
+use crate::messaging::notify;
+use crate::records::events::Events;
+use crate::records::items::Work;
+use crate::terminal::containers::{Container, PanePlace};
+use crate::terminal::dev_servers::Watched;
+use crate::terminal::{background_tasks, dev_servers};
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::state::{Report, Source, State};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Time within which reports are combined into one change.
+const MOMENT: Duration = Duration::from_millis(50);
+/// Minimum interval between readings when reports arrive without a pause. The first change is
+/// reported after [`MOMENT`].
+const BURST: Duration = Duration::from_millis(250);
+/// Delay after the first file, in which a command writes its other files; and the minimum interval
+/// between two reports.
+const WRITTEN: Duration = Duration::from_millis(150);
+const WRITTEN_AGAIN: Duration = Duration::from_millis(500);
+/// Interval at which a screen is read that prints without a pause.
+const SCREEN: Duration = Duration::from_millis(500);
+/// Interval at which the title of a pane is read that prints without a pause.
+const TITLE: Duration = Duration::from_secs(1);
+/// Time after which a program that prints nothing is read once more.
+const SILENCE: Duration = Duration::from_secs(4);
+/// Interval at which running dev servers are checked.
+const SERVERS: Duration = Duration::from_secs(5);
+/// Maximum number of retries for an expected change; the delay doubles each time, beginning with
+/// [`FIRST_TRY`].
+const TRIES: u32 = 6;
+const FIRST_TRY: Duration = Duration::from_millis(100);
+
+pub(super) struct Rounds<F> {
+    town: Town,
+    send: F,
+    shared: Arc<Shared>,
+    client: Client,
+    eyes: Eyes,
+    reading: Reading,
+    listening: Listening,
+    pushed: Option<SystemTime>,
+    work: Stamp,
+    /// The watched files of clients, as they were last seen.
+    files: Files,
+    files_told: Option<Instant>,
+    /// The log of events at the last report; `None` if events are not wanted.
+    log: Option<Stamp>,
+    view: Option<PanePlace>,
+    /// A process has reported a change that a new title may still follow.
+    awaited: bool,
+    due: Due,
+    /// Processes that have ended while tmux still shows their panes alive, with the number of
+    /// retries.
+    ending: BTreeMap<u32, u32>,
+    /// Number of failed attempts to connect or list.
+    failures: u32,
+    looked: Option<Instant>,
+    /// The panes of dev servers whose failure was reported.
+    failed: BTreeSet<(PanePlace, bool)>,
+    /// A thread is recording the ends of adopted programs.
+    settles: bool,
+    /// Time of the last reading, in milliseconds since the epoch.
+    read_at: i64,
+}
+
+/// Times of pending actions.
+#[derive(Debug, Default)]
+struct Due {
+    /// Read all containers and report a change.
+    agents: Option<Instant>,
+    /// Read the panes that have printed, and report a change if there is one.
+    prints: Option<Instant>,
+    printed: BTreeSet<PanePlace>,
+    /// Check whether panes that have printed have fallen silent.
+    silence: Option<Instant>,
+    view: Option<Instant>,
+    work: Option<Instant>,
+    files: Option<Instant>,
+    log: Option<Instant>,
+    connect: Option<Instant>,
+    servers: Option<Instant>,
+}
+
+impl Due {
+    fn earliest(&self) -> Option<Instant> {
+        let all = [
+            self.agents,
+            self.prints,
+            self.silence,
+            self.view,
+            self.work,
+            self.files,
+            self.log,
+            self.connect,
+            self.servers,
+        ];
+        all.into_iter().flatten().min()
+    }
+}
+
+/// Size and time of a file and of its write-ahead log, by which a write is detected.
+type Stamp = [Option<(u64, SystemTime)>; 2];
+
+impl<F: Fn(Change)> Rounds<F> {
+    /// Opens the watches and then reads the agents, in this order, so that no change is lost in
+    /// between.
+    pub(super) fn begin(
+        town: &Town,
+        shared: Arc<Shared>,
+        open: fn(Places) -> Eyes,
+        send: F,
+    ) -> Result<Self> {
+        let listening = Listening::begin(town)?;
+        let places = Places {
+            push: listening.path().to_owned(),
+            work: Work::of(town).path().to_owned(),
+            socket: town.server().socket_path(),
+            log: Events::of(town).log().path().to_owned(),
+        };
+        let eyes = open(places);
+        let client = Client::new(town.server(), &shared)
+            .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
+        let mut rounds = Rounds {
+            work: stamp(Work::of(town).path()),
+            pushed: touched_at(&listening),
+            town: town.clone(),
+            send,
+            shared,
+            client,
+            eyes,
+            reading: Reading::default(),
+            listening,
+            files: Files::new(),
+            files_told: None,
+            log: None,
+            view: None,
+            awaited: false,
+            due: Due::default(),
+            ending: BTreeMap::new(),
+            failures: 0,
+            looked: None,
+            failed: BTreeSet::new(),
+            settles: false,
+            read_at: 0,
+        };
+        rounds.connect();
+        rounds.read(&BTreeSet::new())?;
+        Ok(rounds)
+    }
+
+    pub(super) fn run(mut self) {
+        loop {
+            let now = Instant::now();
+            let timeout = self
+                .due
+                .earliest()
+                .map(|at| at.saturating_duration_since(now));
+            let told = self.eyes.wait(&self.shared.woken, timeout);
+            self.shared.wakeups.fetch_add(1, Ordering::Relaxed);
+            let wishes = self.shared.take_wishes();
+            if wishes.stop {
+                return;
+            }
+            if wishes.view != self.view {
+                self.look_at(wishes.view);
+            }
+            if let Some(files) = wishes.files {
+                self.watch_files(files);
+            }
+            if let Some(wanted) = wishes.events {
+                self.watch_events(wanted);
+            }
+            if wishes.lost {
+                self.client.was_lost();
+                self.failures = 0;
+            }
+            if wishes.containers || wishes.lost {
+                self.look_soon();
+            }
+            self.hear(told);
+            self.act();
+        }
+    }
+
+    /// Schedules the actions for these reports.
+    fn hear(&mut self, told: Told) {
+        let now = Instant::now();
+        if told.pushed {
+            let at = touched_at(&self.listening);
+            if at != self.pushed {
+                self.pushed = at;
+                self.failures = 0;
+                self.awaited = true;
+                self.look_soon();
+            }
+        }
+        if told.work {
+            self.due.work.get_or_insert(now + MOMENT);
+        }
+        if told.files {
+            self.files_soon(now);
+        }
+        if told.log && self.log.is_some() {
+            self.due.log.get_or_insert(now + WRITTEN);
+        }
+        if told.socket && !self.client.is_connected() {
+            self.failures = 0;
+            self.due.connect.get_or_insert(now + MOMENT);
+        }
+        if !told.ended.is_empty() {
+            self.ending.extend(told.ended.iter().map(|pid| (*pid, 0)));
+            self.look_soon();
+        }
+        for pane in told.printed {
+            if self.view == Some(pane) {
+                self.due.view.get_or_insert(now + MOMENT);
+            }
+            let pause = match self.care_of(pane) {
+                Care::Screen => SCREEN,
+                Care::Title if self.awaited => BURST,
+                Care::Title => TITLE,
+                Care::None => continue,
+            };
+            self.due.printed.insert(pane);
+            let at = self.due.prints.get_or_insert(now + pause);
+            *at = (*at).min(now + pause);
+        }
+    }
+
+    fn act(&mut self) {
+        let now = Instant::now();
+        let is_due = |at: &mut Option<Instant>| at.take_if(|at| *at <= now).is_some();
+        if is_due(&mut self.due.view)
+            && let Some(pane) = self.view
+        {
+            self.arm(pane);
+            (self.send)(Change::Screen(pane));
+        }
+        if is_due(&mut self.due.work) {
+            let stamp = stamp(Work::of(&self.town).path());
+            if stamp != self.work {
+                self.work = stamp;
+                (self.send)(Change::Work);
+            }
+        }
+        if is_due(&mut self.due.files) {
+            // Folders may have come or gone.
+            self.eyes.watch_files(self.files.keys());
+            if files::have_changed(&mut self.files) {
+                self.files_told = Some(now);
+                (self.send)(Change::Files);
+            }
+        }
+        if is_due(&mut self.due.servers) {
+            let servers = Watched::among(&self.reading.containers);
+            if servers.look(&self.town) {
+                self.look_soon();
+            } else {
+                // A server that stays silent has failed at some moment, which tmux does not report.
+                self.tell_of_servers();
+            }
+            self.watch_servers();
+        }
+        if is_due(&mut self.due.log) && self.log.is_some() {
+            // Another file may have replaced it, which must be watched as well.
+            self.eyes.watch_log(true);
+            let stamp = Some(stamp(Events::of(&self.town).log().path()));
+            if stamp != self.log {
+                self.log = stamp;
+                (self.send)(Change::Events);
+            }
+        }
+        let is_told = is_due(&mut self.due.agents);
+        if is_due(&mut self.due.connect) || (is_told && !self.client.is_connected()) {
+            self.connect();
+        }
+        let has_printed = is_due(&mut self.due.prints);
+        let is_silent = is_due(&mut self.due.silence);
+        if is_told || has_printed || is_silent {
+            self.due.prints = None;
+            // This reading was the awaited one, unless it precedes the output.
+            self.awaited &= is_told;
+            let printed = std::mem::take(&mut self.due.printed);
+            for pane in &printed {
+                self.arm(*pane);
+            }
+            match self.read(&printed) {
+                Ok(is_other) if is_told || is_other => (self.send)(Change::Agents),
+                Ok(_) => {}
+                // tmux fails, and will not report when it recovers, so the reading is retried.
+                Err(_) => self.due.agents = self.next_try(),
+            }
+            if self.reading.may_fall_silent(&printed) {
+                self.due.silence = Some(Instant::now() + SILENCE);
+            }
+        }
+    }
+
+    fn connect(&mut self) {
+        if self.client.is_connected() {
+            return;
+        }
+        // Before the attempt, so that a server that starts in between is reported.
+        self.eyes.await_server(true);
+        if self.client.connect() {
+            self.eyes.await_server(false);
+            self.failures = 0;
+            self.look_soon();
+        } else if self.client.has_server() {
+            // The server has just begun to listen, or has no session yet.
+            self.due.connect = self.next_try();
+        }
+    }
+
+    fn look_soon(&mut self) {
+        let soon = Instant::now() + MOMENT;
+        let at = self.looked.map_or(soon, |at| soon.max(at + BURST));
+        self.due.agents.get_or_insert(at);
+    }
+
+    fn watch_files(&mut self, files: Files) {
+        self.eyes.watch_files(files.keys());
+        self.files = files;
+        // A file that was written before it was watched causes no event.
+        if files::have_changed(&mut self.files.clone()) {
+            self.files_soon(Instant::now());
+        }
+    }
+
+    fn watch_events(&mut self, wanted: bool) {
+        self.eyes.watch_log(wanted);
+        self.log = wanted.then(|| stamp(Events::of(&self.town).log().path()));
+        if wanted {
+            (self.send)(Change::Events);
+        }
+    }
+
+    /// Schedules the check of watched files. A command of git writes several files, and a rebase
+    /// writes the same ones repeatedly.
+    fn files_soon(&mut self, now: Instant) {
+        let soon = now + WRITTEN;
+        let at = self
+            .files_told
+            .map_or(soon, |at| soon.max(at + WRITTEN_AGAIN));
+        self.due.files.get_or_insert(at);
+    }
+
+    fn next_try(&mut self) -> Option<Instant> {
+        let wait = FIRST_TRY * 2_u32.saturating_pow(self.failures);
+        self.failures += 1;
+        (self.failures <= TRIES).then(|| Instant::now() + wait)
+    }
+
+    fn look_at(&mut self, pane: Option<PanePlace>) {
+        self.view = pane;
+        self.due.view = None;
+        if let Some(pane) = pane {
+            if self.tty_of(pane).is_none() {
+                let _ = self.read(&BTreeSet::new());
+            }
+            self.arm(pane);
+            (self.send)(Change::Screen(pane));
+        }
+        self.forget_others();
+    }
+
+    fn tty_of(&self, pane: PanePlace) -> Option<String> {
+        let listed = self.reading.tty_of(pane).map(str::to_owned);
+        listed.or_else(|| self.eyes.tty_of(pane))
+    }
+
+    fn arm(&mut self, pane: PanePlace) {
+        if let Some(tty) = self.tty_of(pane) {
+            self.eyes.arm(pane, &tty);
+        }
+    }
+
+    fn care_of(&mut self, pane: PanePlace) -> Care {
+        let living = self.reading.living(&self.town);
+        let found = living.iter().find(|(known, ..)| *known == pane);
+        found.map_or(Care::None, |(_, _, _, care)| *care)
+    }
+
+    /// Reads the agents and reports the changed states. Returns whether anything has changed.
+    fn read(&mut self, printed: &BTreeSet<PanePlace>) -> Result<bool> {
+        let at = jiff::Timestamp::now().as_millisecond();
+        self.reading.read(&self.town, printed)?;
+        let before_at = std::mem::replace(&mut self.read_at, at);
+        self.looked = Some(Instant::now());
+        self.watch_living();
+        self.watch_servers();
+        self.tell_of_servers();
+        background_tasks::tell_of_failures(&self.town, &self.reading.containers);
+        self.settle_adopted();
+        let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
+        let mut moved = moves(&before, &self.reading.seen);
+        moved.append(&mut self.reading.news);
+        // The first reading causes no changes.
+        if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
+            for moved in moved {
+                if moved.window.is_some() || self.has_no_hooks(&moved) {
+                    notify::tell_of_screen(&self.town, &moved, at, before_at);
+                }
+                (self.send)(Change::Moved(Box::new(moved)));
+            }
+        }
+        Ok(before != self.reading.seen)
+    }
+
+    /// Records the ends of adopted programs, for which tmux has no hook. Uses another thread,
+    /// because it may wait for locks.
+    fn settle_adopted(&mut self) {
+        let is_over = |it: &Container| it.adopted().is_some() && it.pane().dead;
+        let is_any_over = self.reading.containers.iter().any(is_over);
+        if is_any_over && !std::mem::replace(&mut self.settles, is_any_over) {
+            let town = self.town.clone();
+            std::thread::spawn(move || {
+                adopt::settle(&town);
+                crate::base::wake::monitors(&town);
+            });
+        }
+        self.settles = is_any_over;
+    }
+
+    /// Reports the dev servers that have failed since the last reading.
+    fn tell_of_servers(&mut self) {
+        let mut failed = BTreeSet::new();
+        for container in &self.reading.containers {
+            let Some(agent) = container.identity() else {
+                continue;
+            };
+            for row in container
+                .own_windows()
+                .filter(|it| dev_servers::has_failed(it))
+            {
+                // A server that stops answering may die afterwards.
+                let how = (row.place(), row.dead);
+                if self.failed.contains(&how)
+                    || dev_servers::tell_of_failure(&self.town, agent, row)
+                {
+                    failed.insert(how);
+                }
+            }
+        }
+        self.failed = failed;
+    }
+
+    /// Returns whether the monitor is the only source of notifications about this agent.
+    fn has_no_hooks(&mut self, moved: &Moved) -> bool {
+        let mut seen = self.reading.seen.iter();
+        let pane = seen
+            .find(|seen| seen.life == moved.life)
+            .map(|seen| seen.place);
+        pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
+    }
+
+    /// Watches exactly the present panes and processes.
+    fn watch_living(&mut self) {
+        let living = self.reading.living(&self.town);
+        let mut unwatched = Vec::new();
+        for (pane, tty, _, care) in &living {
+            if *care != Care::None && !self.eyes.knows(*pane, tty) {
+                self.eyes.arm(*pane, tty);
+                // It may have printed since it was read.
+                unwatched.push(*pane);
+            }
+        }
+        if !unwatched.is_empty() {
+            self.due.printed.extend(unwatched);
+            self.due.prints.get_or_insert(Instant::now() + SCREEN);
+        }
+        self.forget_others();
+        let pids = living.iter().map(|(_, _, pid, _)| *pid);
+        let pids: BTreeSet<u32> = pids.chain(self.reading.starters()).collect();
+        let ended = self.eyes.hold(&pids);
+        self.ending.extend(ended.into_iter().map(|pid| (pid, 0)));
+        // tmux notices the end of a process a little later than the kernel.
+        self.ending.retain(|pid, _| pids.contains(pid));
+        self.ending.retain(|_, tries| {
+            *tries += 1;
+            *tries <= TRIES
+        });
+        if let Some(tries) = self.ending.values().min() {
+            let at = Instant::now() + FIRST_TRY * 2_u32.saturating_pow(*tries);
+            self.due.agents.get_or_insert(at);
+        }
+    }
+
+    /// Schedules checks while dev servers run: no event reports that a port stopped answering.
+    fn watch_servers(&mut self) {
+        if Watched::among(&self.reading.containers).is_empty() {
+            self.due.servers = None;
+        } else {
+            self.due
+                .servers
+                .get_or_insert_with(|| Instant::now() + SERVERS);
+        }
+    }
+
+    fn forget_others(&mut self) {
+        let living = self.reading.living(&self.town);
+        let cared = living.iter().filter(|(_, _, _, care)| *care != Care::None);
+        let wanted = cared.map(|(pane, ..)| *pane).chain(self.view);
+        self.eyes.keep_panes(&wanted.collect());
+    }
+}
+
+/// Returns the change of each agent.
+fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
+    let mut moves = Vec::new();
+    for seen in now {
+        let was = before.iter().find(|was| was.container == seen.container);
+        let is_same = |was: &&Seen| was.life == seen.life && was.report.state == seen.report.state;
+        if was.is_none_or(|was| !is_same(&was)) {
+            moves.push(Moved {
+                agent: seen.agent.clone(),
+                container: seen.container.clone(),
+                life: seen.life,
+                window: None,
+                before: was.map(|was| was.report.state),
+                now: seen.report.clone(),
+            });
+        }
+    }
+    for was in before {
+        if now.iter().all(|seen| seen.container != was.container) {
+            moves.push(Moved {
+                agent: was.agent.clone(),
+                container: was.container.clone(),
+                life: was.life,
+                window: None,
+                before: Some(was.report.state),
+                now: Report {
+                    since: Some(jiff::Timestamp::now().as_second()),
+                    reason: Some("its container is gone".to_owned()),
+                    ..Report::new(State::Stopped, Source::Process)
+                },
+            });
+        }
+    }
+    moves
+}
+
+fn stamp(database: &Path) -> Stamp {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    [database.to_owned(), PathBuf::from(log)].map(|path| {
+        let meta = path.metadata().ok()?;
+        Some((meta.len(), meta.modified().ok()?))
+    })
+}
+
+fn touched_at(listening: &Listening) -> Option<SystemTime> {
+    listening.path().metadata().ok()?.modified().ok()
+}

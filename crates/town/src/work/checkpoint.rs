@@ -1,0 +1,242 @@
+//! Checkpoints: an agent or `gt` writes them, and the agent's next session reads them.
+//!
+//! They are in `.runtime/checkpoints/<address>.json` and not in the agent's folder, where git would
+//! show them as changes.
+
+mod lives;
+mod round;
+
+pub(crate) use lives::Lives;
+pub use round::refresh_all;
+
+use crate::base::files;
+use crate::base::git::Status as Worktree;
+use crate::base::lock::FileLock;
+use crate::base::time::timestamp;
+use crate::catalog::roles;
+use crate::records::items::{Hooked, Work};
+use crate::records::sessions::{Query, Sessions};
+use crate::repo::workspace;
+use crate::{Result, Town};
+use gt_core::checkpoint::Checkpoint;
+use gt_core::record::{Record, Status};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use jiff::Timestamp;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Maximum number of modified files in a checkpoint.
+const MOST_FILES: usize = 100;
+/// Timeout of git: a repository that does not answer must not block the caller.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Maximum wait for the lock. It is held only while a small file is written.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The agent's own statements.
+#[derive(Clone, Debug, Default)]
+pub struct Said {
+    pub molecule: Option<String>,
+    pub step: Option<String>,
+    pub notes: Option<String>,
+}
+
+/// Returns the folder whose git state an agent's checkpoint describes: the current folder if it is
+/// inside the agent's own, else the folder of its running session, else its role's folder.
+pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
+    let here = &town.around().current_dir;
+    let session = running_life(town, agent)?.and_then(|session| session.cwd);
+    let own = match session.map(PathBuf::from) {
+        Some(dir) => dir,
+        None => {
+            let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+            workspace::path(town, agent, &role)?
+        }
+    };
+    match here.starts_with(&own) {
+        true => Ok(here.clone()),
+        false => Ok(own),
+    }
+}
+
+/// Writes a checkpoint with the agent's own statements.
+pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
+    let life = running_life(town, agent)?;
+    let (seen, _) = look(town, agent, life, Some(dir))?;
+    let checkpoint = Checkpoint {
+        molecule_id: said.molecule.or(seen.molecule_id),
+        current_step: said.step.or(seen.current_step),
+        notes: said.notes,
+        ..seen
+    };
+    let _lock = lock(town, agent)?;
+    put(town, agent, &checkpoint)?;
+    Ok(checkpoint)
+}
+
+/// Refreshes the checkpoint of a running session. Notes that the session wrote itself stay. Its
+/// step is read again, because steps advance. Writes nothing if `about` is no longer on the hook:
+/// that item is done, and its checkpoint was deleted.
+pub(crate) fn refresh(
+    town: &Town,
+    agent: &Identity,
+    life: &str,
+    about: Option<&WorkId>,
+) -> Result<()> {
+    let Some(life) = running_life(town, agent)?.filter(|running| running.id == life) else {
+        return Ok(());
+    };
+    let dir = life.cwd.clone().map(PathBuf::from);
+    let (seen, has_answered) = look(town, agent, Some(life), dir.as_deref())?;
+    let _lock = lock(town, agent)?;
+    let is_on_hook =
+        |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
+    let known = read(town, agent)?;
+    // The agent or its successor wrote a checkpoint during this call. A timestamp in the future
+    // comes from a clock that was set back, and does not count.
+    let now = timestamp(None);
+    let is_late = known
+        .as_ref()
+        .is_some_and(|it| it.timestamp > seen.timestamp && it.timestamp <= now);
+    let running = running_life(town, agent)?.map(|running| running.id);
+    if is_late || running != seen.session_id || !about.map_or(Ok(true), is_on_hook)? {
+        return Ok(());
+    }
+    let known = known.filter(|known| known.session_id == seen.session_id);
+    let checkpoint = match known {
+        None => seen,
+        Some(known) if has_answered => Checkpoint {
+            notes: known.notes,
+            ..seen
+        },
+        // If the repository does not answer, its last known state stays.
+        Some(known) => Checkpoint {
+            modified_files: known.modified_files,
+            modified_count: known.modified_count,
+            last_commit: known.last_commit,
+            branch: known.branch,
+            notes: known.notes,
+            ..seen
+        },
+    };
+    put(town, agent, &checkpoint)
+}
+
+/// Returns an agent's checkpoint, and whether git has answered. If the folder is unknown, git is
+/// not called. The timestamp is the start of the call.
+fn look(
+    town: &Town,
+    agent: &Identity,
+    life: Option<Record>,
+    dir: Option<&Path>,
+) -> Result<(Checkpoint, bool)> {
+    let timestamp = timestamp(None);
+    let hooked = Work::of(town).hooked(&agent.address())?;
+    let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
+    let worktree = worktree.and_then(Result::ok);
+    let has_answered = worktree.is_some();
+    let worktree = worktree.unwrap_or_default();
+    let steps = life
+        .as_ref()
+        .map_or_else(|| Ok(Vec::new()), |life| Sessions::of(town).steps(&life.id))?;
+    let open = steps.iter().rev().find(|step| step.completed_at.is_none());
+    let checkpoint = Checkpoint {
+        molecule_id: life.as_ref().and_then(|life| life.molecule_id.clone()),
+        current_step: open.map(|step| step.reference.clone().unwrap_or_else(|| step.name.clone())),
+        step_title: open.map(|step| step.name.clone()),
+        modified_count: worktree.changed.len(),
+        modified_files: worktree.changed.into_iter().take(MOST_FILES).collect(),
+        last_commit: worktree.commit,
+        branch: worktree.branch,
+        hooked_bead: hooked
+            .as_ref()
+            .and_then(Hooked::unit)
+            .map(|id| id.to_string()),
+        timestamp,
+        session_id: life.map(|life| life.id),
+        told_to: None,
+        notes: None,
+    };
+    Ok((checkpoint, has_answered))
+}
+
+fn put(town: &Town, agent: &Identity, checkpoint: &Checkpoint) -> Result<()> {
+    files::write_whole(&path(town, agent), text(checkpoint)?.as_bytes())
+}
+
+fn text(checkpoint: &Checkpoint) -> Result<String> {
+    let text = serde_json::to_string_pretty(checkpoint)
+        .map_err(|error| Problem::failed("cannot write a checkpoint").caused_by(error))?;
+    Ok(format!("{text}\n"))
+}
+
+/// Takes the lock: the agent and `gt` may write concurrently.
+fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
+    let path = path(town, agent).with_extension("lock");
+    FileLock::take(&path, town.deadline().at_most(TIMEOUT))
+}
+
+/// Returns the checkpoint of an agent. An unreadable checkpoint counts as missing, since it is only
+/// an aid.
+pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
+    let path = path(town, agent);
+    match std::fs::read(&path) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(files::cannot("read", &path, &error)),
+    }
+}
+
+/// Returns whether a checkpoint applies to this work: it is recent, and not about an item that is
+/// no longer on the hook.
+pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>) -> bool {
+    let bead = left.hooked_bead.as_deref();
+    let is_over = bead.is_some() && bead != work.map(WorkId::as_str);
+    !is_over && !Checkpoint::is_stale(age(left))
+}
+
+/// Records that a session has read an earlier session's checkpoint. From then on its own may
+/// replace it.
+pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()> {
+    let _lock = lock(town, agent)?;
+    match read(town, agent)? {
+        Some(left) if !left.is_known_to(life) => {
+            let told_to = Some(life.to_owned());
+            let text = text(&Checkpoint { told_to, ..left })?;
+            // Written without fsync: the agent waits for it, and reporting a checkpoint twice is
+            // better than losing it.
+            files::write_passing(&path(town, agent), text.as_bytes())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Deletes the checkpoint. Returns whether there was one.
+pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
+    let _lock = lock(town, agent)?;
+    let path = path(town, agent);
+    let was_there = path.exists();
+    files::remove_if_there(&path)?;
+    Ok(was_there)
+}
+
+/// Returns the age of a checkpoint in seconds; `i64::MAX` if it has no valid timestamp.
+pub fn age(checkpoint: &Checkpoint) -> i64 {
+    let at: Option<Timestamp> = checkpoint.timestamp.parse().ok();
+    at.map_or(i64::MAX, |at| Timestamp::now().as_second() - at.as_second())
+}
+
+/// Returns the running session of an agent.
+pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
+    let lives = Sessions::of(town).find(&Query {
+        agent: Some(agent.address()),
+        status: Some(Status::Running.as_str().to_owned()),
+        limit: Some(1),
+        ..Query::default()
+    })?;
+    Ok(lives.into_iter().next())
+}
+
+fn path(town: &Town, agent: &Identity) -> PathBuf {
+    town.file_about(agent, "checkpoints")
+}

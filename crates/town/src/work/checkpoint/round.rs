@@ -1,0 +1,122 @@
+//! Writes checkpoints for agents that do not write their own.
+//!
+//! `gt` has no resident process with a timer. tmux calls `gt save` every few minutes while an agent
+//! runs, and each save checks which agents were active.
+
+use super::{Lives, is_about, path, read, refresh};
+use crate::base::lock::FileLock;
+use crate::records::items::Work;
+use crate::terminal::containers;
+use crate::{Result, Town};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
+
+/// Minimum age before a checkpoint is rewritten. Saves run more often than every five minutes while
+/// agents start and stop, and must not call git each time.
+const OLD: Duration = Duration::from_secs(4 * 60);
+
+/// Rewrites the checkpoints of agents that have work and printed output since the last checkpoint.
+/// Returns the failures; a failure does not stop the others.
+pub fn refresh_all(town: &Town) -> Vec<Problem> {
+    round(town).unwrap_or_else(|problem| vec![problem])
+}
+
+fn round(town: &Town) -> Result<Vec<Problem>> {
+    let lock = town.runtime_dir().join("locks/checkpoint-round.lock");
+    // A round that is still running does the same work.
+    let Some(_held) = FileLock::try_take(&lock)? else {
+        return Ok(Vec::new());
+    };
+    let mut failed = Vec::new();
+    let each = due(town, &mut failed)?.into_iter();
+    failed
+        .extend(each.filter_map(|due| refresh(town, &due.agent, &due.life, Some(&due.item)).err()));
+    Ok(failed)
+}
+
+/// A checkpoint that is to be written.
+struct Due {
+    agent: Identity,
+    life: String,
+    item: WorkId,
+}
+
+/// Returns the checkpoints to write. Agents that cannot be checked are added to `failed` and do not
+/// block the others.
+fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
+    let mut hooks: HashMap<String, WorkId> = Work::of(town).hooks()?.into_iter().collect();
+    if hooks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut due = Vec::new();
+    for container in containers::list_everywhere(town)? {
+        let (Some(agent), Some(life)) = (container.identity(), container.life()) else {
+            continue;
+        };
+        let life = life.to_string();
+        let Some(item) = hooks.remove(&agent.address()) else {
+            continue;
+        };
+        let pane = container.pane();
+        if pane.dead || written(town, agent).is_some_and(|at| !has_gone_on(at, pane.activity)) {
+            continue;
+        }
+        match is_yet_to_be_told(town, agent, &life, &item) {
+            Ok(true) => {}
+            Ok(false) => due.push(Due {
+                agent: agent.clone(),
+                life,
+                item,
+            }),
+            Err(problem) => failed.push(problem),
+        }
+    }
+    Ok(due)
+}
+
+fn written(town: &Town, agent: &Identity) -> Option<SystemTime> {
+    path(town, agent).metadata().ok()?.modified().ok()
+}
+
+/// Returns whether a checkpoint is old and output was printed since. Agent programs print whenever
+/// they work, so an unchanged screen means no progress.
+fn has_gone_on(written: SystemTime, printed: i64) -> bool {
+    let is_old = written.elapsed().is_ok_and(|age| age >= OLD);
+    let written = written.duration_since(SystemTime::UNIX_EPOCH);
+    let written = written.map_or(0, |since| since.as_secs());
+    is_old && u64::try_from(printed).is_ok_and(|printed| printed >= written)
+}
+
+/// Returns whether an earlier session left the checkpoint for this session, which has not read it
+/// yet. A checkpoint about another item is never reported.
+fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
+    let left = read(town, agent)?.filter(|left| is_about(left, Some(item)));
+    let Some(left) = left.filter(|left| !left.is_known_to(life)) else {
+        return Ok(false);
+    };
+    let lives = Lives::around(town, Some(life), Some(&left), None)?;
+    Ok(lives.have_left(&left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_shown_nothing_since_is_left_alone() {
+        let now = SystemTime::now();
+        let seconds = |at: SystemTime| {
+            let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            i64::try_from(since.as_secs()).unwrap()
+        };
+        let old = now - OLD;
+        assert!(has_gone_on(old, seconds(now)));
+        assert!(has_gone_on(old, seconds(old)), "in the same second");
+        assert!(!has_gone_on(old, seconds(old) - 1));
+        assert!(!has_gone_on(old + Duration::from_secs(5), seconds(now)));
+        // A clock that was set back does not cause endless rewrites.
+        assert!(!has_gone_on(now + OLD, seconds(now)));
+    }
+}

@@ -1,0 +1,8 @@
+//! From an item to merged work: tasks, sling, polecats, done, the merge queue.
+
+pub mod done;
+pub mod merge;
+pub mod polecat;
+pub mod rig_removal;
+pub mod sling;
+pub mod task;

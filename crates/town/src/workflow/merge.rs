@@ -1,0 +1,306 @@
+//! The merge queue: merges one branch of a rig after the other, without an agent.
+//!
+//! A branch is merged with the base in memory, the rig's commands validate the result, and only
+//! then the base moves to exactly that commit. The base therefore never contains a commit that was
+//! not validated, even if a process is killed. A branch that cannot be merged becomes an item for
+//! an agent. The entries of the queue are stored by `crate::records::items`.
+
+mod announce;
+pub mod background;
+mod base;
+mod capture;
+mod combine;
+mod consent;
+mod pull;
+mod queue;
+mod remote;
+mod repair;
+mod requests;
+mod sweep;
+mod validate;
+
+pub(crate) use base::Base;
+pub(crate) use combine::{BEADS, Combined, Conflict, Pair, combine};
+pub use consent::MergePlan;
+pub use pull::{Pulled, pull};
+pub(crate) use sweep::queued_ref;
+pub use validate::missing_submodules;
+
+use crate::base::lock::{self, FileLock};
+use crate::records::events::Events;
+use crate::records::items::{Rejection, Work};
+use crate::repo::rig;
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::merge::{Merge, Refusal, Status, short};
+use gt_core::work::WorkId;
+use queue::{Came, Queue};
+use std::time::Duration;
+
+/// Fault points at which a test kills a run, each named after the step just completed.
+pub const FAULT_POINTS: &[&str] = &[
+    "mq.begun",
+    "mq.built",
+    "mq.validated",
+    "mq.advanced",
+    "mq.recorded",
+    "mq.swept",
+];
+
+/// Fault points of a run in which a branch cannot be merged.
+pub const REFUSAL_FAULT_POINTS: &[&str] = &["mq.begun", "mq.refused", "mq.handed"];
+
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// Merge only these entries; empty means all.
+    pub only: Vec<WorkId>,
+    /// Merge at most one entry of each rig.
+    pub once: bool,
+}
+
+/// Message to the caller during a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Note<'a> {
+    Progress(&'a str),
+    /// A failure that does not affect the merge itself.
+    Warning(&'a str),
+}
+
+/// Callback that receives the notes.
+pub type Tell<'a> = &'a dyn Fn(Note<'_>);
+
+/// Merges the waiting entries of a rig. `give` receives each result as it is known, also those
+/// before a failure.
+pub fn run(
+    town: &Town,
+    rig: &str,
+    options: &RunOptions,
+    tell: Tell<'_>,
+    mut give: impl FnMut(Merge),
+) -> Result<()> {
+    rig::check_not_parked(town, rig)?;
+    let _turn = take_turn(town, rig, tell)?;
+    run_locked(town, rig, options, tell, &mut give)
+}
+
+/// Merges the waiting entries while the caller holds the lock of the queue.
+fn run_locked(
+    town: &Town,
+    rig: &str,
+    options: &RunOptions,
+    tell: Tell<'_>,
+    mut give: impl FnMut(Merge),
+) -> Result<()> {
+    rig::check_not_parked(town, rig)?;
+    let work = Work::of(town);
+    let base = Base::of(town, rig)?;
+    let queue = Queue {
+        town,
+        rig,
+        work: &work,
+        base: &base,
+        tell,
+        has_published: std::cell::Cell::new(false),
+    };
+    // Commands of a killed run would otherwise run on where nothing is validated any more.
+    validate::end_leftovers(town, rig);
+    let result = work_off(&queue, options, &mut give);
+    queue.finish_up();
+    result
+}
+
+/// Merges one entry after the other. An entry that the remote refuses does not block the others;
+/// its problem is returned after all of them.
+fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge)) -> Result<()> {
+    let Queue {
+        town, rig, work, ..
+    } = queue;
+    queue.begin()?;
+    let mut seen: Vec<WorkId> = Vec::new();
+    let mut not_taken: Vec<(Merge, Problem)> = Vec::new();
+    let mut has_taken = false;
+    loop {
+        let next = work.merges(Some(rig), false)?.into_iter().find(|merge| {
+            merge.status.is_waiting()
+                && !seen.contains(&merge.id)
+                && (options.only.is_empty() || options.only.contains(&merge.id))
+        });
+        let Some(next) = next.filter(|_| !options.once || seen.is_empty()) else {
+            break;
+        };
+        seen.push(next.id.clone());
+        match queue.one(&next)? {
+            Came::Of(merge) => {
+                has_taken |= merge.status == Status::Merged;
+                give(merge);
+            }
+            Came::OfNothing => {}
+            Came::NotTaken(merge, problem) => not_taken.push((merge, problem)),
+        }
+        town.around().cancel.check()?;
+    }
+    let mut first = None;
+    for (merge, problem) in not_taken {
+        // The remote accepts other entries, so it refuses this one in particular.
+        let left = match has_taken {
+            true => work.leave_to_help(&merge.id, problem.message())?,
+            false => None,
+        };
+        if let Some(merge) = &left {
+            tell_escalated(town, merge);
+        }
+        give(left.unwrap_or(merge));
+        first.get_or_insert(problem);
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// Predicts the result of each waiting entry, without running the commands of the rig.
+pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Option<Refusal>)>> {
+    let base = Base::of(town, rig)?;
+    let mut tip = base.tip()?;
+    let mut foreseen = Vec::new();
+    for merge in Work::of(town).merges(Some(rig), false)? {
+        let is_meant = only.is_empty() || only.contains(&merge.id);
+        if !is_meant || !merge.status.is_waiting() {
+            continue;
+        }
+        let refusal = match base.combine(&tip, &merge.commit, "foreseen")? {
+            Combined::Commit(commit) => {
+                tip = commit;
+                None
+            }
+            other => other.refusal(&base.branch),
+        };
+        foreseen.push((merge, refusal));
+    }
+    Ok(foreseen)
+}
+
+/// Returns the conflict between a commit and the base, if there is one.
+pub(crate) fn conflict(base: &Base<'_>, commit: &str) -> Result<Option<Conflict>> {
+    match base.combine(&base.tip()?, commit, "foreseen")? {
+        Combined::Commit(_) => Ok(None),
+        Combined::Conflict(conflict) => Ok(Some(conflict)),
+        Combined::Strangers => Err(Problem::conflict(format!(
+            "it has no history in common with {}",
+            base.branch
+        ))),
+    }
+}
+
+/// Queues an entry again that could not be merged, with the current commit of its branch if the
+/// branch has advanced.
+pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
+    let work = Work::of(town);
+    let merge = work.merge(id)?;
+    let base = Base::of(town, &merge.rig)?;
+    let now = base.commit(&format!("refs/heads/{}", merge.branch));
+    let commit = now
+        .filter(|now| base.contains(now, &merge.commit))
+        .unwrap_or(merge.commit);
+    work.retry_merge(id, &commit)
+}
+
+/// Removes an entry from the queue permanently.
+pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Merge> {
+    let work = Work::of(town);
+    let merge = work.merge(id)?;
+    let path = lock_path(town, &merge.rig);
+    let Some(_lock) = FileLock::try_take(&path)? else {
+        let holder = lock::holder(&path).map_or_else(String::new, |pid| format!(" ({pid})"));
+        return Err(Problem::conflict(format!(
+            "the queue of {} is being worked off by another gt{holder}",
+            merge.rig
+        ))
+        .hint("try again when it is done"));
+    };
+    validate::end_leftovers(town, &merge.rig);
+    // Read again, now that no other process can change it.
+    let merge = work.merge(id)?;
+    refuse_landed(town, &work, &merge)?;
+    let repair = merge.repair.as_ref();
+    let holder = repair.and_then(|repair| work.holder(repair).ok().flatten());
+    let rejected = work.reject_merge(id, rejection)?;
+    note(town, &rejected, Status::Rejected);
+    if let (Some(repair), Some(holder)) = (repair, &holder) {
+        repair::call_off(town, holder, repair, rejection.reason);
+    }
+    Ok(rejected)
+}
+
+/// Refuses to reject an entry that is already in the base: a process was killed before it recorded
+/// the merge. Records the merge instead.
+fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
+    if merge.status.is_settled() {
+        return Ok(());
+    }
+    let base = Base::of(town, &merge.rig)?;
+    let fetched = base.fetch_patiently();
+    // After a possible push only the remote knows whether the entry is merged.
+    if merge.status == Status::Merging && merge.merged_as.is_some() {
+        fetched?;
+    }
+    let Some(merged_as) = base.landing(merge)? else {
+        return Ok(());
+    };
+    work.settle_merge(&merge.id, &merged_as)?;
+    announce::announce(town, &merge.rig, Some(&base), &|_| {});
+    Err(Problem::conflict(format!(
+        "{} is merged: {} has it, by {}",
+        merge.id,
+        base.branch,
+        short(&merged_as)
+    ))
+    .hint(format!(
+        "{} is closed with it; `git revert` takes it out again",
+        merge.item
+    )))
+}
+
+fn lock_path(town: &Town, rig: &str) -> std::path::PathBuf {
+    town.runtime_dir()
+        .join("locks")
+        .join(format!("merge-{rig}.lock"))
+}
+
+/// Waits for the lock of the rig's queue, and reports once which process holds it.
+fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
+    let path = lock_path(town, rig);
+    let mut is_told = false;
+    loop {
+        if let Some(lock) = FileLock::try_take(&path)? {
+            return Ok(lock);
+        }
+        if !is_told {
+            let holder = lock::holder(&path).map_or_else(String::new, |pid| format!(" ({pid})"));
+            let text = format!("waiting: another gt{holder} merges in {rig}");
+            tell(Note::Progress(&text));
+            is_told = true;
+        }
+        town.around().cancel.check()?;
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Writes the event of an entry that is withdrawn because its item was taken up again.
+pub fn tell_withdrawn(town: &Town, merge: &Merge) {
+    note(town, merge, Status::Withdrawn);
+}
+
+/// Writes the event of an entry that needs a person's help.
+fn tell_escalated(town: &Town, merge: &Merge) {
+    let event = town
+        .event("escalation_raised")
+        .with("bead", merge.item.to_string())
+        .with("branch", merge.branch.clone())
+        .with("merge", merge.id.to_string())
+        .with("reason", merge.reason.clone())
+        .by_gt();
+    Events::of(town).note(vec![event]);
+}
+
+fn note(town: &Town, merge: &Merge, became: Status) {
+    let event = announce::event(town, &format!("merge_{}", became.as_str()), merge);
+    Events::of(town).note(vec![event]);
+}

@@ -1,0 +1,128 @@
+//! Finds the location of a rig's remote, and whether it has checked-out files.
+//!
+//! It only reads. `base.rs` moves branches.
+
+use crate::Town;
+use crate::base::git::Git;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Kind of the rig's remote.
+#[derive(Debug)]
+pub(super) enum Remote {
+    None,
+    /// A repository on this machine.
+    Folder(PathBuf),
+    Elsewhere,
+}
+
+impl Remote {
+    pub(super) fn of(town: &Town, repository: &Path) -> Self {
+        let git = Git::at(repository, town.around());
+        // Ask git: a URL may be an alias for another, and pushes may go elsewhere than fetches.
+        let remotes = git.run(["remote", "--verbose"]).unwrap_or_default();
+        let urls: Vec<&str> = urls(&remotes, "origin").collect();
+        if urls.is_empty() {
+            return Remote::None;
+        }
+        // Branches are moved at the push URL, which git names last.
+        let mut urls = urls.iter().rev();
+        let folder = urls.find_map(|url| folder_of(repository, url));
+        folder.map_or(Remote::Elsewhere, Remote::Folder)
+    }
+}
+
+/// Returns the URLs of a remote in the output of `git remote --verbose`: `name<tab>URL (fetch)`,
+/// and likewise for pushes.
+fn urls<'t>(remotes: &'t str, name: &str) -> impl Iterator<Item = &'t str> {
+    let lines = remotes.lines().filter_map(move |line| {
+        let url = line.strip_prefix(name)?.strip_prefix('\t')?;
+        let end = url.rfind(" (push)").or_else(|| url.rfind(" (fetch)"))?;
+        Some(&url[..end])
+    });
+    lines.filter(|url| !url.is_empty())
+}
+
+/// Returns the folder of a URL, if it is on this machine.
+fn folder_of(repository: &Path, url: &str) -> Option<PathBuf> {
+    let path = match url.strip_prefix("file://") {
+        Some(path) => decoded(path),
+        None => OsString::from(url),
+    };
+    let mut with_end = path.clone();
+    with_end.push(".git");
+    // Git also finds a repository whose `.git` suffix was omitted.
+    let folders = [path, with_end].map(|path| repository.join(path));
+    folders.into_iter().find(|folder| folder.is_dir())
+}
+
+/// Decodes each `%XX` in the path of a URL.
+fn decoded(path: &str) -> OsString {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [first, after @ ..] = rest {
+        let digits = after.get(..2).filter(|_| *first == b'%');
+        let digits = digits.and_then(|two| std::str::from_utf8(two).ok());
+        let is_hex = |two: &&str| two.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let byte = digits
+            .filter(is_hex)
+            .and_then(|two| u8::from_str_radix(two, 16).ok());
+        bytes.push(byte.unwrap_or(*first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    OsString::from_vec(bytes)
+}
+
+/// Returns whether a person may work in that repository. A repository that cannot be read counts.
+pub(super) fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
+    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
+    !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
+}
+
+/// Returns whether it is a repository with files.
+pub(super) fn is_checkout(town: &Town, path: &Path) -> bool {
+    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
+    bare.is_ok_and(|answer| answer == "false")
+}
+
+pub(super) fn is_checked_out(town: &Town, path: &Path, branch: &str) -> bool {
+    let line = format!("branch refs/heads/{branch}");
+    let worktrees = Git::at(path, town.around()).run(["worktree", "list", "--porcelain"]);
+    worktrees.is_ok_and(|text| text.lines().any(|found| found == line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remote_has_the_addresses_that_git_names() {
+        let told = "origin\t/a b (c) (fetch) [blob:none]\norigin\thost:x (push)\n\
+            origin2\t/d (fetch)\nempty\n";
+        let of = |name: &str| urls(told, name).collect::<Vec<_>>();
+        assert_eq!(of("origin"), ["/a b (c)", "host:x"]);
+        assert_eq!(of("empty"), [""; 0]);
+    }
+
+    #[test]
+    fn a_url_is_read_as_git_reads_it() {
+        let check = |url: &str, path: &str| assert_eq!(decoded(url), OsString::from(path));
+        check("/my%20repo", "/my repo");
+        check("/%c3%BC%2F", "/ü/");
+        check("/100%/%2/%zz/%+f", "/100%/%2/%zz/%+f");
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("my repo.git")).unwrap();
+        let here = dir.path().display();
+        for url in [
+            "my repo.git".to_owned(),
+            format!("{here}/my repo"),
+            format!("file://{here}/my%20repo.git"),
+            format!("file://{here}/my%20repo"),
+        ] {
+            let found = folder_of(dir.path(), &url);
+            assert_eq!(found, Some(dir.path().join("my repo.git")), "{url}");
+        }
+        assert_eq!(folder_of(dir.path(), "git@host:my%20repo"), None);
+    }
+}

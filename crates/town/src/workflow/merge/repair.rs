@@ -1,0 +1,88 @@
+//! Assigns repairs to agents, and cancels them.
+
+use super::{Note, Tell};
+use crate::messaging::nudge::{self, Mode, Order};
+use crate::records::items::Work;
+use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
+use crate::{Result, Town};
+use gt_core::nudge::Priority;
+use gt_core::work::{Item, Status, WorkId};
+use gt_core::{Identity, Kind, Problem};
+use std::time::Duration;
+
+/// Assigns the open repairs of a rig to agents, or only that of one entry. A repair that cannot be
+/// assigned stays open, and the next run retries. An agent costs money, so the settings may disable
+/// this.
+pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell<'_>) {
+    if !town.settings().merge_defaults_of(rig).repair_agents {
+        return;
+    }
+    let work = Work::of(town);
+    let waiting = match work.repairs_to_hand_out(rig) {
+        Ok(waiting) => waiting,
+        Err(problem) => return tell(Note::Warning(&problem.to_string())),
+    };
+    for (merge, item) in waiting {
+        if only.is_some_and(|only| *only != merge) {
+            continue;
+        }
+        let handed = match hand_to_an_agent(town, rig, &item) {
+            Ok(slung) => {
+                tell(Note::Progress(&handed_to(&merge, &slung)));
+                Ok(())
+            }
+            // Another process has already assigned it.
+            Err(problem) if problem.kind() == Kind::Conflict && item.status == Status::Hooked => {
+                Ok(())
+            }
+            Err(problem) => Err(problem),
+        };
+        if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
+            tell(Note::Warning(&unhanded(&item, &problem)));
+        }
+    }
+}
+
+fn handed_to(merge: &WorkId, slung: &Slung) -> String {
+    let Slung { id, agent, .. } = slung;
+    let how = if slung.started {
+        ", which was started for it"
+    } else {
+        ""
+    };
+    format!("{merge}: the repair {id} was given to {agent}{how}")
+}
+
+/// Tells the holder of a repair that it is cancelled. If the agent does not run or the message
+/// fails, the agent finds its hook empty.
+pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str) {
+    let Some(agent) = Identity::from_address(holder, town.registry()) else {
+        return;
+    };
+    let text = format!(
+        "{repair} is closed, and off your hook: what it repairs will not be merged ({reason}). \
+         Leave it as it is; `gt done --status deferred` ends your work on it."
+    );
+    let order = Order {
+        text: &text,
+        sender: None,
+        mode: Mode::Queue,
+        priority: Priority::Normal,
+        timeout: Duration::ZERO,
+    };
+    let _ = nudge::send(town, &agent, &order);
+}
+
+fn unhanded(item: &Item, problem: &Problem) -> String {
+    format!("the repair {} waits for an agent: {problem}", item.id)
+}
+
+/// Assigns an item to a polecat of the rig.
+fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung> {
+    let target = SlingTarget::Rig(rig.to_owned());
+    let options = SlingOptions {
+        sender: Some("gt".to_owned()),
+        ..SlingOptions::default()
+    };
+    sling(town, &item.id, &target, &options)
+}

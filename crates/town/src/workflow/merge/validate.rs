@@ -1,0 +1,377 @@
+//! Runs the commands that must succeed before the base moves.
+//!
+//! They are shell lines of `town.toml`, never of the repository, because agents change the
+//! repository. They run in a separate worktree, `.runtime/merge/<rig>/tree`, which is reused. Files
+//! that git ignores stay in it, so that builds are incremental.
+
+use super::capture::Capture;
+use crate::base::git::{self, Git};
+use crate::base::{files, processes};
+use crate::repo::workspace::submodules;
+use crate::repo::{rig, workspace};
+use crate::{Result, Town};
+use gt_core::environment::belongs_to_an_agent;
+use gt_core::merge::Merge;
+use gt_core::{Problem, merge};
+use rustix::process::Signal;
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{PipeWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Grace period between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+/// Maximum number of bytes that are shown of the end of a log.
+const TAIL: u64 = 4_000;
+
+/// Result of the commands for a commit.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Green,
+    Red {
+        reason: String,
+        log: PathBuf,
+        tail: String,
+    },
+}
+
+/// Commit to validate, with its context.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) rig: &'a str,
+    /// Entry of the queue; `None` if only the remote's commits are taken over.
+    pub(super) merge: Option<&'a Merge>,
+    pub(super) base: &'a str,
+    pub(super) commit: &'a str,
+}
+
+/// Runs the rig's commands on a commit.
+pub(super) fn validate(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tell: &dyn Fn(&str),
+) -> Result<Verdict> {
+    let settings = town.settings().merge_of(candidate.rig);
+    if settings.validate.is_empty() {
+        return Ok(Verdict::Green);
+    }
+    let limit = Duration::from_secs(60 * settings.timeout_minutes);
+    // Processes of a killed run would work in the same folder.
+    end_leftovers(town, candidate.rig);
+    let tree = prepare(town, candidate)?;
+    let log = log_path(town, candidate);
+    files::make_dir(log.parent().unwrap_or(town.root()))?;
+    files::remove_if_there(&log)?;
+    check_out_submodules(town, candidate, &tree, &log, tell)?;
+    for line in &settings.validate {
+        tell(&format!("running {line}"));
+        let mut output = append(&log)?;
+        writeln!(output, "$ {line}").map_err(|error| files::cannot("write", &log, &error))?;
+        let cannot = |error: std::io::Error| files::cannot("write", &log, &error);
+        let (capture, pipe) = Capture::begin(output).map_err(cannot)?;
+        let ended = run(town, candidate, &tree, line, pipe, limit);
+        end_leftovers(town, candidate.rig);
+        capture.finish(GRACE).map_err(cannot)?;
+        let reason = match ended? {
+            Ended::By(status) if status.success() => continue,
+            Ended::By(status) => format!("`{line}` failed ({status})"),
+            Ended::TooLate => format!(
+                "`{line}` took longer than {}",
+                minutes(settings.timeout_minutes)
+            ),
+        };
+        let tail = tail(&log)?;
+        return Ok(Verdict::Red { reason, log, tail });
+    }
+    files::remove_if_there(&log)?;
+    Ok(Verdict::Green)
+}
+
+/// Checks out the submodules of the worktree. A submodule that is unavailable is left empty and
+/// noted in the log: the commands decide whether they need it.
+fn check_out_submodules(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tree: &Path,
+    log: &Path,
+    tell: &dyn Fn(&str),
+) -> Result<()> {
+    for missing in submodules::populate(town, candidate.rig, tree) {
+        town.around().cancel.check()?;
+        submodules::empty(tree, &missing.path)?;
+        tell(&missing.text());
+        writeln!(append(log)?, "{}", missing.text())
+            .map_err(|error| files::cannot("write", log, &error))?;
+    }
+    Ok(())
+}
+
+/// Clones the submodules of a rig. Returns a sentence for each that its worktrees lack.
+pub fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around());
+    if !git.says(["cat-file", "-e", "HEAD:.gitmodules"]) {
+        return Vec::new();
+    }
+    try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
+}
+
+/// Creates the worktree of the queue at the rig's base and checks out its submodules. Returns a
+/// sentence for each failure.
+fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
+    let base = super::Base::of(town, rig)?.tip()?;
+    let candidate = Candidate {
+        rig,
+        merge: None,
+        base: &base,
+        commit: &base,
+    };
+    let tree = prepare(town, candidate)?;
+    let missing = submodules::populate(town, rig, &tree);
+    Ok(missing.iter().map(submodules::Missing::text).collect())
+}
+
+fn minutes(count: u64) -> String {
+    match count {
+        1 => "1 minute".to_owned(),
+        count => format!("{count} minutes"),
+    }
+}
+
+enum Ended {
+    By(ExitStatus),
+    TooLate,
+}
+
+fn run(
+    town: &Town,
+    candidate: Candidate<'_>,
+    tree: &Path,
+    line: &str,
+    output: PipeWriter,
+    limit: Duration,
+) -> Result<Ended> {
+    let around = town.around();
+    let cannot = |error: std::io::Error| {
+        Problem::environment("cannot run a shell for the rig's commands").caused_by(error)
+    };
+    let inherited = around
+        .env
+        .iter()
+        .filter(|(name, _)| git::passes(name) && !belongs_to_an_agent(name));
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", line])
+        .current_dir(tree)
+        .env_clear()
+        .envs(inherited)
+        .env("GT_MERGE_BASE", candidate.base)
+        .env("GT_MERGE_COMMIT", candidate.commit)
+        .envs(marks(town, candidate.rig))
+        .stdin(Stdio::null())
+        .stdout(output.try_clone().map_err(cannot)?)
+        .stderr(output)
+        // Ctrl-C at the terminal must reach only this process, which then ends the whole process
+        // group.
+        .process_group(0);
+    if let Some(merge) = candidate.merge {
+        command
+            .env("GT_MERGE_ID", merge.id.as_str())
+            .env("GT_MERGE_ITEM", merge.item.as_str())
+            .env("GT_MERGE_BRANCH", &merge.branch);
+    }
+    let mut child = command.spawn().map_err(cannot)?;
+    // It holds the write ends of the pipe.
+    drop(command);
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().map_err(cannot)? {
+            return Ok(Ended::By(status));
+        }
+        let late = began.elapsed() > limit;
+        if late || around.cancel.is_set() {
+            end(town, candidate.rig, &mut child);
+            around.cancel.check()?;
+            return Ok(Ended::TooLate);
+        }
+        // Poll: the end of a child and Ctrl-C cannot be awaited together.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Ends a command and all processes that it has started.
+fn end(town: &Town, rig: &str, child: &mut Child) {
+    let table = processes::snapshot();
+    let mut all = table.descendants(child.id());
+    all.extend(carrying(town, rig));
+    signal(&table, &all);
+    // It has ended, or cannot be killed.
+    let _ = child.try_wait();
+}
+
+/// Ends processes that carry the marks of this rig's commands: their command has ended, or the
+/// process that waited for it was killed.
+pub(super) fn end_leftovers(town: &Town, rig: &str) {
+    let left = carrying(town, rig);
+    if !left.is_empty() {
+        signal(&processes::snapshot(), &left);
+    }
+}
+
+fn signal(table: &gt_core::process::Table, pids: &BTreeSet<u32>) {
+    let handles = processes::hold(table, pids);
+    processes::signal_all(&handles, Signal::TERM);
+    let left = processes::wait_all(handles, GRACE);
+    processes::signal_all(&left, Signal::KILL);
+    let _ = processes::wait_all(left, GRACE);
+}
+
+fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
+    let marks = marks(town, rig).map(|(name, value)| format!("{name}={value}"));
+    let table = processes::snapshot();
+    let own = std::process::id();
+    // A tmux server may inherit the marks, but serves other processes.
+    let others = table
+        .iter()
+        .filter(|process| process.pid != own && !process.name.starts_with("tmux"));
+    let pids: Vec<u32> = others.map(|process| process.pid).collect();
+    processes::carrying(&pids, &[marks])
+}
+
+/// Returns the variables that identify all processes started by a rig's commands.
+fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
+    let tree = tree(town, rig);
+    [
+        ("GT_ROOT", town.root_text().to_owned()),
+        ("GT_MERGE_RIG", rig.to_owned()),
+        ("GT_MERGE_TREE", tree.to_string_lossy().into_owned()),
+    ]
+}
+
+/// Returns the worktree at the candidate's commit, without changes of an earlier run.
+fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
+    let tree = tree(town, candidate.rig);
+    let _lock = workspace::lock_repository(town, candidate.rig)?;
+    let commit = candidate.commit;
+    let is_there = tree.join(".git").exists();
+    if is_there && check_out(town, &tree, commit).is_ok() {
+        return Ok(tree);
+    }
+    town.around().cancel.check()?;
+    if is_there {
+        // Commands may leave folders without write permission.
+        files::make_writable(&tree);
+        if check_out(town, &tree, commit).is_ok() {
+            return Ok(tree);
+        }
+    }
+    // It does not exist, or a run was killed while git wrote it. Only the queue uses it, so it is
+    // created again.
+    if let Err(problem) = files::remove_folder(&tree) {
+        put_aside(&tree).map_err(|_| problem)?;
+    }
+    if let Some(folder) = tree.parent() {
+        files::make_dir(folder)?;
+    }
+    let repository = rig::repository(town, candidate.rig);
+    let git = Git::at(&repository, town.around()).without_hooks();
+    git.run(["worktree", "prune"])?;
+    let target = tree.to_string_lossy().into_owned();
+    let add = [
+        "worktree", "add", "--quiet", "--force", "--detach", "--", &target, commit,
+    ];
+    git.run(ALONE.iter().chain(&add)).map_err(|problem| {
+        Problem::failed("cannot make the worktree of the merge queue").caused_by_problem(&problem)
+    })?;
+    Ok(tree)
+}
+
+/// Disables recursion: the submodules of the queue's worktree are checked out afterwards, one by
+/// one.
+const ALONE: [&str; 2] = ["-c", "submodule.recurse=false"];
+
+/// Puts the worktree on a commit and removes everything that git would show as changed.
+fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
+    let git = Git::at(tree, town.around()).without_hooks();
+    let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
+    git.run(ALONE.iter().chain(&checkout))?;
+    git.run(["clean", "--quiet", "-ffd"])?;
+    submodules::reset(town, tree)
+}
+
+/// Renames a worktree that cannot be removed, for example because commands wrote files as another
+/// user. First tries to remove an earlier one.
+fn put_aside(tree: &Path) -> std::io::Result<()> {
+    let aside = tree.with_extension("left");
+    let stamp = jiff::Timestamp::now().as_millisecond();
+    if files::remove_folder(&aside).is_ok() {
+        return fs::rename(tree, aside);
+    }
+    fs::rename(tree, tree.with_extension(format!("left-{stamp}")))
+}
+
+fn tree(town: &Town, rig: &str) -> PathBuf {
+    folder(town, rig).join("tree")
+}
+
+pub(super) fn folder(town: &Town, rig: &str) -> PathBuf {
+    town.runtime_dir().join("merge").join(rig)
+}
+
+fn log_path(town: &Town, candidate: Candidate<'_>) -> PathBuf {
+    let name = match candidate.merge {
+        Some(merge) => format!("{}.log", merge.id),
+        None => format!("{}.log", merge::short(candidate.commit)),
+    };
+    folder(town, candidate.rig).join(name)
+}
+
+fn append(path: &Path) -> Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| files::cannot("write", path, &error))
+}
+
+/// Returns the end of a log, without control characters.
+pub(super) fn tail(path: &Path) -> Result<String> {
+    let read = || -> std::io::Result<String> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let from = length.saturating_sub(TAIL);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes);
+        // Drop the first line, which may be cut.
+        let whole = match (from, text.split_once('\n')) {
+            (1.., Some((_, rest))) => rest,
+            _ => &text,
+        };
+        let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
+        Ok(whole.chars().filter(is_shown).collect())
+    };
+    read().map_err(|error| files::cannot("read", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_is_whole_lines_without_escapes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.log");
+        let text = format!("{}\n\u{1b}[31mred\u{1b}[0m\r\nend\n", "x".repeat(5_000));
+        fs::write(&path, text).unwrap();
+        assert_eq!(tail(&path).unwrap(), "[31mred[0m\nend\n");
+        fs::write(&path, "short\n").unwrap();
+        assert_eq!(tail(&path).unwrap(), "short\n");
+    }
+}

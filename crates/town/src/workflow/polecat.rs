@@ -1,0 +1,189 @@
+//! Polecats: workers that take one work item, finish it and are free again.
+//!
+//! [`crate::workflow::sling`] creates them and gives them work. This module lists them, reports their state
+//! and removes them. It stores nothing about them: a polecat is its folder, the item on its hook,
+//! and its container.
+
+pub(crate) mod claim;
+mod house;
+mod removal;
+
+pub(crate) use house::House;
+pub(crate) use removal::refuse_oneself;
+pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
+
+use crate::base::git::Git;
+use crate::catalog::{directory, roles};
+use crate::repo::{base_branch, rig, workspace};
+use crate::{Result, Town};
+use gt_core::session::SessionId;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// State of a polecat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Its container is alive.
+    Working,
+    /// It has an item on its hook and does not run.
+    Stopped,
+    /// It has no item, but its worktree holds changes that exist nowhere else.
+    Dirty,
+    /// It has no item, and no worktree that git can read.
+    Broken,
+    /// It is free.
+    Idle,
+}
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Working => "working",
+            State::Stopped => "stopped",
+            State::Dirty => "dirty",
+            State::Broken => "broken",
+            State::Idle => "idle",
+        }
+    }
+}
+
+/// State of a polecat's worktree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worktree {
+    Sound,
+    /// The folder exists, but git does not know it.
+    Broken,
+    Missing,
+}
+
+impl Worktree {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Worktree::Sound => "sound",
+            Worktree::Broken => "broken",
+            Worktree::Missing => "missing",
+        }
+    }
+}
+
+/// Snapshot of one polecat.
+#[derive(Clone, Debug)]
+pub struct Polecat {
+    pub identity: Identity,
+    pub state: State,
+    pub bead: Option<WorkId>,
+    /// Branch of its worktree; `None` if it is on no branch.
+    pub branch: Option<String>,
+    /// Name of its container, if it has one.
+    pub container: Option<String>,
+    pub session: Option<SessionId>,
+    pub worktree: Worktree,
+    /// Number of commits that are not in the rig's base; `None` without a worktree.
+    pub ahead: Option<usize>,
+    pub changed_files: Option<usize>,
+    pub work_dir: PathBuf,
+}
+
+/// Returns the polecats of one rig, or of all rigs.
+pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
+    if let Some(name) = only {
+        rig::entry(town, name)?;
+    }
+    let house = House::look(town)?;
+    let rigs = town.registry().rigs.keys();
+    let rigs = rigs.filter(|rig| only.is_none_or(|only| only == rig.as_str()));
+    rigs.flat_map(|rig| all_of(town, &house, rig))
+        .map(|identity| view(town, &house, identity))
+        .collect()
+}
+
+/// Returns all polecats of a rig: found by folder, by hook or by container.
+fn all_of(town: &Town, house: &House, rig: &str) -> BTreeSet<Identity> {
+    let mut all: BTreeSet<Identity> = directory::workers(town, rig, Role::Polecat)
+        .into_iter()
+        .collect();
+    let others = house.agents(town);
+    all.extend(others.filter(|agent| agent.role() == Role::Polecat && agent.rig() == Some(rig)));
+    all
+}
+
+/// Returns one polecat. Fails if there is no trace of it.
+pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
+    let house = House::look(town)?;
+    let view = view(town, &house, identity.clone())?;
+    if view.work_dir.exists() || view.container.is_some() || view.bead.is_some() {
+        return Ok(view);
+    }
+    Err(not_found(identity))
+}
+
+/// Returns the polecats with this name in all rigs.
+pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
+    let house = House::look(town)?;
+    let rigs = town.registry().rigs.keys();
+    let all = rigs.flat_map(|rig| all_of(town, &house, rig));
+    Ok(all.filter(|agent| agent.name() == Some(name)).collect())
+}
+
+/// Returns the path of a polecat's folder.
+pub(crate) fn work_dir(town: &Town, identity: &Identity) -> Result<PathBuf> {
+    let role = roles::resolve(town, identity.role(), identity.rig())?.value;
+    workspace::path(town, identity, &role)
+}
+
+fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
+    let work_dir = work_dir(town, &identity)?;
+    let bead = house.bead(&identity);
+    let container = house.container(&identity);
+    let worktree = match work_dir.exists() {
+        true if workspace::is_usable(town, &work_dir) => Worktree::Sound,
+        true => Worktree::Broken,
+        false => Worktree::Missing,
+    };
+    let is_there = worktree == Worktree::Sound;
+    let git = Git::at(&work_dir, town.around());
+    let (mut ahead, mut changed_files) = (None, None);
+    if is_there {
+        let base = base_branch::start_point(town, identity.rig().unwrap_or_default());
+        let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
+        ahead = count.ok().and_then(|n| n.parse().ok());
+        let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);
+        changed_files = changes.ok().map(|changes| changes.lines().count());
+    }
+    let state = if house.lives(&identity) {
+        State::Working
+    } else if bead.is_some() {
+        State::Stopped
+    } else if !is_there {
+        State::Broken
+    } else if workspace::is_settled(town, &work_dir).unwrap_or(false) {
+        State::Idle
+    } else {
+        State::Dirty
+    };
+    Ok(Polecat {
+        state,
+        bead,
+        branch: is_there
+            .then(|| workspace::current_branch(town, &work_dir))
+            .flatten(),
+        container: container.map(|container| container.name().to_owned()),
+        session: container.and_then(crate::terminal::containers::Container::life),
+        worktree,
+        ahead,
+        changed_files,
+        work_dir,
+        identity,
+    })
+}
+
+fn not_found(identity: &Identity) -> Problem {
+    let rig = identity.rig().unwrap_or_default();
+    Problem::not_found(format!(
+        "the rig {rig} has no polecat called {:?}",
+        identity.short_name()
+    ))
+    .hint(format!("`gt polecat list {rig}` shows them"))
+}

@@ -1,0 +1,200 @@
+//! The first phase: chooses the polecat for an item, with its worktree and its hook.
+//!
+//! All of it runs under the rig's lock, so that concurrent processes see each other's results. The
+//! worktree comes before the hook: an item is never on the hook of a polecat without a folder. A
+//! chosen polecat stays claimed until it has been started.
+
+use super::order::Order;
+use super::steps::Made;
+use crate::Result;
+use crate::base::fault;
+use crate::base::lock::FileLock;
+use crate::catalog::directory;
+use crate::lifecycle::start;
+use crate::lifecycle::stop::{self, StopOptions};
+use crate::records::items::Work;
+use crate::repo::workspace::{self, Placed};
+use crate::workflow::polecat::{House, claim, work_dir};
+use gt_core::{Identity, Problem, Role, polecat};
+
+/// Result of an allocation.
+pub(super) enum Allocation {
+    /// This polecat has the item on its hook, and its worktree is on the branch.
+    New {
+        agent: Identity,
+        placed: Placed,
+        reused: bool,
+        claim: FileLock,
+    },
+    /// An agent already has the item.
+    HeldBy(String),
+    /// The requested polecat is running.
+    Runs(Identity),
+}
+
+struct Choice {
+    agent: Identity,
+    reused: bool,
+    claim: FileLock,
+}
+
+impl Order<'_> {
+    pub(super) fn allocate(&self, rig: &str, wanted: Option<&Identity>) -> Result<Allocation> {
+        let town = self.town;
+        let _rig = claim::rig(town, rig)?;
+        town.around().cancel.check()?;
+        if let Some(holder) = Work::of(town).holder(&self.item.id)? {
+            return Ok(Allocation::HeldBy(holder));
+        }
+        let house = House::look(town)?;
+        let choice = match wanted {
+            Some(agent) if house.lives(agent) => return Ok(Allocation::Runs(agent.clone())),
+            Some(agent) => self.this_one(&house, agent)?,
+            None => self.choose(&house, rig)?,
+        };
+        let agent = &choice.agent;
+        house.admit(town, agent)?;
+        // Check harness, program and role before anything is created.
+        start::check(town, agent, self.start)?;
+        fault::point(town, "sling.allocated");
+        if house.container(agent).is_some() {
+            // It died after its last item; the new item must not continue that chain of respawns.
+            let options = StopOptions {
+                force: true,
+                ..StopOptions::default()
+            };
+            stop::stop_one(town, agent, options)?;
+        }
+        let dir = work_dir(town, agent)?;
+        let branch = workspace::work_branch(agent, &self.item.id);
+        let placed = workspace::place(town, agent, &dir, &branch)?;
+        fault::point(town, "sling.placed");
+        if let Err(problem) = self.admit_and_hook(agent, placed.made_folder) {
+            let made = Made {
+                placed: Some(placed),
+                ..Made::default()
+            };
+            return Err(self.take_back(agent, &made, problem));
+        }
+        Ok(Allocation::New {
+            agent: choice.agent,
+            placed,
+            reused: choice.reused,
+            claim: choice.claim,
+        })
+    }
+
+    /// Counts again and hooks the item under one lock: calls for other rigs hold only the lock of
+    /// their rig.
+    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<()> {
+        let _count = claim::count(self.town)?;
+        self.town.around().cancel.check()?;
+        House::look(self.town)?.admit(self.town, agent)?;
+        self.hook(agent)?;
+        if is_new {
+            self.event("spawn", "polecat", agent);
+        }
+        Ok(())
+    }
+
+    /// Returns a free polecat, or a new one. Prefers a polecat with a branch for this item.
+    fn choose(&self, house: &House, rig: &str) -> Result<Choice> {
+        let town = self.town;
+        let mut known = directory::workers(town, rig, Role::Polecat);
+        let has_branch = |agent: &Identity| {
+            let branch = workspace::work_branch(agent, &self.item.id);
+            let branches = workspace::branches(town, agent).unwrap_or_default();
+            branches.iter().any(|(name, _)| *name == branch)
+        };
+        known.sort_by_cached_key(|agent| !has_branch(agent));
+        for agent in known {
+            if let Some(claim) = self.is_free(house, &agent)? {
+                return Ok(Choice {
+                    agent,
+                    reused: true,
+                    claim,
+                });
+            }
+        }
+        self.new_one(house, rig)
+    }
+
+    /// Claims an existing polecat if it is free.
+    fn is_free(&self, house: &House, agent: &Identity) -> Result<Option<FileLock>> {
+        let town = self.town;
+        if house.lives(agent)
+            || house.bead(agent).is_some()
+            || FileLock::is_held(&town.lock_path(agent))
+        {
+            return Ok(None);
+        }
+        let dir = work_dir(town, agent)?;
+        // If it has worked on this item, the changes in its worktree belong to the item.
+        let due = workspace::work_branch(agent, &self.item.id);
+        let is_back =
+            workspace::current_branch(town, &dir) == Some(due) && !workspace::is_unfinished(&dir);
+        if !is_back && !workspace::is_settled(town, &dir)? {
+            return Ok(None);
+        }
+        claim::try_agent(town, agent)
+    }
+
+    fn new_one(&self, house: &House, rig: &str) -> Result<Choice> {
+        let town = self.town;
+        let pool = town.settings().polecats.pool(rig)?;
+        // `rig/name` resolves to a crew worker first, and file systems may ignore case.
+        let mut taken: Vec<String> = [Role::Crew, Role::Polecat]
+            .iter()
+            .flat_map(|role| directory::workers(town, rig, *role))
+            .map(|agent| agent.short_name().to_ascii_lowercase())
+            .collect();
+        loop {
+            let name = polecat::free_name(&pool, |name| {
+                let agent = Identity::polecat(rig, name);
+                !taken.contains(&name.to_ascii_lowercase())
+                    && agent.check_new(town.registry()).is_ok()
+                    && house.bead(&agent).is_none()
+                    && house.container(&agent).is_none()
+            });
+            let name = name.ok_or_else(|| {
+                Problem::conflict(format!("the rig {rig} has no free name for a polecat"))
+                    .hint("`gt polecat gc --older-than 0s` removes those that are free")
+            })?;
+            let agent = Identity::polecat(rig, name.clone());
+            // A held claim means that another process is removing a polecat of that name.
+            if let Some(claim) = claim::try_agent(town, &agent)? {
+                return Ok(Choice {
+                    agent,
+                    reused: false,
+                    claim,
+                });
+            }
+            taken.push(name.to_ascii_lowercase());
+        }
+    }
+
+    /// Claims the requested polecat, which is not running.
+    fn this_one(&self, house: &House, agent: &Identity) -> Result<Choice> {
+        let town = self.town;
+        agent.check_new(town.registry())?;
+        if let Some(bead) = house.bead(agent) {
+            return Err(Problem::conflict(format!("{agent} has {bead} on its hook"))
+                .hint(format!("`gt unhook --agent {agent}` takes it off")));
+        }
+        let is_there = work_dir(town, agent)?.exists();
+        let claim = match is_there {
+            true => self.is_free(house, agent)?,
+            false => claim::try_agent(town, agent)?,
+        };
+        let claim = claim.ok_or_else(|| {
+            Problem::conflict(format!("{agent} is not free")).hint(
+                "`gt polecat show` tells what is in its worktree, if it is not given work just now",
+            )
+        })?;
+        Ok(Choice {
+            agent: agent.clone(),
+            reused: is_there,
+            claim,
+        })
+    }
+}

@@ -1,0 +1,285 @@
+//! The assignment of one item to an agent.
+
+use super::allocate::Allocation;
+use super::steps::Made;
+use super::{SlingOptions, Slung, held_by};
+use crate::base::fault;
+use crate::base::lock::FileLock;
+use crate::catalog::{directory, roles};
+use crate::lifecycle::start::{self, StartOptions};
+use crate::messaging::nudge;
+use crate::records::items::Work;
+use crate::repo::rig;
+use crate::repo::workspace::{self, Placed};
+use crate::terminal::containers::Container;
+use crate::workflow::polecat::{House, claim, work_dir};
+use crate::{Result, Town};
+use gt_core::nudge::Priority;
+use gt_core::work::Item;
+use gt_core::{Identity, Kind, Problem, Role};
+use std::path::Path;
+use std::time::Duration;
+
+/// Maximum number of attempts while the holder of the item keeps changing.
+const ATTEMPTS: usize = 5;
+/// Maximum wait for a busy agent before the message is left in its queue.
+const NUDGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// One item to assign, with its options.
+pub(super) struct Order<'a> {
+    pub(super) town: &'a Town,
+    pub(super) item: &'a Item,
+    pub(super) options: &'a SlingOptions,
+    pub(super) start: &'a StartOptions,
+}
+
+impl Order<'_> {
+    pub(super) fn to_polecat(&self, rig: &str, wanted: Option<&Identity>) -> Result<Slung> {
+        rig::check_not_parked(self.town, rig)?;
+        for _ in 0..ATTEMPTS {
+            match self.allocate(rig, wanted)? {
+                Allocation::New {
+                    agent,
+                    placed,
+                    reused,
+                    claim,
+                } => {
+                    let made = Made {
+                        hooked: true,
+                        placed: Some(placed),
+                        noted: None,
+                    };
+                    return self.finish(&agent, made, reused, claim);
+                }
+                Allocation::Runs(agent) => return self.to_running(&agent),
+                Allocation::HeldBy(holder) => {
+                    let agent = self.of_this_rig(&holder, rig, wanted)?;
+                    // Another process may be starting this agent, or rolling back.
+                    let claim = claim::agent(self.town, &agent)?;
+                    if Work::of(self.town).holder(&self.item.id)? != Some(holder) {
+                        continue;
+                    }
+                    return self.go_on(&agent, claim);
+                }
+            }
+        }
+        Err(self.unsteady())
+    }
+
+    /// Returns the polecat that already has the item, if it matches the request.
+    fn of_this_rig(&self, holder: &str, rig: &str, wanted: Option<&Identity>) -> Result<Identity> {
+        let agent = Identity::from_address(holder, self.town.registry());
+        let fits = |agent: &Identity| match wanted {
+            Some(wanted) => agent == wanted,
+            None => agent.role() == Role::Polecat && agent.rig() == Some(rig),
+        };
+        agent
+            .filter(fits)
+            .ok_or_else(|| held_by(&self.item.id, holder))
+    }
+
+    fn unsteady(&self) -> Problem {
+        Problem::conflict(format!("others are giving {} away", self.item.id))
+            .hint("`gt work show` tells who has it now")
+    }
+
+    /// Starts an agent that already has the item on its hook, unless it is running.
+    fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung> {
+        if House::look(self.town)?.lives(agent) {
+            if self.options.args.is_some() {
+                return Err(Problem::new(
+                    Kind::Running,
+                    format!("{agent} has {} and runs already", self.item.id),
+                )
+                .hint("`gt nudge` tells it more"));
+            }
+            return self.present(agent, true);
+        }
+        if !self.options.no_start {
+            // It did not count while it was dead. The claim makes it count from here on.
+            let _count = claim::count(self.town)?;
+            House::look(self.town)?.admit(self.town, agent)?;
+        }
+        let made = Made {
+            placed: self.repair(agent)?,
+            ..Made::default()
+        };
+        self.finish(agent, made, true, claim)
+    }
+
+    /// Puts the worktree of a stopped polecat on the branch of its item, if the worktree is
+    /// missing, or is on the branch of another item with nothing unsaved. A broken worktree is
+    /// linked again; if that fails, it is left as it is and the call fails.
+    fn repair(&self, agent: &Identity) -> Result<Option<Placed>> {
+        let dir = work_dir(self.town, agent)?;
+        workspace::mend(self.town, agent, &dir)?;
+        let due = workspace::work_branch(agent, &self.item.id);
+        let is_own = |branch: &str| workspace::is_branch_of(agent, branch);
+        // The folder does not exist, or is empty.
+        let is_missing = !workspace::is_usable(self.town, &dir);
+        let branch = workspace::current_branch(self.town, &dir);
+        let is_elsewhere = branch.is_some_and(|branch| branch != due && is_own(&branch));
+        if is_missing || (is_elsewhere && workspace::is_settled(self.town, &dir)?) {
+            return workspace::place(self.town, agent, &dir, &due).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Writes the instructions into the notes and starts the agent; rolls everything back on
+    /// failure.
+    fn finish(
+        &self,
+        agent: &Identity,
+        mut made: Made,
+        reused: bool,
+        _claim: FileLock,
+    ) -> Result<Slung> {
+        let result = self.note(&mut made).and_then(|()| {
+            if self.options.no_start {
+                return self.present(agent, reused);
+            }
+            self.forget_other_work(agent)?;
+            let started = start::start(self.town, agent, self.start)?;
+            fault::point(self.town, "sling.started");
+            Ok(self.started(started, reused))
+        });
+        match result {
+            // Another process has started it meanwhile, so it has its work.
+            Err(problem) if problem.kind() == Kind::Running => self.present(agent, reused),
+            Err(problem) => Err(self.take_back(agent, &made, problem)),
+            Ok(mut slung) => {
+                let warnings = made.placed.iter_mut().flat_map(|it| it.warnings.drain(..));
+                slung.warnings.extend(warnings);
+                Ok(slung)
+            }
+        }
+    }
+
+    /// Assigns the item to an agent that is no polecat: it has its folder, and may be running.
+    pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung> {
+        let claim = claim::agent(self.town, agent)?;
+        let holder = Work::of(self.town).holder(&self.item.id)?;
+        if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
+            return Err(held_by(&self.item.id, &holder));
+        }
+        if House::look(self.town)?.lives(agent) {
+            return self.tell(agent, None);
+        }
+        let is_known = directory::has(self.town, agent);
+        let mut start = self.start.clone();
+        // Crew workers are created only by `gt crew add`.
+        start.create = agent.role() != Role::Crew;
+        start::check(self.town, agent, &start)?;
+        let made = Made {
+            hooked: self.hook(agent)?,
+            ..Made::default()
+        };
+        let order = Order {
+            start: &start,
+            ..*self
+        };
+        order.finish(agent, made, is_known, claim)
+    }
+
+    /// Assigns the item to a polecat that runs with an empty hook.
+    fn to_running(&self, agent: &Identity) -> Result<Slung> {
+        let _claim = claim::agent(self.town, agent)?;
+        // Between `gt done` and the end of its session it would lose the new work.
+        let last = Work::of(self.town).finished(&agent.address())?;
+        if last.is_some_and(|last| !last.is_ended) {
+            return Err(Problem::conflict(format!("{agent} is just leaving"))
+                .hint("in a moment it is free"));
+        }
+        let placed = self.change_branch(agent)?;
+        self.tell(agent, placed)
+    }
+
+    /// Puts the worktree of a running polecat on the branch of the item. On the branch of another
+    /// item, its commits would be submitted as a part of that item.
+    fn change_branch(&self, agent: &Identity) -> Result<Option<Placed>> {
+        let dir = work_dir(self.town, agent)?;
+        let due = workspace::work_branch(agent, &self.item.id);
+        if workspace::current_branch(self.town, &dir).as_ref() == Some(&due) {
+            return Ok(None);
+        }
+        if !workspace::is_settled(self.town, &dir)? {
+            return Err(Problem::conflict(format!(
+                "{agent} runs, and something in its worktree is nowhere else"
+            ))
+            .hint("`gt polecat show` tells what; let it commit, or give the item to another"));
+        }
+        workspace::place(self.town, agent, &dir, &due).map(Some)
+    }
+
+    /// Hooks the item for a running agent and nudges the agent.
+    fn tell(&self, agent: &Identity, placed: Option<Placed>) -> Result<Slung> {
+        let mut made = Made {
+            placed,
+            ..Made::default()
+        };
+        let hooked = self.hook(agent).map(|is_new| made.hooked = is_new);
+        let noted = hooked.and_then(|()| self.note(&mut made));
+        let told = noted.and_then(|()| {
+            let more = self.options.args.as_deref().unwrap_or_default();
+            let text = format!("You have new work on your hook: gt hook\n{more}");
+            let order = nudge::Order {
+                text: text.trim_end(),
+                sender: Some(self.sender()),
+                mode: nudge::Mode::WaitIdle,
+                priority: Priority::default(),
+                timeout: NUDGE_TIMEOUT,
+            };
+            nudge::send(self.town, agent, &order)
+        });
+        match told {
+            Ok(_) => Ok(Slung {
+                nudged: true,
+                ..self.present(agent, true)?
+            }),
+            Err(problem) => Err(self.take_back(agent, &made, problem)),
+        }
+    }
+
+    /// Returns the result for an agent that this call did not start.
+    fn present(&self, agent: &Identity, reused: bool) -> Result<Slung> {
+        let house = House::look(self.town)?;
+        let life = house.container(agent).and_then(Container::life);
+        let work_dir = work_dir(self.town, agent)?;
+        Ok(Slung {
+            id: self.item.id.clone(),
+            agent: agent.clone(),
+            container: roles::container_name(self.town, agent)?,
+            branch: self.branch(agent, &work_dir),
+            work_dir,
+            session: life.filter(|_| house.lives(agent)),
+            started: false,
+            reused,
+            nudged: false,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Returns the result for an agent that this call started. It cannot fail: nothing may be
+    /// rolled back after the start.
+    fn started(&self, started: start::Started, reused: bool) -> Slung {
+        Slung {
+            id: self.item.id.clone(),
+            branch: self.branch(&started.identity, &started.work_dir),
+            agent: started.identity,
+            container: started.container,
+            work_dir: started.work_dir,
+            session: Some(started.session),
+            started: true,
+            reused,
+            nudged: false,
+            warnings: started.warnings,
+        }
+    }
+
+    fn branch(&self, agent: &Identity, work_dir: &Path) -> Option<String> {
+        let is_worktree = workspace::is_worktree(agent.role());
+        is_worktree
+            .then(|| workspace::current_branch(self.town, work_dir))
+            .flatten()
+    }
+}

@@ -1,0 +1,115 @@
+//! The steps that change something other than worktree and container, and the rollback of all
+//! steps.
+
+use super::order::Order;
+use crate::Result;
+use crate::base::fault;
+use crate::records::events::Events;
+use crate::records::items::{Patch, Work};
+use crate::repo::workspace::{self, Placed};
+use crate::work::{checkpoint, hook};
+use crate::workflow::polecat::work_dir;
+use gt_core::event::Event;
+use gt_core::mail::PERSON;
+use gt_core::work::has_noted;
+use gt_core::{Identity, Problem};
+
+/// Changes made so far, to be rolled back on failure.
+#[derive(Default)]
+pub(super) struct Made {
+    pub(super) hooked: bool,
+    /// The item's notes before the change.
+    pub(super) noted: Option<String>,
+    pub(super) placed: Option<Placed>,
+}
+
+impl Order<'_> {
+    /// Puts the item on the hook. Returns whether it was not there before.
+    pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
+        let id = &self.item.id;
+        let was_there = Work::of(self.town).holder(id)? == Some(agent.address());
+        hook::put(self.town, agent, id)?;
+        fault::point(self.town, "sling.hooked");
+        let work = Work::of(self.town);
+        // The sender is informed about the result. A call that was killed has not recorded it.
+        if !was_there || work.slung_by(id)?.is_none() {
+            work.record_sling(id, self.sender())?;
+        }
+        if !was_there {
+            self.event("sling", "target", agent);
+        }
+        Ok(!was_there)
+    }
+
+    pub(super) fn event(&self, kind: &str, field: &str, agent: &Identity) {
+        let event = match self.options.sender.as_deref() {
+            Some(sender) => Event::emitted(kind, sender),
+            None => self.town.event(kind),
+        };
+        let event = event
+            .with(field, agent.address())
+            .with("bead", self.item.id.to_string());
+        Events::of(self.town).note(vec![event]);
+    }
+
+    pub(super) fn sender(&self) -> &str {
+        let given = self.options.sender.as_deref();
+        given
+            .or_else(|| self.town.around().var("GT_ROLE"))
+            .unwrap_or(PERSON)
+    }
+
+    /// Appends the instructions to the item's notes, so that later sessions see them. Idempotent.
+    pub(super) fn note(&self, made: &mut Made) -> Result<()> {
+        let Some(args) = self.options.args.as_deref().map(str::trim) else {
+            return Ok(());
+        };
+        let work = Work::of(self.town);
+        let before = work.get(&self.item.id)?.notes;
+        if !args.is_empty() && !has_noted(&before, args) {
+            let patch = Patch {
+                append_notes: Some(args.to_owned()),
+                ..Patch::default()
+            };
+            work.update(&self.item.id, &patch)?;
+            made.noted = Some(before);
+        }
+        fault::point(self.town, "sling.noted");
+        Ok(())
+    }
+
+    /// Clears the checkpoint of another item: it would mislead the agent.
+    pub(super) fn forget_other_work(&self, agent: &Identity) -> Result<()> {
+        let found = checkpoint::read(self.town, agent)?.and_then(|found| found.hooked_bead);
+        if found.is_some_and(|bead| bead != self.item.id.as_str()) {
+            checkpoint::clear(self.town, agent)?;
+        }
+        Ok(())
+    }
+
+    /// Rolls back in reverse order; failures are appended to the error.
+    pub(super) fn take_back(&self, agent: &Identity, made: &Made, mut problem: Problem) -> Problem {
+        let work = Work::of(self.town);
+        let id = &self.item.id;
+        let mut failures = Vec::new();
+        if let Some(before) = &made.noted {
+            let patch = Patch {
+                notes: Some(before.clone()),
+                ..Patch::default()
+            };
+            failures.extend(work.update(id, &patch).err());
+        }
+        if made.hooked && work.holder(id).ok().flatten() == Some(agent.address()) {
+            failures.extend(hook::take_back(self.town, id).err());
+        }
+        if let Some(placed) = &made.placed {
+            let back = work_dir(self.town, agent)
+                .and_then(|dir| workspace::take_back(self.town, agent, &dir, placed));
+            failures.extend(back.err());
+        }
+        for failure in failures {
+            problem = problem.cause(format!("and not all could be taken back: {failure}"));
+        }
+        problem
+    }
+}

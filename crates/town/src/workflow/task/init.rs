@@ -1,0 +1,269 @@
+//! Types the init commands of a project into the shell of a container, one after another.
+//!
+//! They are separate lines because the shell's hooks (direnv's, for example) run between two of
+//! them. Each is a [`Step`] whose end is recorded in a file. After a process was killed, the next
+//! one continues: it waits for a running step, skips a successful one, and retries a failed one
+//! unless the caller continues without it.
+
+use super::tags;
+use crate::base::{fault, processes, wake};
+use crate::messaging::inject;
+use crate::records::events::Events;
+use crate::repo::init_step::{self as step, Progress, Step};
+use crate::terminal::containers::{Container, tmux_problem};
+use crate::terminal::watch::{PaneWatch, Woke};
+use crate::{Result, Town};
+use gt_core::event::Event;
+use gt_core::project::Init;
+use gt_core::startup::tag;
+use gt_core::state::{Source, State};
+use gt_core::{Identity, Kind, Problem, shell};
+use gt_tmux::{Batch, Command};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// An init command with its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ran {
+    pub command: String,
+    /// `None` if it was killed.
+    pub exit_code: Option<i32>,
+}
+
+impl Ran {
+    pub fn has_failed(&self) -> bool {
+        self.exit_code != Some(0)
+    }
+
+    /// Describes the result for people.
+    pub fn words(&self) -> String {
+        match self.exit_code {
+            Some(code) => format!("`{}` ended with exit code {code}", self.command),
+            None => format!("`{}` was killed", self.command),
+        }
+    }
+}
+
+/// Timeout for the shell to read a line; it may still be starting.
+const SHELL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of attempts to type a line that the shell did not read.
+const ATTEMPTS: usize = 3;
+
+/// Runs the remaining init commands. After a failure, `go_on` decides whether to continue. With
+/// `skip_failed`, a command that failed in an earlier call is not retried.
+pub(super) fn run(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+    init: &Init,
+    skip_failed: bool,
+    go_on: &mut dyn FnMut(&Ran) -> bool,
+) -> Result<Vec<Ran>> {
+    let pane = container.pane();
+    let nonce = super::tag_of(town, container, tags::INIT)?;
+    let shell = Shell {
+        town,
+        agent,
+        container,
+        folder: step::folder(town, agent),
+        nonce: &nonce,
+        watch: PaneWatch::new(&pane.tty, processes::hold_one(pane.pid)),
+    };
+    shell.run(init, skip_failed, go_on)
+}
+
+fn failure(ran: &Ran) -> Problem {
+    Problem::new(
+        Kind::InitFailed,
+        format!("the init command {}", ran.words()),
+    )
+}
+
+/// Adds hints to the error of a failed init command. They name the original command, because any
+/// other would start something else.
+pub(super) fn hinted(problem: Problem, agent: &Identity, command: &str) -> Problem {
+    if problem.kind() != Kind::InitFailed {
+        return problem;
+    }
+    problem
+        .hint(format!(
+            "`gt attach {agent}` goes to its shell; `{command}` tries it again"
+        ))
+        .hint(format!(
+            "`{command} --continue-on-failure` goes on without it"
+        ))
+}
+
+struct Shell<'a> {
+    town: &'a Town,
+    agent: &'a Identity,
+    container: &'a Container,
+    folder: PathBuf,
+    nonce: &'a str,
+    watch: PaneWatch,
+}
+
+impl Shell<'_> {
+    fn run(
+        mut self,
+        init: &Init,
+        skip_failed: bool,
+        go_on: &mut dyn FnMut(&Ran) -> bool,
+    ) -> Result<Vec<Ran>> {
+        self.say(State::Initializing, "")?;
+        let mut all = Vec::new();
+        for (index, line) in init.commands.iter().enumerate() {
+            let command = line.as_str().to_owned();
+            let file = self.file(index + 1);
+            if skip_failed && let Progress::Ended(exit_code) = step::progress(&file)? {
+                // The failure was reported when it happened.
+                all.push(Ran { command, exit_code });
+                continue;
+            }
+            let step = Step::Run(command.clone());
+            let exit_code = self.take(index + 1, &step, true)?;
+            fault::point(self.town, "task.command");
+            let ran = Ran { command, exit_code };
+            if ran.has_failed() {
+                self.say(State::Error, &format!("init: {}", ran.words()))?;
+                self.write_down(&ran);
+                if !init.continue_on_failure && !go_on(&ran) {
+                    return Err(failure(&ran));
+                }
+                self.say(State::Initializing, "")?;
+            }
+            all.push(ran);
+        }
+        // Only now has the shell loaded everything that its hooks provide.
+        self.take(0, &Step::Keep, false)?;
+        step::forget_usual(&self.folder, &self.usual_environment()?)?;
+        self.mark()?;
+        self.forget_steps();
+        Ok(all)
+    }
+
+    /// Writes the event of a failed command.
+    fn write_down(&self, ran: &Ran) {
+        let event = Event::new("init_failed", self.agent)
+            .with("command", ran.command.clone())
+            .with("exit_code", ran.exit_code)
+            .with("reason", ran.words())
+            .known_by(Source::Process);
+        Events::of(self.town).note(vec![event]);
+    }
+
+    /// Returns the environment that tmux gives to every process of the container.
+    fn usual_environment(&self) -> Result<String> {
+        let ask = [
+            Command::new("show-environment").arg("-g"),
+            Command::new("show-environment").target(self.container.id()),
+        ];
+        let told = self.town.server().run(ask);
+        told.map_err(|error| tmux_problem("cannot read the container", error))
+    }
+
+    /// Returns the file of a step.
+    fn file(&self, number: usize) -> PathBuf {
+        self.folder.join(format!("{}-{number}.json", self.nonce))
+    }
+
+    /// Runs one step and returns its exit code.
+    fn take(&mut self, number: usize, step: &Step, again_if_failed: bool) -> Result<Option<i32>> {
+        let file = self.file(number);
+        match step::progress(&file)? {
+            Progress::Ended(Some(0)) => return Ok(Some(0)),
+            Progress::Ended(_) if again_if_failed => step::forget(&file)?,
+            Progress::Ended(code) => return Ok(code),
+            Progress::NotBegun | Progress::Running => {}
+        }
+        step::write(&file, step)?;
+        let mut typed: Option<Instant> = None;
+        let mut attempts = 0;
+        loop {
+            match step::progress(&file)? {
+                Progress::Ended(code) => return Ok(code),
+                Progress::Running => {}
+                Progress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_TIMEOUT) => {
+                    if attempts == ATTEMPTS {
+                        return Err(self.deaf());
+                    }
+                    attempts += 1;
+                    self.type_step(&file)?;
+                    self.watch.be_attentive();
+                    typed = Some(Instant::now());
+                }
+                Progress::NotBegun => {}
+            }
+            self.town.around().cancel.check()?;
+            if self.watch.wait(Duration::from_millis(100)) == Woke::Ended {
+                let Progress::Ended(code) = step::progress(&file)? else {
+                    return Err(
+                        Problem::failed(format!("the shell of {} has ended", self.agent))
+                            .hint("`gt task stop` takes its container away"),
+                    );
+                };
+                return Ok(code);
+            }
+        }
+    }
+
+    fn deaf(&self) -> Problem {
+        Problem::failed(format!(
+            "the shell of {} does not take commands",
+            self.agent
+        ))
+        .hint(format!(
+            "`gt attach {}` shows what it waits for; then start it again",
+            self.agent
+        ))
+    }
+
+    fn type_step(&self, file: &Path) -> Result<()> {
+        let words = [
+            shell::quote(&self.town.around().gt.to_string_lossy()),
+            "init-step".to_owned(),
+            shell::quote(&file.to_string_lossy()),
+        ];
+        // Most shells keep a line with a leading space out of their history.
+        let line = format!(" {}", words.join(" "));
+        inject::type_line(self.town, self.container.pane().pane, &line)
+    }
+
+    fn say(&self, state: State, reason: &str) -> Result<()> {
+        let now = jiff::Timestamp::now().as_second().to_string();
+        self.set(&[
+            (tag::STATE, state.as_str()),
+            (tag::STATE_SINCE, &now),
+            (tag::STATE_REASON, reason),
+        ])
+    }
+
+    fn mark(&self) -> Result<()> {
+        self.set(&[(tags::INIT_DONE, "1"), (tags::OWN_INIT_DONE, "1")])?;
+        fault::point(self.town, "task.initialized");
+        Ok(())
+    }
+
+    fn set(&self, values: &[(&str, &str)]) -> Result<()> {
+        let commands = values.iter().map(|(option, value)| {
+            Command::new("set-option")
+                .target(self.container.id())
+                .args([*option, *value])
+        });
+        let batch = commands.fold(Batch::new(), Batch::then);
+        let done = self.town.server().run(batch).map(drop);
+        wake::monitors(self.town);
+        done.map_err(|error| tmux_problem("cannot mark the container", error))
+    }
+
+    /// Removes the files of the steps of this container and of earlier ones.
+    fn forget_steps(&self) {
+        let found = std::fs::read_dir(&self.folder).into_iter().flatten();
+        for entry in found.flatten() {
+            if entry.file_name() != "environment.json" {
+                // A file that remains is harmless.
+                let _ = std::fs::remove_file(entry.path());
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A task's worktree, for operations on an existing task.
+
+use super::{agent_of, own_container};
+use crate::base::git::{Git, Status};
+use crate::base::lock::FileLock;
+use crate::repo::workspace;
+use crate::terminal::containers::Container;
+use crate::workflow::merge::Base;
+use crate::{Result, Town};
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Maximum wait for the lock of the worktree. A merge with validation does not hold it.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(super) struct Site<'a> {
+    pub(super) town: &'a Town,
+    pub(super) id: WorkId,
+    pub(super) agent: Identity,
+    pub(super) rig: String,
+    pub(super) dir: PathBuf,
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn of(town: &'a Town, id: &WorkId) -> Result<Self> {
+        let (agent, rig) = agent_of(town, id)?;
+        let dir = workspace::task_worktree(town, &agent).ok_or_else(|| {
+            Problem::not_found(format!("{id} has no worktree"))
+                .hint(format!("`gt task start {id}` makes it"))
+        })?;
+        Ok(Site {
+            town,
+            id: id.clone(),
+            agent,
+            rig,
+            dir,
+        })
+    }
+
+    pub(super) fn git(&self) -> Git<'_> {
+        Git::at(&self.dir, self.town.around())
+    }
+
+    pub(super) fn base(&self) -> Result<Base<'_>> {
+        Base::of(self.town, &self.rig)
+    }
+
+    /// Returns the branch that is checked out.
+    pub(super) fn branch(&self) -> Option<String> {
+        workspace::current_branch(self.town, &self.dir)
+    }
+
+    /// Returns the branch that is checked out. Fails if there is none.
+    pub(super) fn must_have_branch(&self) -> Result<String> {
+        self.branch().ok_or_else(|| {
+            Problem::conflict(format!("{} is on no branch", self.dir.display()))
+                .hint(format!("`git switch {}` there", self.id))
+        })
+    }
+
+    /// Returns the branch that is checked out. Fails if it is not the task's own, for operations
+    /// that publish it under the task's name.
+    pub(super) fn own_branch(&self) -> Result<String> {
+        let branch = self.must_have_branch()?;
+        if workspace::is_branch_of(&self.agent, &branch) {
+            return Ok(branch);
+        }
+        let (id, dir) = (&self.id, self.dir.display());
+        Err(
+            Problem::conflict(format!("{dir} is on {branch}, which is not {id}'s own"))
+                .hint(format!("`git switch {id}` there goes back to that"))
+                .hint(format!(
+                    "`git switch -C {id}` makes it what is checked out now"
+                )),
+        )
+    }
+
+    pub(super) fn head(&self) -> Result<String> {
+        self.git().run(["rev-parse", "--verify", "HEAD^{commit}"])
+    }
+
+    /// Returns the number of commits in `of` that are not in `without`.
+    pub(super) fn count(&self, of: &str, without: &str) -> Result<u32> {
+        let count = self
+            .git()
+            .run(["rev-list", "--count", of, &format!("^{without}")])?;
+        count
+            .parse()
+            .map_err(|_| Problem::failed("git did not count the commits"))
+    }
+
+    /// Returns the uncommitted files, formatted for people.
+    pub(super) fn changed(&self) -> Result<Vec<String>> {
+        Ok(Status::of_every_file(self.git())?.changed)
+    }
+
+    pub(super) fn container(&self) -> Result<Option<Container>> {
+        let name = super::container_name(self.town, &self.agent)?;
+        own_container(self.town, &self.agent, &name)
+    }
+
+    /// Takes the lock that serializes operations on this worktree.
+    pub(super) fn lock(&self) -> Result<FileLock> {
+        lock(self.town, &self.id)
+    }
+
+    /// Takes the lock if it is free; returns `None` otherwise.
+    pub(super) fn try_lock(&self) -> Result<Option<FileLock>> {
+        FileLock::try_take(&lock_path(self.town, &self.id))
+    }
+}
+
+/// Takes the lock for operations on the worktree of an item.
+pub(super) fn lock(town: &Town, id: &WorkId) -> Result<FileLock> {
+    FileLock::take(&lock_path(town, id), TIMEOUT)
+}
+
+fn lock_path(town: &Town, id: &WorkId) -> PathBuf {
+    let locks = town.runtime_dir().join("locks");
+    locks.join(format!("worktree-{id}.lock"))
+}
