@@ -44,7 +44,7 @@ pub struct Screen {
     modes: Modes,
 }
 
-/// What playback has changed of the terminal.
+/// Modes of the terminal that playback has changed.
 #[derive(Debug, Default)]
 struct Modes {
     /// Modes that differ from their initial values.

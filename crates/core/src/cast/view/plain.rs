@@ -11,7 +11,7 @@ pub struct Plain {
     text: Text,
 }
 
-/// What has been shown so far.
+/// The state of the plain text after the last character.
 #[derive(Debug, Default)]
 struct Text {
     charset: Charset,
