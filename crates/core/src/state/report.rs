@@ -1,0 +1,79 @@
+//! The input and the result of [`judge`](super::judge()).
+
+use super::{Source, State};
+use crate::limit::Limit;
+use crate::screen::Looked;
+
+/// Observed facts about an agent's pane.
+#[derive(Clone, Debug, Default)]
+pub struct Observed<'a> {
+    pub dead: bool,
+    pub exit_status: Option<i32>,
+    pub exit_signal: Option<i32>,
+    pub died_at: Option<i64>,
+    pub title: &'a str,
+    /// The tags `@gt_state`, `@gt_state_source`, `@gt_state_since`, `@gt_state_reason`.
+    pub tag: Option<State>,
+    pub tag_source: Option<Source>,
+    pub tag_since: Option<i64>,
+    pub tag_reason: Option<&'a str>,
+    /// The tag `@gt_background_tasks`.
+    pub tag_background: u32,
+    /// Time of the pane's last output.
+    pub printed_at: Option<i64>,
+    /// Time of the last input, typed by hand or through `gt`.
+    pub typed_at: Option<i64>,
+    /// Captured screen, if the caller has read it; see [`wants_screen`].
+    pub screen: Option<Looked<'a>>,
+}
+
+/// A state with its source. Times are seconds since the epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    pub state: State,
+    pub source: Source,
+    pub since: Option<i64>,
+    pub reason: Option<String>,
+    /// Number of tasks that still run in the background after the agent's turn.
+    pub background: u32,
+    /// Usage limit of an agent that is [`State::Limited`].
+    pub limit: Option<Limit>,
+}
+
+impl Report {
+    /// Returns a report with only the state and its source.
+    pub fn new(state: State, source: Source) -> Self {
+        Report {
+            state,
+            source,
+            since: None,
+            reason: None,
+            background: 0,
+            limit: None,
+        }
+    }
+
+    /// Returns the state for people: `idle (1 background task)`.
+    pub fn label(&self) -> String {
+        label(self.state, self.background)
+    }
+}
+
+/// Returns a state for people, with the number of background tasks.
+pub fn label(state: State, background: u32) -> String {
+    let word = state.as_str();
+    match background {
+        0 => word.to_owned(),
+        1 => format!("{word} (1 background task)"),
+        count => format!("{word} ({count} background tasks)"),
+    }
+}
+
+/// Reason for the idle state after an interrupted turn.
+pub const INTERRUPTED: &str = "its turn was interrupted";
+/// Reason for the idle state after a turn whose end a hook has reported.
+pub const FINISHED: &str = "finished its turn";
+/// Reason for the busy state after a hook has reported a prompt and nothing since.
+pub(crate) const TOOK_A_PROMPT: &str = "took a prompt";
+/// Reason for the busy state after a start with a prompt, until a hook reports that prompt.
+pub(crate) const FIRST_PROMPT: &str = "takes its first prompt";
