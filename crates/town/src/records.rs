@@ -1,4 +1,4 @@
-//! What is kept on disk: sessions, events, work items and mail, usage, keepalives.
+//! Records on disk: sessions, events, work items and mail, usage, keepalives.
 
 pub mod events;
 pub mod items;
