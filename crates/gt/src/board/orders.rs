@@ -157,9 +157,10 @@ fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
     });
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| error.to_string())?;
-    if let (Some(input), Some(mut pipe)) = (&order.input, child.stdin.take()) {
-        // A command that does not read its input reports the reason itself.
-        let _ = pipe.write_all(input.as_bytes());
+    if let (Some(input), Some(mut pipe)) = (order.input.clone(), child.stdin.take()) {
+        // In a thread: the command may fill its output before it reads all of a long input. A
+        // command that does not read its input reports the reason itself.
+        std::thread::spawn(move || drop(pipe.write_all(input.as_bytes())));
     }
     let output = child
         .wait_with_output()
@@ -301,7 +302,8 @@ mod tests {
         let path = dir.join("gt");
         let text = "#!/bin/sh\nshift 2\ncase $1 in\n\
                     await) while [ ! -e \"$2\" ]; do sleep 0.01; done;;\n\
-                    make) : > \"$2\";;\nesac\n";
+                    make) : > \"$2\";;\n\
+                    flood) head -c 300000 /dev/zero; cat >\"$2\";;\nesac\n";
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         path
@@ -338,6 +340,22 @@ mod tests {
             assert!(std::time::Instant::now() < until, "a lane stays open");
             std::thread::yield_now();
         }
+    }
+
+    #[test]
+    fn long_input_does_not_block_a_command_that_writes_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let words = Words {
+            gt: stand_in(dir.path()),
+            town: dir.path().to_owned(),
+        };
+        let copy = dir.path().join("copy");
+        let order = Order {
+            input: Some("x".repeat(300_000)),
+            ..order(0, "gt-00000", &["flood", copy.to_str().unwrap()])
+        };
+        assert!(answer(&words, &order).is_ok());
+        assert_eq!(std::fs::metadata(&copy).unwrap().len(), 300_000);
     }
 
     #[test]

@@ -3,8 +3,11 @@ use crate::raw_mode::RawMode;
 use clap::Args;
 use gt_core::Problem;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{read, retry_on_intr};
+use rustix::stdio::stdin;
 use rustix::termios::tcgetwinsize;
-use std::io::{Read, Write, stdin, stdout};
+use std::io::{Write, stdout};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,13 +69,13 @@ fn show(file: &Path, out_of_sight: bool) -> std::io::Result<()> {
         return Ok(());
     };
     out.write_all(text.replace('\n', "\r\n").as_bytes())?;
-    let Some((row, _)) = ask_place(&mut out)? else {
+    let Some((row, _)) = ask_place(&mut out, stdin())? else {
         return Ok(());
     };
     // Only lines that leave at the top go into the history.
     let up = "\n".repeat(usize::from(row).saturating_sub(1));
     write!(out, "\x1b[{rows};1H{up}\x1b[H")?;
-    ask_place(&mut out)?;
+    ask_place(&mut out, stdin())?;
     Ok(())
 }
 
@@ -82,7 +85,7 @@ fn await_size(out: &mut impl Write) -> std::io::Result<Option<u16>> {
     let began = Instant::now();
     loop {
         out.write_all(b"\x1b[9999;9999H")?;
-        let Some((rows, columns)) = ask_place(out)? else {
+        let Some((rows, columns)) = ask_place(out, stdin())? else {
             return Ok(None);
         };
         let known = tcgetwinsize(stdout())?;
@@ -94,8 +97,9 @@ fn await_size(out: &mut impl Write) -> std::io::Result<Option<u16>> {
     }
 }
 
-/// Asks the terminal for the cursor's row and column, and waits for the answer.
-fn ask_place(out: &mut impl Write) -> std::io::Result<Option<(u16, u16)>> {
+/// Asks the terminal for the cursor's row and column, and waits for the answer. Reads without a
+/// buffer: `poll` does not see input that a buffer already holds.
+fn ask_place(out: &mut impl Write, input: impl AsFd) -> std::io::Result<Option<(u16, u16)>> {
     out.write_all(b"\x1b[6n")?;
     out.flush()?;
     let deadline = Instant::now() + TIMEOUT;
@@ -106,13 +110,17 @@ fn ask_place(out: &mut impl Write) -> std::io::Result<Option<(u16, u16)>> {
         }
         let left = deadline.saturating_duration_since(Instant::now());
         let wait = Timespec::try_from(left).ok();
-        let input = stdin();
         let mut polled = [PollFd::new(&input, PollFlags::IN)];
-        if left.is_zero() || poll(&mut polled, wait.as_ref())? == 0 {
-            return Ok(None);
+        match poll(&mut polled, wait.as_ref()) {
+            _ if left.is_zero() => return Ok(None),
+            Ok(0) => return Ok(None),
+            // A signal, such as that of a new size: the rest of the time is left.
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
         }
         let mut piece = [0; 256];
-        match stdin().lock().read(&mut piece)? {
+        match retry_on_intr(|| read(&input, &mut piece))? {
             0 => return Ok(None),
             length => seen.extend_from_slice(&piece[..length]),
         }
@@ -131,6 +139,19 @@ fn place_of(bytes: &[u8]) -> Option<(u16, u16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn answer_behind_much_other_input_is_found() {
+        let (input, mut keys) = std::io::pipe().unwrap();
+        keys.write_all(&[b'x'; 3_000]).unwrap();
+        keys.write_all(b"\x1b[3;40R").unwrap();
+        let began = Instant::now();
+        let place = ask_place(&mut Vec::new(), &input).unwrap();
+        assert_eq!(place, Some((3, 40)));
+        assert!(began.elapsed() < TIMEOUT, "it was there");
+        drop(keys);
+        assert_eq!(ask_place(&mut Vec::new(), &input).unwrap(), None);
+    }
 
     #[test]
     fn the_answer_is_found_among_keys() {

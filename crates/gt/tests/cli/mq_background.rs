@@ -295,6 +295,24 @@ fn doctor_names_a_killed_run_and_fix_resumes_it() {
 }
 
 #[test]
+fn run_that_is_terminated_tells_nothing_and_is_resumed_by_the_timer() {
+    let env = automatic(&["max"], "");
+    let (gate, settings) = held_up(&env);
+    env.add_settings(&settings);
+    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
+    wait_merge(&env, &merge, "merging");
+    let runner = wait_runner(&env);
+    signal(runner, Signal::TERM);
+    wait_until("it has ended", TIMEOUT, || (!lives(runner)).then_some(()));
+    let told: Vec<Value> = letters(&env, "human");
+    assert_eq!(told, Vec::<Value>::new());
+    assert_eq!(letters(&env, "gastown/crew/max"), Vec::<Value>::new());
+    fs::write(gate, "").unwrap();
+    env.gt(&["save", "--auto", "--timer"]).ok();
+    wait_merge(&env, &merge, "merged");
+}
+
+#[test]
 fn work_of_a_killed_done_is_merged_by_the_timer() {
     let mut env = automatic(&["max"], "");
     let id = item(&env, &["Write", "--rig", "gastown"]);

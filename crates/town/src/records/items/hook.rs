@@ -140,8 +140,9 @@ impl Work {
             )
             .map_err(problem)?;
             release(db, id)?;
-            let letter = present.as_ref().and_then(|present| present.letter.as_ref());
-            if let (Some(letter), Some(present)) = (letter, &present) {
+            // The hook keeps its work if only the message beside it is taken back.
+            let freed = present.as_ref().filter(|present| present.item.id == *id);
+            if let Some((present, letter)) = freed.and_then(|it| Some((it, it.letter.as_ref()?))) {
                 db.execute(
                     "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
                     params![agent, letter.id.as_str(), present.since],

@@ -278,6 +278,28 @@ mod tests {
     }
 
     #[test]
+    fn message_beside_work_can_be_taken_back() {
+        let (_folder, work) = work();
+        let work_item = item(&work, "Work");
+        let letter = hand_over(&work, "one", "First");
+        work.hook(AGENT, &work_item.id).unwrap();
+        let both = work.hooked(AGENT).unwrap().unwrap();
+        assert_eq!(
+            (both.item.id, both.letter.unwrap().id),
+            (work_item.id.clone(), letter.id.clone())
+        );
+        work.take_back(&letter.id).unwrap();
+        let hooked = work.hooked(AGENT).unwrap().unwrap();
+        assert_eq!(
+            (hooked.item.id, hooked.letter),
+            (work_item.id.clone(), None)
+        );
+        assert_eq!(status(&work, &letter).0, Status::Closed);
+        work.take_back(&work_item.id).unwrap();
+        assert_eq!(work.hooked(AGENT).unwrap(), None);
+    }
+
+    #[test]
     fn a_letter_alone_is_what_hangs_on_the_hook() {
         let (_folder, work) = work();
         let letter = hand_over(&work, "one", "First");

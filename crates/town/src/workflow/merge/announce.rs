@@ -18,13 +18,16 @@ const IN_LETTER: (usize, usize) = (30, 4_000);
 const IN_EVENT: (usize, usize) = (5, 500);
 
 /// Announces the results of a rig's queue that were not announced yet. Failures are only warnings;
-/// the next run retries.
+/// the next run retries. A cancelled run, as at the shutdown of the machine, is resumed later, so it
+/// does not announce that its entries wait.
 pub(super) fn announce(town: &Town, rig: &str, base: Option<&Base<'_>>, tell: Tell<'_>) {
     let due = match Work::of(town).merges_to_announce(rig) {
         Ok(due) => due,
         Err(problem) => return tell(Note::Warning(&problem.to_string())),
     };
-    for merge in due {
+    let is_cancelled = town.around().cancel.is_set();
+    let is_result = |merge: &Merge| !(is_cancelled && merge.status.is_waiting());
+    for merge in due.into_iter().filter(is_result) {
         if let Err(problem) = one(town, &merge, base) {
             let text = format!("the result of {} was not announced: {problem}", merge.id);
             tell(Note::Warning(&text));

@@ -150,14 +150,17 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     // From here on another process may wait, because this one reads the queue now.
     drop(next);
     let result = run_locked(town, rig, &RunOptions::default(), tell, |_| {});
-    if let Err(problem) = &result {
+    // A cancelled run, as at the shutdown of the machine, is resumed later.
+    let is_cancelled = town.around().cancel.is_set();
+    if let Err(problem) = &result
+        && !is_cancelled
+    {
         // A background process has no terminal for its error, so the entries record the reason.
         let work = Work::of(town);
         work.note_why_waiting(rig, problem.message())?;
         announce(town, rig, None, tell);
     }
-    // A cancelled run, as at the shutdown of the machine, is resumed later.
-    if !town.around().cancel.is_set() {
+    if !is_cancelled {
         requests::end(town, rig)?;
     }
     drop(turn);
