@@ -165,10 +165,7 @@ fn view(
         created_at: Some(pane.created),
         adopted: container.adopted().is_some(),
         socket: container.socket().map(|path| path.display().to_string()),
-        keepalive_age: Some(keepalive::age(
-            keepalive::read(town, identity).as_ref(),
-            now,
-        )),
+        keepalive_age: keepalive::read(town, identity).and_then(|it| keepalive::age(&it, now)),
     }
 }
 

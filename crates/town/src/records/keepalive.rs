@@ -40,10 +40,10 @@ pub fn read(town: &Town, identity: &Identity) -> Option<Keepalive> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// Returns the seconds since the keepalive; a missing one counts as the oldest.
-pub fn age(sign: Option<&Keepalive>, now: i64) -> i64 {
-    let at = sign.and_then(|sign| sign.timestamp.parse::<jiff::Timestamp>().ok());
-    age_seconds(at.map(jiff::Timestamp::as_second), now)
+/// Returns the seconds since the keepalive; `None` if its time cannot be read.
+pub fn age(sign: &Keepalive, now: i64) -> Option<i64> {
+    let at: jiff::Timestamp = sign.timestamp.parse().ok()?;
+    Some(age_seconds(at.as_second(), now))
 }
 
 fn path(runtime: &Path, address: &str) -> PathBuf {
@@ -68,7 +68,7 @@ mod tests {
         let sign: Keepalive = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(sign.last_command, "gt hook", "a fresh one will do");
         let now = jiff::Timestamp::now().as_second();
-        assert!(age(Some(&sign), now) <= 1);
+        assert!(age(&sign, now).unwrap() <= 1);
         let earlier = std::time::SystemTime::now() - Duration::from_secs(5);
         let file = std::fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(earlier).unwrap();
@@ -79,7 +79,7 @@ mod tests {
             timestamp: "soon".into(),
             ..sign
         };
-        assert_eq!(age(Some(&broken), now), gt_core::keepalive::NEVER);
+        assert_eq!(age(&broken, now), None);
     }
 
     #[test]
