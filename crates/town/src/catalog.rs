@@ -4,6 +4,8 @@ pub mod directory;
 pub mod formulas;
 pub mod harnesses;
 pub mod hook_installers;
+pub(crate) mod live_hooks;
 pub mod onboarding;
 pub mod other_towns;
+pub(crate) mod programs;
 pub mod roles;

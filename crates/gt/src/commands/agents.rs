@@ -9,7 +9,7 @@ use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentView, Wanted};
-use gt_town::lifecycle::adopt;
+use gt_town::lifecycle::sync;
 use gt_town::messaging::signal;
 use gt_town::records::items::Work;
 use gt_town::records::limits;
@@ -65,7 +65,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 rig: args.rig.as_deref(),
                 role,
             };
-            adopt::settle(&town);
+            sync::settle_adopted(&town);
             let containers = containers::list_everywhere(&town)?;
             signal::wake_deliveries(&town, &containers);
             background::resume(&town);

@@ -6,8 +6,8 @@ use clap::Args;
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::base::unattended_log;
-use gt_town::lifecycle::adopt;
 use gt_town::lifecycle::save::{self, Entry};
+use gt_town::lifecycle::sync;
 use gt_town::records::items::{BackedUp, Work};
 use gt_town::work::checkpoint;
 use gt_town::workflow::merge::background;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         false => save::save(&town, args.auto),
     };
     if args.auto {
-        adopt::settle(&town);
+        sync::settle_adopted(&town);
         // Done even if the save failed: checkpoints record the work, saves the containers.
         for problem in checkpoint::refresh_all(&town) {
             unattended_log::note(&town, "checkpoint", &problem);

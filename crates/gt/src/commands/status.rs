@@ -7,7 +7,7 @@ use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentView, Wanted};
-use gt_town::lifecycle::adopt;
+use gt_town::lifecycle::sync;
 use gt_town::messaging::signal;
 use gt_town::terminal::containers::{self, tmux_problem};
 use gt_town::workflow::merge::background;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     if let Some(client) = &args.popup {
         return popup(&town, client);
     }
-    adopt::settle(&town);
+    sync::settle_adopted(&town);
     let containers = containers::list_everywhere(&town)?;
     signal::wake_deliveries(&town, &containers);
     background::resume(&town);

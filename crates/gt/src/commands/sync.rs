@@ -5,9 +5,9 @@ use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
 use gt_town::base::unattended_log;
+use gt_town::lifecycle::epilogue;
 use gt_town::lifecycle::stop::Leaving;
 use gt_town::lifecycle::sync::{self, Synced};
-use gt_town::lifecycle::{adopt, epilogue};
 use gt_town::records::items::Work;
 use gt_town::records::sessions::Sessions;
 use gt_town::terminal::tmux_hooks;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let town = context.town()?;
     if let Some(pid) = args.ended {
         outlive_the_server();
-        adopt::settle_after(&town, pid);
+        sync::settle_adopted_after(&town, pid);
         return Ok(ExitCode::SUCCESS);
     }
     let mut sessions = Sessions::of(&town);

@@ -6,33 +6,31 @@
 //! stores the socket ([`crate::terminal::adopted`]).
 //!
 //! A session named `agent_{slug}` without tags is an agent by its name alone: it can be listed,
-//! read and messaged without a change ([`complete`]). `gt adopt` adds its conversation and hooks.
+//! read and messaged without a change ([`crate::terminal::containers`]). `gt adopt` adds its conversation and hooks.
 //!
-//! [`candidates`] finds candidates, [`conversation`] finds conversations, and [`live_hooks`]
+//! [`candidates`] finds candidates, [`conversation`] finds conversations, and [`crate::catalog::live_hooks`]
 //! installs hooks in a running program.
 
 mod candidates;
 mod conversation;
 mod ending;
-mod follow;
-mod live_hooks;
-mod orphans;
 mod pane;
 
 pub use candidates::{Candidate, candidates};
 pub use conversation::Found as FoundConversation;
-pub use ending::{note_end, settle, settle_after};
+pub use ending::note_end;
 pub use pane::container_of_pane;
 
 use crate::base::lock::FileLock;
 use crate::base::{fault, processes, surroundings, time, wake};
 use crate::catalog::directory::{self, AgentFile};
-use crate::catalog::{harnesses, other_towns, roles};
+use crate::catalog::{harnesses, live_hooks, other_towns, roles};
 use crate::lifecycle::start::{self, StartOptions};
 use crate::records::sessions::Sessions;
 use crate::records::usage;
 use crate::terminal::adopted::{Note, home_of};
 use crate::terminal::appearance;
+use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Adopted, Container, Owner, tmux_problem};
 use crate::{Result, Town};
 use gt_core::record::{Record, Status};
@@ -40,17 +38,7 @@ use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::state::{Source, State};
 use gt_core::{Identity, Problem, Role, adopt as core};
-use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
-use std::time::Duration;
-
-pub(crate) use follow::follow_moved;
-pub(crate) use orphans::{complete, id_of_untagged};
-
-/// Lock held while a container for an adopted program is created or removed.
-const LOCK_PATH: &str = "locks/adopt.lock";
-
-/// Maximum wait for another adoption or release.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+use gt_tmux::{Batch, Command, PaneId, SessionName};
 
 /// Options of an adoption.
 #[derive(Clone, Debug, Default)]
@@ -83,7 +71,7 @@ pub struct AdoptedAgent {
 /// Makes a running program an agent of the town.
 pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Result<AdoptedAgent> {
     fault::point(town, "adopt.chosen");
-    let _lock = lock(town)?;
+    let _lock = linked::lock(town)?;
     let home = &town.at(&candidate.socket);
     let home = match candidate.socket == town.server().socket_path() {
         true => town,
@@ -211,10 +199,6 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     })
 }
 
-fn lock(town: &Town) -> Result<FileLock> {
-    FileLock::take(&town.runtime_dir().join(LOCK_PATH), LOCK_TIMEOUT)
-}
-
 /// Returns the record of the session's start, as written to the journal.
 fn begin(
     town: &Town,
@@ -300,48 +284,14 @@ fn container(
 ) -> Result<()> {
     let target = SessionName::try_from(name).map_err(|error| Problem::usage(error.to_string()))?;
     if is_linked {
-        return make_container(home, &target, candidate.pane, tags);
+        return linked::make_container(home, &target, candidate.pane, tags);
     }
-    let tagged = home.server().run_private(Batch::from(set(&target, tags)));
+    let tagged = home
+        .server()
+        .run_private(Batch::from(linked::set(&target, tags)));
     tagged
         .map(drop)
         .map_err(|error| tmux_problem("cannot tag the container", error))
-}
-
-fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Command> {
-    let set = |(option, value): &(String, String)| {
-        let set = Command::new("set-option").target(target.clone());
-        set.args([option, value])
-    };
-    tags.iter().map(set).collect()
-}
-
-/// Creates a tagged session that shows the window of a pane, in addition to the session that the
-/// pane is in. One batch: a container without tags would be taken for a session of the person.
-fn make_container(
-    home: &Town,
-    target: &SessionName,
-    pane: PaneId,
-    tags: &[(String, String)],
-) -> Result<()> {
-    // tmux requires a first window, which the linked window replaces.
-    let new = Command::new("new-session").args(["-d", "-s", target.as_str()]);
-    let stay = Command::new("set-option").target(target.clone());
-    let link = Command::new("link-window").args(["-k", "-s", &pane.to_string()]);
-    let batch = Batch::from(new.args(["--", "sleep", "60"]))
-        .then(stay.args(["destroy-unattached", "off"]))
-        .then(link.args(["-t", &format!("={target}:^")]))
-        .then_all(set(target, tags));
-    let Err(error) = home.server().run_private(batch) else {
-        return Ok(());
-    };
-    // A session of that name is not ours.
-    if error.kind() != ErrorKind::Duplicate {
-        // Rollback: the error that caused it is reported.
-        let kill = Command::new("kill-session").target(target.clone());
-        let _ = home.server().run(kill);
-    }
-    Err(tmux_problem("cannot make the container", error))
 }
 
 /// Undoes an adoption that failed: the container ends, or is as it was before. Best effort: the
@@ -350,93 +300,13 @@ fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours
     let made = containers::find(home, name).ok().flatten();
     let made = made.filter(|made| matches!(made.owner(), Owner::Agent(owner) if owner == identity));
     if let Some(container) = made {
-        let _ = release(home, &container);
+        let _ = linked::release(home, &container);
         let unset = Command::new("set-option").arg("-u").target(container.id());
         if !was_ours {
             let _ = home.server().run(unset.arg(tag::TOWN));
         }
     }
-    forget_locked(town, identity);
-}
-
-/// Releases a container to the person without closing any of the person's windows. The container
-/// ends with the last window that only it shows.
-pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
-    let mut batch = Batch::new();
-    // The town's tag stays on the session. Without it, the session's name alone would mark it as an
-    // agent.
-    let set = Command::new("set-option").target(container.id());
-    batch = batch.then(set.args([tag::TOWN, home.root_text()]));
-    for option in [
-        tag::AGENT,
-        tag::SESSION,
-        tag::PANE,
-        tag::STATE,
-        tag::ADOPTED,
-    ] {
-        let unset = Command::new("set-option").arg("-u");
-        batch = batch.then(unset.target(container.id()).arg(option));
-    }
-    batch = batch.then_line();
-    if container.adopted().is_some_and(|adopted| adopted.is_linked) {
-        let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
-        windows.dedup();
-        for window in windows {
-            // tmux refuses this for a window that no other session shows: the window stays with its
-            // session.
-            let target = format!("{}:{window}", container.id());
-            batch = batch
-                .then(Command::new("unlink-window").args(["-t", &target]))
-                .then_line();
-        }
-    }
-    match home.server().run_private(batch) {
-        Ok(_) => Ok(()),
-        Err(error) if is_gone_or_last(error.kind()) => Ok(()),
-        Err(error) if error.to_string().contains("only linked to one session") => Ok(()),
-        Err(error) => Err(tmux_problem("the container could not be released", error)),
-    }
-}
-
-fn is_gone_or_last(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::NoServer
-            | ErrorKind::ServerLost
-            | ErrorKind::NoSuchSession
-            | ErrorKind::NoSuchWindow
-            | ErrorKind::NoSuchPane
-    )
-}
-
-/// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
-/// another adopted agent needs them.
-pub(crate) fn forget(town: &Town, identity: &Identity) {
-    if Note::read(town, identity).is_none() {
-        return;
-    }
-    // Another adoption in the same folder must not install its hooks meanwhile. If the lock cannot
-    // be taken, the next sync does this.
-    if let Ok(_lock) = lock(town) {
-        forget_locked(town, identity);
-    }
-}
-
-/// Does the work of [`forget`] for a caller that holds the lock.
-fn forget_locked(town: &Town, identity: &Identity) {
-    let Some(note) = Note::read(town, identity) else {
-        return;
-    };
-    if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
-        let needs = |other: &Note| other.agent != note.agent && other.hooks.as_ref() == Some(path);
-        if !Note::all(town).iter().any(needs) {
-            // Hooks that remain report nothing, because they find no container.
-            let _ = live_hooks::remove(path, command);
-        }
-    }
-    fault::point(town, "adopt.unhooked");
-    // Last: only the note names the file with our hooks.
-    Note::remove(town, identity);
+    linked::forget_locked(town, identity);
 }
 
 /// Releases containers whose programs have ended, and deletes the notes of containers that are
@@ -446,7 +316,7 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
     if notes.is_empty() {
         return Ok(());
     }
-    let _lock = lock(town)?;
+    let _lock = linked::lock(town)?;
     for note in notes {
         let Some(identity) = Identity::from_address(&note.agent, town.registry()) else {
             continue;
@@ -462,16 +332,18 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
             Err(problem) => return Err(problem),
         };
         // If the pane was moved since the sync, the next listing follows it.
-        let is_moved = note.program_lives() && follow::moved_to(&home, &note)?.is_some();
+        let is_moved = note.program_lives() && linked::moved_to(&home, &note)?.is_some();
         match own {
             _ if is_moved => {}
-            Some(container) if container.adopted().is_none() => forget_locked(town, &identity),
+            Some(container) if container.adopted().is_none() => {
+                linked::forget_locked(town, &identity);
+            }
             Some(container) if container.pane().dead || container.lost_agent_pane() => {
-                release(&home, &container)?;
-                forget_locked(town, &identity);
+                linked::release(&home, &container)?;
+                linked::forget_locked(town, &identity);
             }
             Some(container) => find_conversation(&home, &container)?,
-            None => forget_locked(town, &identity),
+            None => linked::forget_locked(town, &identity),
         }
     }
     Ok(())

@@ -13,12 +13,13 @@ use crate::base::lock::FileLock;
 use crate::base::processes::{self, Handle};
 use crate::base::wake;
 use crate::catalog::{harnesses, roles};
-use crate::lifecycle::{adopt, epilogue};
+use crate::lifecycle::epilogue;
 use crate::messaging::inject;
 use crate::messaging::inject::{Reached, Submission, Typist};
 use crate::messaging::queue::Queue;
 use crate::records::items::Work;
 use crate::records::sessions::{End, Sessions};
+use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Container, PaneRow, tmux_problem};
 use crate::terminal::{adopted, pidfile, save_schedule, windows};
 use crate::{Result, Town};
@@ -577,9 +578,9 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
         .iter()
         .partition(|victim| victim.adopted().is_some());
     for container in adopted {
-        adopt::release(town, container)?;
+        linked::release(town, container)?;
         if let Some(identity) = container.identity() {
-            adopt::forget(town, identity);
+            linked::forget(town, identity);
         }
     }
     for container in own {

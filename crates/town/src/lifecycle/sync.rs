@@ -6,7 +6,10 @@
 //!
 //! [`tmux_hooks`]: crate::terminal::tmux_hooks
 
+mod adopted_ends;
 mod glance;
+
+pub use adopted_ends::{settle_adopted, settle_adopted_after};
 
 use crate::base::lock::FileLock;
 use crate::base::processes;
@@ -275,7 +278,11 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
     let (identity, life, is_tagged) = match container.owner() {
         Owner::Agent(identity) => (identity, container.life()?, true),
         Owner::Orphan(identity) => (identity, container.life()?, false),
-        Owner::Named(identity) => (identity, adopt::id_of_untagged(container, socket), false),
+        Owner::Named(identity) => (
+            identity,
+            containers::id_of_untagged(container, socket),
+            false,
+        ),
         Owner::OtherTown(_) | Owner::Nobody => return None,
     };
     let pane = container.pane();

@@ -4,8 +4,13 @@
 //! still belong to the user: it is distinguished, and only shown. The user's sessions are in the
 //! list too, so that no second query is needed.
 
+mod follow;
+pub(crate) mod linked;
+mod orphans;
+
+pub(crate) use orphans::id_of_untagged;
+
 use crate::base::processes;
-use crate::lifecycle::adopt;
 use crate::terminal::adopted;
 use crate::{Result, Town};
 use gt_core::beside;
@@ -214,7 +219,7 @@ pub enum Owner {
 /// Lists every container of the town's server. Returns none if there is no server.
 pub fn list(town: &Town) -> Result<Vec<Container>> {
     let mut containers = read_all(town)?;
-    if adopt::follow_moved(town, &containers) {
+    if follow::follow_moved(town, &containers) {
         containers = read_all(town)?;
     }
     if !containers.iter().any(Container::lost_its_status) {
@@ -319,7 +324,7 @@ fn group(rows: Vec<PaneRow>, town: &Town) -> Vec<Container> {
             .position(|row| Some(row.pane) == remembered);
         container.agent_pane = found.unwrap_or(0);
     }
-    adopt::complete(town, &mut containers);
+    orphans::complete(town, &mut containers);
     containers
 }
 

@@ -4,10 +4,9 @@
 use super::conversation::{self, Found};
 use crate::Town;
 use crate::base::processes;
-use crate::catalog::harnesses;
-use gt_core::harness::Preset;
+use crate::catalog::programs::Programs;
 use gt_core::process::Table;
-use gt_core::{Identity, Role, adopt as core};
+use gt_core::{Identity, Role};
 use gt_tmux::{Command, PaneId, Socket, WindowId};
 use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -130,35 +129,6 @@ fn on_server(
         });
     }
     found
-}
-
-/// The agent programs that the town knows.
-pub(super) struct Programs(Vec<Preset>);
-
-impl Programs {
-    pub(super) fn of(town: &Town) -> Self {
-        let names = harnesses::names(town).into_iter();
-        let preset = |name: String| harnesses::resolve(town, &name).ok();
-        Programs(names.filter_map(preset).map(|it| it.value).collect())
-    }
-
-    /// Returns the outermost agent program in the process tree of a pane.
-    pub(super) fn find(&self, table: &Table, root: u32) -> Option<(u32, &Preset)> {
-        let tree = table.descendants(root);
-        // A parent is older than its children.
-        let mut all: Vec<_> = tree.iter().filter_map(|pid| table.get(*pid)).collect();
-        all.sort_by_key(|process| (process.started, process.pid));
-        all.into_iter()
-            .filter(|process| !process.zombie)
-            .find_map(|process| Some((process.pid, self.preset(process.pid, &process.name)?)))
-    }
-
-    fn preset(&self, pid: u32, name: &str) -> Option<&Preset> {
-        let words = processes::words(pid);
-        self.0
-            .iter()
-            .find(|preset| core::is_program(preset, name, &words))
-    }
 }
 
 /// Returns the sockets of this user's tmux servers: the town's, those in tmux's own folders, and

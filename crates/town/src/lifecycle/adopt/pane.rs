@@ -1,8 +1,8 @@
 //! Finds the agent of one pane. The cost does not depend on the number of panes: hooks ask this.
 
-use super::follow;
 use crate::base::processes;
 use crate::terminal::adopted::{Note, agent_of_pane};
+use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Adopted, tmux_problem};
 use crate::{Result, Town};
 use gt_tmux::{Command, PaneId, SessionName};
@@ -81,7 +81,7 @@ pub(super) fn agent_in(home: &Town, pane: PaneId) -> Result<Option<String>> {
     for note in Note::all(home) {
         let is_its = note.socket == socket && note.pane() == Some(pane) && note.program_lives();
         // The person has moved the pane, and no container shows it yet.
-        if is_its && follow::moved_to(home, &note)?.is_some() {
+        if is_its && linked::moved_to(home, &note)?.is_some() {
             return Ok(Some(note.agent));
         }
     }

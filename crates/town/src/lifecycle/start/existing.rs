@@ -3,7 +3,8 @@
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::base::{fault, processes};
-use crate::lifecycle::{adopt, stop};
+use crate::lifecycle::stop;
+use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Container, Owner};
 use crate::terminal::{adopted, pidfile};
 use crate::{Result, Town};
@@ -230,11 +231,11 @@ pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Resul
 /// Gives the container of an adopted program back to its person. Returns the place of the next
 /// session.
 pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
-    adopt::release(&container.home(town), container)?;
+    linked::release(&container.home(town), container)?;
     fault::point(town, "handoff.given_back");
     // Removed last: only the note names the server while the container is there.
     if let Some(identity) = container.identity() {
-        adopt::forget(town, identity);
+        linked::forget(town, identity);
     }
     // A tmux session of the person stays.
     Ok(match containers::find(town, name)? {
@@ -270,7 +271,7 @@ fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
         }
         Some(container) => stop::remove_container(&home, &container),
         None => {
-            adopt::forget(town, identity);
+            linked::forget(town, identity);
             Ok(())
         }
     }

@@ -9,7 +9,7 @@ use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::base::wake::Listening;
-use crate::lifecycle::adopt;
+use crate::lifecycle::sync;
 use crate::messaging::notify;
 use crate::records::events::Events;
 use crate::records::items::Work;
@@ -432,7 +432,7 @@ impl<F: Fn(Change)> Rounds<F> {
         if is_any_over && !std::mem::replace(&mut self.settles, is_any_over) {
             let town = self.town.clone();
             std::thread::spawn(move || {
-                adopt::settle(&town);
+                sync::settle_adopted(&town);
                 crate::base::wake::monitors(&town);
             });
         }

@@ -1,23 +1,24 @@
 //! Adds facts that containers do not store: the owner of `agent_{slug}` sessions without tags, and
 //! whether an adopted program still runs.
 
-use super::candidates::Programs;
-use super::ending;
+use super::{Container, Owner};
 use crate::Town;
 use crate::base::processes;
-use crate::terminal::containers::{Container, Owner};
+use crate::catalog::harnesses;
+use crate::catalog::programs::Programs;
+use gt_core::adopt as core;
 use gt_core::session::SessionId;
+use gt_tmux::Command;
 use sha2::{Digest, Sha256};
 
 /// Completes containers that were just read. Does no I/O if all containers are our own.
-pub(crate) fn complete(town: &Town, containers: &mut [Container]) {
+pub(super) fn complete(town: &Town, containers: &mut [Container]) {
     for container in containers.iter_mut() {
         let is_orphan = matches!(container.owner(), Owner::Orphan(_));
         if let Some(adopted) = container.adopted().filter(|_| !is_orphan) {
             // The pane may be a shell that outlives the program.
             let is_over = !processes::lives(adopted.pid, &adopted.birth);
-            let has_left =
-                is_over && !container.pane().tag_left && ending::left_by_screen(town, container);
+            let has_left = is_over && !container.pane().tag_left && left_by_screen(town, container);
             let row = container.pane_mut();
             row.pid = adopted.pid;
             row.dead |= is_over;
@@ -63,4 +64,19 @@ pub(crate) fn id_of_untagged(container: &Container, socket: &str) -> SessionId {
     let milliseconds = u64::try_from(created).unwrap_or_default() * 1000;
     let id = uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid();
     SessionId::new(id)
+}
+
+/// Returns whether the screen of an ended program shows a clean exit.
+fn left_by_screen(town: &Town, container: &Container) -> bool {
+    let row = container.pane();
+    let Ok(preset) = harnesses::resolve(town, &row.tag_harness) else {
+        return false;
+    };
+    let preset = preset.value;
+    if preset.screen.farewell.is_empty() || row.tag_harness_session.is_empty() {
+        return false;
+    }
+    let capture = Command::new("capture-pane").args(["-p", "-J", "-S", "-200"]);
+    let shown = town.server().run(capture.target(row.pane));
+    shown.is_ok_and(|shown| core::shows_farewell(&preset, &shown, &row.tag_harness_session))
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+mod layers;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

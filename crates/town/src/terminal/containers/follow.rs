@@ -5,12 +5,12 @@
 //! note of the adoption contains the data to show the pane's new window or to recreate the
 //! container.
 
-use super::{LOCK_PATH, make_container};
+use super::linked::{LOCK_PATH, make_container};
+use super::{Adopted, Container, tmux_problem};
 use crate::base::lock::FileLock;
 use crate::base::processes;
 use crate::records::sessions::Sessions;
 use crate::terminal::adopted::Note;
-use crate::terminal::containers::{Adopted, Container, tmux_problem};
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::startup::tag;
@@ -27,7 +27,7 @@ gt_tmux::query! {
 /// Repairs the containers of adopted agents whose panes were moved. Returns whether any was moved,
 /// so that the caller reads the containers again. Lists one folder if there are no adopted agents,
 /// and calls tmux only if a pane is not in its place.
-pub(crate) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
+pub(super) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
     let socket = town.server().socket_path();
     let mut has_moved = false;
     for note in Note::all(town) {
@@ -54,7 +54,7 @@ pub(crate) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
 }
 
 /// Returns the window of the adopted pane, if it differs from the recorded window.
-pub(super) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
+pub(crate) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
     let Some(pane) = note.pane() else {
         return Ok(None);
     };

@@ -28,14 +28,14 @@ const EVENTS: [&str; 9] = [
 const TIMEOUT_SECONDS: u32 = 5;
 
 /// Our hook, and the file that gets it.
-pub(super) struct LiveHooks {
-    pub(super) path: PathBuf,
-    pub(super) command: String,
+pub(crate) struct LiveHooks {
+    pub(crate) path: PathBuf,
+    pub(crate) command: String,
 }
 
 /// Returns our hook for the file that a running program rereads; `None` if the program has no such
 /// file.
-pub(super) fn plan(town: &Town, preset: &Preset, folder: Option<&Path>) -> Option<LiveHooks> {
+pub(crate) fn plan(town: &Town, preset: &Preset, folder: Option<&Path>) -> Option<LiveHooks> {
     let path = folder?.join(preset.hooks.live.as_ref()?);
     // A symbolic link stays: the file that it points to is changed.
     let path = path.canonicalize().unwrap_or(path);
@@ -46,7 +46,7 @@ pub(super) fn plan(town: &Town, preset: &Preset, folder: Option<&Path>) -> Optio
 }
 
 /// Writes our hooks to the file.
-pub(super) fn install(hooks: &LiveHooks) -> Result<()> {
+pub(crate) fn install(hooks: &LiveHooks) -> Result<()> {
     let before = read(&hooks.path)?;
     let after = core::with_hooks(&before, &EVENTS, &hooks.command, TIMEOUT_SECONDS)
         .ok_or_else(|| not_understood(&hooks.path))?;
@@ -57,7 +57,7 @@ pub(super) fn install(hooks: &LiveHooks) -> Result<()> {
 }
 
 /// Removes our hooks. Deletes the file if it held nothing else, and its folder if that is empty.
-pub(super) fn remove(path: &Path, command: &str) -> Result<()> {
+pub(crate) fn remove(path: &Path, command: &str) -> Result<()> {
     if !path.exists() {
         return Ok(());
     }

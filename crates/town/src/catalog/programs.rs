@@ -1,0 +1,37 @@
+//! Recognizes agent programs among processes.
+
+use crate::Town;
+use crate::base::processes;
+use crate::catalog::harnesses;
+use gt_core::adopt::is_program;
+use gt_core::harness::Preset;
+use gt_core::process::Table;
+
+/// The agent programs that the town knows.
+pub(crate) struct Programs(Vec<Preset>);
+
+impl Programs {
+    pub(crate) fn of(town: &Town) -> Self {
+        let names = harnesses::names(town).into_iter();
+        let preset = |name: String| harnesses::resolve(town, &name).ok();
+        Programs(names.filter_map(preset).map(|it| it.value).collect())
+    }
+
+    /// Returns the outermost agent program in the process tree of a pane.
+    pub(crate) fn find(&self, table: &Table, root: u32) -> Option<(u32, &Preset)> {
+        let tree = table.descendants(root);
+        // A parent is older than its children.
+        let mut all: Vec<_> = tree.iter().filter_map(|pid| table.get(*pid)).collect();
+        all.sort_by_key(|process| (process.started, process.pid));
+        all.into_iter()
+            .filter(|process| !process.zombie)
+            .find_map(|process| Some((process.pid, self.preset(process.pid, &process.name)?)))
+    }
+
+    pub(crate) fn preset(&self, pid: u32, name: &str) -> Option<&Preset> {
+        let words = processes::words(pid);
+        self.0
+            .iter()
+            .find(|preset| is_program(preset, name, &words))
+    }
+}

@@ -1,0 +1,143 @@
+//! Containers of adopted programs: created beside the person's window, and released to the person.
+//!
+//! Such a container shows a window of the person's own session. A release closes no window of
+//! the person.
+
+use super::{Container, tmux_problem};
+use crate::base::fault;
+use crate::base::lock::FileLock;
+use crate::catalog::live_hooks;
+use crate::terminal::adopted::Note;
+use crate::{Result, Town};
+use gt_core::Identity;
+use gt_core::startup::tag;
+use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName};
+use std::time::Duration;
+
+pub(crate) use super::follow::moved_to;
+
+/// Lock held while a container for an adopted program is created or removed.
+pub(super) const LOCK_PATH: &str = "locks/adopt.lock";
+
+/// Maximum wait for another adoption or release.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(crate) fn lock(town: &Town) -> Result<FileLock> {
+    FileLock::take(&town.runtime_dir().join(LOCK_PATH), LOCK_TIMEOUT)
+}
+
+pub(crate) fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Command> {
+    let set = |(option, value): &(String, String)| {
+        let set = Command::new("set-option").target(target.clone());
+        set.args([option, value])
+    };
+    tags.iter().map(set).collect()
+}
+
+/// Creates a tagged session that shows the window of a pane, in addition to the session that the
+/// pane is in. One batch: a container without tags would be taken for a session of the person.
+pub(crate) fn make_container(
+    home: &Town,
+    target: &SessionName,
+    pane: PaneId,
+    tags: &[(String, String)],
+) -> Result<()> {
+    // tmux requires a first window, which the linked window replaces.
+    let new = Command::new("new-session").args(["-d", "-s", target.as_str()]);
+    let stay = Command::new("set-option").target(target.clone());
+    let link = Command::new("link-window").args(["-k", "-s", &pane.to_string()]);
+    let batch = Batch::from(new.args(["--", "sleep", "60"]))
+        .then(stay.args(["destroy-unattached", "off"]))
+        .then(link.args(["-t", &format!("={target}:^")]))
+        .then_all(set(target, tags));
+    let Err(error) = home.server().run_private(batch) else {
+        return Ok(());
+    };
+    // A session of that name is not ours.
+    if error.kind() != ErrorKind::Duplicate {
+        // Rollback: the error that caused it is reported.
+        let kill = Command::new("kill-session").target(target.clone());
+        let _ = home.server().run(kill);
+    }
+    Err(tmux_problem("cannot make the container", error))
+}
+
+/// Releases a container to the person without closing any of the person's windows. The container
+/// ends with the last window that only it shows.
+pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
+    let mut batch = Batch::new();
+    // The town's tag stays on the session. Without it, the session's name alone would mark it as an
+    // agent.
+    let set = Command::new("set-option").target(container.id());
+    batch = batch.then(set.args([tag::TOWN, home.root_text()]));
+    for option in [
+        tag::AGENT,
+        tag::SESSION,
+        tag::PANE,
+        tag::STATE,
+        tag::ADOPTED,
+    ] {
+        let unset = Command::new("set-option").arg("-u");
+        batch = batch.then(unset.target(container.id()).arg(option));
+    }
+    batch = batch.then_line();
+    if container.adopted().is_some_and(|adopted| adopted.is_linked) {
+        let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
+        windows.dedup();
+        for window in windows {
+            // tmux refuses this for a window that no other session shows: the window stays with its
+            // session.
+            let target = format!("{}:{window}", container.id());
+            batch = batch
+                .then(Command::new("unlink-window").args(["-t", &target]))
+                .then_line();
+        }
+    }
+    match home.server().run_private(batch) {
+        Ok(_) => Ok(()),
+        Err(error) if is_gone_or_last(error.kind()) => Ok(()),
+        Err(error) if error.to_string().contains("only linked to one session") => Ok(()),
+        Err(error) => Err(tmux_problem("the container could not be released", error)),
+    }
+}
+
+fn is_gone_or_last(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::NoServer
+            | ErrorKind::ServerLost
+            | ErrorKind::NoSuchSession
+            | ErrorKind::NoSuchWindow
+            | ErrorKind::NoSuchPane
+    )
+}
+
+/// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
+/// another adopted agent needs them.
+pub(crate) fn forget(town: &Town, identity: &Identity) {
+    if Note::read(town, identity).is_none() {
+        return;
+    }
+    // Another adoption in the same folder must not install its hooks meanwhile. If the lock cannot
+    // be taken, the next sync does this.
+    if let Ok(_lock) = lock(town) {
+        forget_locked(town, identity);
+    }
+}
+
+/// Does the work of [`forget`] for a caller that holds the lock.
+pub(crate) fn forget_locked(town: &Town, identity: &Identity) {
+    let Some(note) = Note::read(town, identity) else {
+        return;
+    };
+    if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
+        let needs = |other: &Note| other.agent != note.agent && other.hooks.as_ref() == Some(path);
+        if !Note::all(town).iter().any(needs) {
+            // Hooks that remain report nothing, because they find no container.
+            let _ = live_hooks::remove(path, command);
+        }
+    }
+    fault::point(town, "adopt.unhooked");
+    // Last: only the note names the file with our hooks.
+    Note::remove(town, identity);
+}
