@@ -60,7 +60,8 @@ impl Context {
             && var("TMUX_PANE").is_some()
             && !command.iter().any(|word| NOT_BY_AN_AGENT.contains(word));
         if let (true, Some(root), Some(role)) = (is_by_an_agent, var("GT_ROOT"), var("GT_ROLE")) {
-            keepalive::touch(Path::new(root), role, &format!("gt {}", command.join(" ")));
+            let command = format!("gt {}", command.join(" "));
+            keepalive::touch(Path::new(root), role, &command, &self.around.clock);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Foundations: the town and its settings, files, locks, databases, processes, git. No agents here.
 
 pub mod callback;
+pub mod clock;
 pub(crate) mod database;
 pub(crate) mod fault;
 pub(crate) mod file_watcher;

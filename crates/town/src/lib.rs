@@ -15,6 +15,9 @@ pub mod records;
 pub mod repo;
 pub mod terminal;
 pub mod views;
+
+#[cfg(test)]
+mod testing;
 pub mod work;
 pub mod workflow;
 

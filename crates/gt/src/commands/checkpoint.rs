@@ -79,7 +79,9 @@ pub(crate) fn run(command: CheckpointCommand, context: &Context) -> Answer {
 }
 
 fn show(checkpoint: Option<&Checkpoint>, context: &Context) -> Result<(), Problem> {
-    let stale = checkpoint.is_some_and(|found| Checkpoint::is_stale(checkpoint::age(found)));
+    let stale = checkpoint.is_some_and(|found| {
+        Checkpoint::is_stale(checkpoint::age(found, context.around().clock.now()))
+    });
     if context.json {
         let document = checkpoint.map(|found| {
             let mut document = json!(found);
@@ -91,7 +93,7 @@ fn show(checkpoint: Option<&Checkpoint>, context: &Context) -> Result<(), Proble
     let Some(found) = checkpoint else {
         return output::line("There is no checkpoint.");
     };
-    let age = output::duration(checkpoint::age(found));
+    let age = output::duration(checkpoint::age(found, context.around().clock.now()));
     let stale = if stale { " (stale)" } else { "" };
     output::line(output::clean(&format!("{}{stale}", found.summary(&age))))?;
     for file in &found.modified_files {

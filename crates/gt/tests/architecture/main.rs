@@ -227,6 +227,12 @@ fn only_the_binary_prints_exits_and_reads_the_environment() {
 }
 
 #[test]
+fn only_the_clock_of_the_town_reads_the_time_and_makes_ids() {
+    let words = ["Timestamp::now", "Zoned::now", "SystemTime::now", "now_v7"];
+    absent("town", &words, &["base/clock.rs"]);
+}
+
+#[test]
 fn only_one_place_types_into_a_pane() {
     absent(
         "town",

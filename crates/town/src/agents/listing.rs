@@ -98,7 +98,7 @@ fn running_among(
     } else {
         processes::snapshot()
     };
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let theirs: Vec<&Container> = ours.iter().map(|(_, container)| *container).collect();
     let reports = States::default().read(town, &theirs);
     let agents = ours

@@ -56,7 +56,7 @@ impl States {
                 container.state(preset)
             })
             .collect();
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         let silent = |container: &Container| Some(now - container.pane().activity);
         let unsure: Vec<usize> = (0..reports.len())
             .filter(|at| {
@@ -107,7 +107,7 @@ impl States {
         row: &PaneRow,
         lines: Option<&[String]>,
     ) -> Resolver {
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         let patterns = self.patterns_at(town, &row.start_path, row.harness_beside());
         let preset = self.presets.get(town, row.harness_beside());
         let looked = lines.map(|lines| Looked {

@@ -1,6 +1,7 @@
 //! Files of a town: private, and written atomically.
 
 use crate::Result;
+use crate::base::clock::Clock;
 use gt_core::{Kind, Problem};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -198,7 +199,7 @@ impl Passing {
     /// Reserves a name; the file does not exist yet.
     pub(crate) fn new(dir: &Path, kind: &str) -> Result<Self> {
         make_dir(dir)?;
-        let name = uuid::Uuid::now_v7().simple();
+        let name = Clock::default().new_id().simple();
         Ok(Passing(dir.join(format!("{kind}-{name}"))))
     }
 }
@@ -256,7 +257,7 @@ pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
 
 /// Returns a temporary name for a file name without a path.
 pub(crate) fn temporary_name(name: &str) -> String {
-    let (id, process) = (uuid::Uuid::now_v7().simple(), std::process::id());
+    let (id, process) = (Clock::default().new_id().simple(), std::process::id());
     format!(".{name}.{id}.{process}.tmp")
 }
 

@@ -11,6 +11,7 @@ mod system;
 #[path = "processes/macos.rs"]
 mod system;
 
+use crate::base::clock::Clock;
 use gt_core::nudge::Uptime;
 use gt_core::process::{Table, same_name};
 use rustix::process::{Pid, Signal};
@@ -170,7 +171,7 @@ pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
 
 /// Returns the machine's boot time in seconds since the epoch, if known.
 pub fn booted_at() -> Option<i64> {
-    system::uptime_seconds().map(|up| jiff::Timestamp::now().as_second() - up)
+    system::uptime_seconds().map(|up| Clock::default().seconds() - up)
 }
 
 /// Returns the id of the machine's current boot, if known.

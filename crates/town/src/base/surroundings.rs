@@ -7,6 +7,7 @@ mod login;
 
 pub use login::Login;
 
+use crate::base::clock::Clock;
 use gt_core::Problem;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub struct Surroundings {
     pub cancel: Cancel,
     pub deadline: Deadline,
     pub login: Login,
+    pub clock: Clock,
 }
 
 impl Surroundings {

@@ -2,17 +2,21 @@
 //! timestamp.
 
 use crate::Result;
+use crate::base::clock::Clock;
 use gt_core::Problem;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-/// Formats a time for a record; the current time if there is none.
-pub fn timestamp(seconds: Option<i64>) -> String {
-    let at = seconds.and_then(|seconds| Timestamp::from_second(seconds).ok());
-    let at = at.unwrap_or_else(Timestamp::now);
+/// Formats a time for a record.
+pub fn format(at: Timestamp) -> String {
     // Always milliseconds, so that texts sort chronologically.
     format!("{at:.3}")
+}
+
+/// Formats a time in seconds since the epoch for a record.
+pub fn timestamp(seconds: i64) -> String {
+    format(Timestamp::from_second(seconds).unwrap_or_default())
 }
 
 /// Parses a time expression, relative to `now`.
@@ -77,7 +81,7 @@ fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
 
 /// Parses a time expression relative to the current time, in this machine's time zone.
 pub fn at(text: &str) -> Result<Timestamp> {
-    parse(text, &Timestamp::now().to_zoned(TimeZone::system()))
+    parse(text, &Clock::default().now().to_zoned(TimeZone::system()))
 }
 
 /// Parses a time expression and formats it for a record.

@@ -1,5 +1,6 @@
 //! A town: finds, opens and creates it.
 
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lock::FileLock;
 use crate::base::settings::{self, Settings};
@@ -149,6 +150,11 @@ impl Town {
     /// Returns the version of the tmux program.
     pub fn tmux_version(&self) -> Result<Version, gt_tmux::Error> {
         version(&self.root, &self.server)
+    }
+
+    /// Returns the clock by which this town records times and makes ids.
+    pub fn clock(&self) -> &Clock {
+        &self.around.clock
     }
 
     pub fn around(&self) -> &Surroundings {

@@ -36,7 +36,7 @@ fn write(town: &Town, call: &str, text: &str) {
     }
     // One line in one write: concurrent calls may log at the same time.
     let text = text.replace(char::is_control, " ");
-    let line = format!("{} {call}: {text}\n", Timestamp::now());
+    let line = format!("{} {call}: {text}\n", town.clock().now());
     let mut options = OpenOptions::new();
     let file = options.create(true).append(true).mode(0o600).open(path);
     let _ = file.and_then(|mut file| file.write_all(line.as_bytes()));

@@ -5,6 +5,7 @@
 //! answered by reading the dialog.
 
 use crate::Result;
+use crate::base::clock::Clock;
 use crate::base::files;
 use gt_core::Problem;
 use gt_core::harness::{Seed, SeedValue};
@@ -13,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Facts about a start, which fill the rows.
 #[derive(Clone, Debug)]
@@ -192,7 +193,7 @@ impl ProgramsLock {
             let modified = fs::metadata(&lock).and_then(|meta| meta.modified());
             let age = modified
                 .ok()
-                .and_then(|at| SystemTime::now().duration_since(at).ok());
+                .and_then(|at| Clock::default().system_time().duration_since(at).ok());
             if age.is_some_and(|age| age > STALE) {
                 let _ = fs::remove_dir(&lock);
             } else {

@@ -22,7 +22,7 @@ pub use ending::note_end;
 pub use pane::container_of_pane;
 
 use crate::base::lock::FileLock;
-use crate::base::{fault, processes, surroundings, time, wake};
+use crate::base::{fault, processes, surroundings, wake};
 use crate::catalog::directory::{self, AgentFile};
 use crate::catalog::{harnesses, live_hooks, other_towns, roles};
 use crate::lifecycle::start::{self, StartOptions};
@@ -96,7 +96,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         Some(id) => Some(conversation::Found::given(id)),
         None => candidate.conversation.clone(),
     };
-    let session = SessionId::new(uuid::Uuid::now_v7());
+    let session = SessionId::new(town.clock().new_id());
     let adopted = Adopted {
         pid: candidate.pid,
         birth,
@@ -215,7 +215,7 @@ fn begin(
         agent: Some(identity.address()),
         rig: identity.rig().map(str::to_owned),
         role: Some(identity.role().as_str().to_owned()),
-        started_at: Some(time::timestamp(None)),
+        started_at: Some(town.clock().text()),
         work_unit: start::hooked_work(town, identity).map(|id| id.to_string()),
         chain_id: Some(session.to_string()),
         harness: Some(candidate.harness.clone()),
@@ -241,7 +241,7 @@ fn tags(
     found: &Option<conversation::Found>,
     preset: &gt_core::harness::Preset,
 ) -> Vec<(&'static str, String)> {
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let conversation = found.as_ref().map(|found| found.id.clone());
     let never_asks = wishes.skip_permissions == Some(true);
     vec![

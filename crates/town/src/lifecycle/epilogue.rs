@@ -156,7 +156,7 @@ fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
         entries.push((event.ts.clone(), &event.kind, event.line()));
     }
     for commit in commits {
-        let at = timestamp(Some(commit.at));
+        let at = timestamp(commit.at);
         entries.push((at, "commit", format!("committed: {}", commit.subject)));
     }
     // Git has a resolution of seconds, so the start is forced to be first.
@@ -170,7 +170,7 @@ fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
 fn document(commit: &Commit) -> Value {
     json!({
         "hash": commit.hash,
-        "at": timestamp(Some(commit.at)),
+        "at": timestamp(commit.at),
         "subject": commit.subject,
     })
 }

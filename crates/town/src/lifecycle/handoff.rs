@@ -16,7 +16,6 @@ mod marker;
 pub use marker::{read as read_marker, remove as remove_marker};
 
 use crate::base::lock::FileLock;
-use crate::base::time::timestamp;
 use crate::base::{callback, fault};
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
@@ -33,7 +32,6 @@ use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, mail, save as saved};
 use gt_tmux::{Command, SessionName};
-use jiff::Timestamp;
 
 /// Fault points of a handoff.
 pub const FAULT_POINTS: &[&str] = &[
@@ -180,7 +178,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
         subject: Some(intent.subject.clone()),
         branch: intent.collected.branch.clone(),
         harness: options.harness.clone(),
-        at: timestamp(None),
+        at: town.clock().text(),
     };
     marker::write(town, agent, &marker)?;
     fault::point(town, "handoff.marked");
@@ -418,7 +416,7 @@ fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Resul
     let Some(began) = container.life().and_then(|life| life.began_at()) else {
         return Ok(());
     };
-    let age = Timestamp::now().as_second() - began;
+    let age = town.clock().seconds() - began;
     let cooldown = i64::try_from(town.settings().handoff.cooldown.0).unwrap_or(i64::MAX);
     match too_soon(age, cooldown) {
         None => Ok(()),
@@ -430,3 +428,6 @@ fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Resul
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests;

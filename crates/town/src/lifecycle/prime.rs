@@ -64,7 +64,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     let hooked = Work::of(town).hooked(&agent.address())?;
     let work = hooked.as_ref().and_then(Hooked::unit);
     let found = checkpoint::read(town, agent)?;
-    let found = found.filter(|left| checkpoint::is_about(left, work.as_ref()));
+    let found = found.filter(|left| checkpoint::is_about(left, work.as_ref(), town.clock().now()));
     let marker = handoff::read_marker(town, agent)?;
     let own = life_of(town, agent)?;
     let named = marker.as_ref().map(|marker| marker.session.as_str());
@@ -106,7 +106,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
         has_work: hooked.is_some(),
     });
     let checkpoint = checkpoint.map(|left| {
-        let age = checkpoint::age(&left);
+        let age = checkpoint::age(&left, town.clock().now());
         (left, age)
     });
     // The marker is from this session: a later session has not seen the compaction.
@@ -193,3 +193,6 @@ fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
     }
     Ok(checkpoint::running_life(town, agent)?.map(|life| life.id))
 }
+
+#[cfg(test)]
+mod tests;

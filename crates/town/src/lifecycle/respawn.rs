@@ -63,7 +63,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         return Ok(Outcome::Exited);
     }
     if !due {
-        let now = u64::try_from(jiff::Timestamp::now().as_second()).unwrap_or_default();
+        let now = u64::try_from(town.clock().seconds()).unwrap_or_default();
         let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
         note_deaths(town, &found, &recent)?;
         let over_item = match ended {

@@ -317,7 +317,7 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
     };
     let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);
     let line = match last.outcome {
-        None => Sessions::ending(last.id, End::of(outcome)),
+        None => Sessions::ending(last.id, End::of(outcome), town.clock()),
         // The recorded time of the end stays.
         Some(Outcome::Crash) if is_wanted_back => Record {
             outcome: Some(outcome),
@@ -335,3 +335,6 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
 pub fn taken(words: &str) -> Problem {
     Problem::conflict(words.to_owned()).hint("rename or stop it, then restore again")
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,7 +52,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let _lock = FileLock::take(&lock_path(town), TIMEOUT)?;
     // Cleared before tmux is read: a later request may follow a change that this save misses.
     save_schedule::forget_request(town)?;
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let mut looks = Vec::from_iter(seen::look(town, now)?);
     // The agents of a server that does not answer are carried over from the previous save.
     let others = adopted::elsewhere(town).into_iter();
@@ -67,9 +67,9 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let seen = containers.len();
     // From an unreadable save nothing is carried over.
     let before = find(town, None).map_or_else(|_| Vec::new(), |(save, _)| save.containers);
-    let not_before = timestamp(Some(now - LOST_FOR_GOOD_SECONDS));
+    let not_before = timestamp(now - LOST_FOR_GOOD_SECONDS);
     let last = |agent: &str| sessions.newest_of(agent).ok().flatten();
-    let since = timestamp(Some(server.started));
+    let since = timestamp(server.started);
     let on_exit = |agent: &str| roles::on_exit(town, agent);
     let lost = core::carried(
         before,
@@ -85,7 +85,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
         version: VERSION,
         town: town.root_text().to_owned(),
         host: surroundings::host(),
-        saved_at: timestamp(None),
+        saved_at: town.clock().text(),
         automatic,
         containers: containers.len(),
     };
@@ -136,8 +136,7 @@ pub(crate) fn is_on_its_way(town: &Town) -> bool {
     let ask = Command::new("show-options").args(["-gqv", &save_schedule::due_option(town)]);
     let due = town.server().run(ask).ok();
     let due = due.and_then(|due| due.trim().parse::<i64>().ok());
-    due.is_some_and(|due| due >= jiff::Timestamp::now().as_second())
-        || FileLock::is_held(&lock_path(town))
+    due.is_some_and(|due| due >= town.clock().seconds()) || FileLock::is_held(&lock_path(town))
 }
 
 fn lock_path(town: &Town) -> PathBuf {
@@ -149,7 +148,7 @@ pub fn timer(town: &Town) -> Result<Option<Made>> {
     let command = Command::new("set-option").args(["-gu", &save_schedule::timer_option(town)]);
     // Without a server there is nothing to save, and the save reports it.
     let _ = town.server().run(command);
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let age = newest_at(town).map(|at| now - at);
     let every = town.settings().save.every_minutes.saturating_mul(60);
     match age {

@@ -25,6 +25,7 @@ pub(crate) use options::{options_of, start_tag};
 pub(crate) use prepared::hooked_work;
 pub use restored::Restored;
 
+use crate::base::clock::Clock;
 use crate::base::lock::{self, FileLock};
 use crate::base::{fault, processes, wake};
 use crate::catalog::{hook_installers, other_towns, roles};
@@ -121,7 +122,7 @@ fn begin(
     warnings.extend(prepared.permission_warning());
     prepared.wiring =
         hook_installers::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
-    let session = SessionId::new(uuid::Uuid::now_v7());
+    let session = SessionId::new(town.clock().new_id());
     let sessions = Sessions::of(town);
     let restored = options.restored.as_ref().map(Previous::from);
     let mut previous = existing.previous.or(restored);
@@ -153,7 +154,7 @@ fn begin(
             // An earlier handoff was interrupted before its session had a process.
             sessions.record(&[Record {
                 failed_start: Some(true),
-                ..Sessions::ending(stray.clone(), End::of(Outcome::Crash))
+                ..Sessions::ending(stray.clone(), End::of(Outcome::Crash), town.clock())
             }])?;
         }
         remember(
@@ -162,6 +163,7 @@ fn begin(
             previous.as_ref(),
             parent.as_ref(),
             known,
+            town.clock(),
         )?;
         is_recorded = true;
         fault::point(town, "handoff.recorded");
@@ -186,7 +188,14 @@ fn begin(
                 sessions.add_process(made.add_to(Record::about(session.to_string())))?;
             } else {
                 let begin = made.add_to(begin);
-                remember(&sessions, begin, previous.as_ref(), parent.as_ref(), None)?;
+                remember(
+                    &sessions,
+                    begin,
+                    previous.as_ref(),
+                    parent.as_ref(),
+                    None,
+                    town.clock(),
+                )?;
                 is_recorded = true;
                 noted = note_process(town, &prepared, &made)?;
             }
@@ -238,7 +247,7 @@ fn begin(
                 let crash = End::of(Outcome::Crash);
                 let _ = sessions.record(&[Record {
                     failed_start: Some(true),
-                    ..Sessions::ending(session.to_string(), crash)
+                    ..Sessions::ending(session.to_string(), crash, town.clock())
                 }]);
             }
             // Each step checks that it acts on this session, so the container of another process
@@ -300,6 +309,7 @@ fn remember(
     previous: Option<&Previous>,
     parent: Option<&Parent>,
     known: Option<&Record>,
+    clock: &Clock,
 ) -> Result<()> {
     let replaced = previous.filter(|before| !before.is_ended).map(|before| {
         let end = End {
@@ -307,7 +317,7 @@ fn remember(
             at: before.died_at,
             exit_code: before.exit_code,
         };
-        Sessions::ending(before.id.clone(), end)
+        Sessions::ending(before.id.clone(), end, clock)
     });
     let mut lines: Vec<Record> = replaced.into_iter().collect();
     if let Some(parent) = parent {
@@ -446,7 +456,7 @@ fn finish(
             .target(name.clone())
             .args([option, &format])
     };
-    let now = jiff::Timestamp::now().as_second().to_string();
+    let now = town.clock().seconds().to_string();
     let mut batch = Batch::from(vec![
         unless_hook(tag::STATE, state.as_str()),
         unless_hook(tag::STATE_SINCE, &now),
@@ -540,3 +550,6 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
 pub fn lost_to_another(problem: &Problem) -> bool {
     matches!(problem.kind(), Kind::Conflict | Kind::Running)
 }
+
+#[cfg(test)]
+mod tests;

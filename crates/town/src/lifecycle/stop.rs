@@ -302,7 +302,7 @@ fn ending(
             at: pane.died_at,
             exit_code: pane.exit_status,
         };
-        return Some((Certainty::Seen, Sessions::ending(id, end)));
+        return Some((Certainty::Seen, Sessions::ending(id, end, town.clock())));
     }
     let is_finished = || {
         container
@@ -317,7 +317,7 @@ fn ending(
     let by_caller = outcome == Outcome::Stopped;
     let line = Record {
         ended_by: by_caller.then(|| town.caller().as_str().to_owned()),
-        ..Sessions::ending(id, End::of(outcome))
+        ..Sessions::ending(id, End::of(outcome), town.clock())
     };
     Some((Certainty::Decided(outcome), line))
 }
@@ -667,3 +667,6 @@ pub fn end_orphans_of(
     }
     Ok(alive().map(|tracked| tracked.container.clone()).collect())
 }
+
+#[cfg(test)]
+mod tests;

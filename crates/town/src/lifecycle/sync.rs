@@ -102,9 +102,9 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         .into_iter()
         .chain(processes::booted_at())
         .max();
-    let running_since = running_since.map(|at| timestamp(Some(at)));
+    let running_since = running_since.map(timestamp);
     let moment = Moment {
-        now: &timestamp(None),
+        now: &town.clock().text(),
         running_since: running_since.as_deref(),
         server: first.map(|pane| pane.server_pid),
     };
@@ -290,7 +290,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
     Some(Shown {
         is_tagged,
         death: (pane.dead || container.lost_agent_pane()).then(|| Death {
-            at: pane.died_at.map(|at| timestamp(Some(at))),
+            at: pane.died_at.map(timestamp),
             // Nothing is known about a pane that is gone.
             exit_code: pane.exit_status.filter(|_| pane.dead),
             signal: pane.exit_signal.filter(|_| pane.dead),
@@ -303,7 +303,7 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().as_str().to_owned()),
-            started_at: Some(timestamp(life.began_at())),
+            started_at: life.began_at().map(timestamp),
             chain_id: text(&pane.tag_chain).or_else(|| Some(life.to_string())),
             cwd: text(&pane.path),
             harness: text(&pane.tag_harness),
@@ -315,3 +315,6 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
         },
     })
 }
+
+#[cfg(test)]
+mod tests;

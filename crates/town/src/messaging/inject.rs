@@ -50,7 +50,7 @@ pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
 /// Presses keys by their tmux names, and notes the time: for a program without hooks there is no
 /// other source of when its work began.
 pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
-    let now = jiff::Timestamp::now().as_second().to_string();
+    let now = town.clock().seconds().to_string();
     let note = Command::new("set-option").arg("-p").target(pane);
     let press = Command::new("send-keys").target(pane).arg("--");
     town.server()
@@ -103,7 +103,7 @@ pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize
 /// Pastes a text in bracketed mode, with a unique buffer name. The text goes through tmux's socket
 /// or standard input: there it has no length limit and appears in no argv.
 fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
-    let buffer = format!("gt-{}", uuid::Uuid::now_v7().simple());
+    let buffer = format!("gt-{}", town.clock().new_id().simple());
     let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
     let load = Command::new("set-buffer").args(["-b", &buffer, "--", text]);
     let insert = Command::new("paste-buffer")

@@ -15,6 +15,7 @@ mod bell;
 mod ways;
 
 use crate::agents::states::Moved;
+use crate::base::clock::Clock;
 use crate::base::settings::NotifySettings;
 use crate::base::{callback, unattended_log};
 use crate::records::events::Events;
@@ -134,7 +135,10 @@ fn telling(moved: &Moved) -> Option<Telling> {
 }
 
 fn is_quiet(settings: &NotifySettings) -> bool {
-    let now = jiff::Zoned::now().time();
+    let now = Clock::default()
+        .now()
+        .to_zoned(jiff::tz::TimeZone::system())
+        .time();
     let minute = u16::try_from(i32::from(now.hour()) * 60 + i32::from(now.minute()));
     let hours = settings.quiet_hours.as_ref();
     hours.is_some_and(|hours| hours.contain(minute.unwrap_or_default()))

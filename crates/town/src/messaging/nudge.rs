@@ -250,7 +250,7 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
         );
     };
     let message = aside.message;
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     if message.is_expired(now, processes::uptime().as_ref()) {
         return Err(Problem::conflict(format!("the message {id} has expired"))
             .hint("send its text as a new message"));
@@ -348,13 +348,13 @@ pub fn stale_reason(message: &Message, life: &SessionId) -> Option<String> {
 }
 
 fn message(town: &Town, order: &Order<'_>) -> Message {
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let minutes = match order.priority {
         Priority::Urgent => town.settings().nudge.urgent_ttl_minutes,
         Priority::Normal => town.settings().nudge.ttl_minutes,
     };
     Message {
-        id: uuid::Uuid::now_v7().to_string(),
+        id: town.clock().new_id().to_string(),
         sender: order.sender.map(str::to_owned),
         caller: Some(
             order
@@ -406,3 +406,6 @@ fn await_lock(
 pub fn preset_of(town: &Town, container: &Container) -> Result<Preset> {
     Ok(harnesses::resolve(town, &container.pane().tag_harness)?.value)
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,6 +7,7 @@
 //! *before* each step: after a crash, the next process knows what may have happened, and checks the
 //! screen. Only the holder of the agent's typing lock moves messages out of `new/`.
 
+use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
 use crate::base::{files, processes};
 use crate::{Result, Town};
@@ -109,6 +110,7 @@ pub struct Receipt {
 #[derive(Clone, Debug)]
 pub struct Queue {
     dir: PathBuf,
+    clock: Clock,
 }
 
 /// Moves the queue of one agent to another agent whose queue is empty.
@@ -126,6 +128,7 @@ impl Queue {
         let name = identity.address().replace('/', ".");
         Queue {
             dir: root(town).join(name),
+            clock: town.clock().clone(),
         }
     }
 
@@ -283,7 +286,7 @@ impl Queue {
             message,
             phase: Phase::Taken,
             life: life.to_owned(),
-            since: jiff::Timestamp::now().as_second(),
+            since: self.clock.seconds(),
             prompts: 0,
             pastes: 0,
         };
@@ -301,14 +304,14 @@ impl Queue {
         let next = Taken {
             phase,
             prompts,
-            since: jiff::Timestamp::now().as_second(),
+            since: self.clock.seconds(),
             pastes: taken.pastes + u32::from(phase == Phase::Pasting),
             ..taken.clone()
         };
         fs::File::options()
             .append(true)
             .open(&from)
-            .and_then(|file| file.set_modified(std::time::SystemTime::now()))
+            .and_then(|file| file.set_modified(self.clock.system_time()))
             .map_err(|error| files::cannot("touch", &from, &error))?;
         fs::rename(&from, self.taken_path(&next))
             .map_err(|error| files::cannot("move", &from, &error))?;
@@ -442,7 +445,8 @@ mod tests {
     fn queue() -> (tempfile::TempDir, Queue) {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("q");
-        (folder, Queue { dir })
+        let clock = Clock::default();
+        (folder, Queue { dir, clock })
     }
 
     fn message(id: &str, priority: Priority) -> Message {

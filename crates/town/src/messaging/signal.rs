@@ -41,7 +41,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         batch = batch.then(ask(target.clone(), BEFORE));
     }
     if let Some(said) = &said {
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         let tags = said_tags(&target, event, said, now);
         let tags = match begins_with_prompt(event, report) {
             true => vec![with_first_prompt(&target, event, now, tags)],
@@ -270,7 +270,7 @@ fn report(said: &Said) -> Report {
 /// earlier pause has noted. Returns whether it was not paused before.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let forget = unless(&target, &is_paused, forget_stop(&target));
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
@@ -284,7 +284,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let Some(container) = containers::of_agent(town, identity)? else {
         return Ok(());
     };
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let target = container.id();
     let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
     let batch = Batch::from(ask(target, BEFORE));
@@ -357,7 +357,7 @@ fn note_interrupt(town: &Town, container: &Container) {
 /// whether it was paused.
 pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let target = living(town, identity)?;
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let batch = Batch::from(ask(target, BEFORE)).then(unless(&target, &is_not, tags));
@@ -624,3 +624,6 @@ fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
         .map(drop)
         .map_err(|error| tmux_problem("cannot wake the delivery", error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,10 +5,11 @@
 //! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old events;
 //! [`crate::records::stream`] follows new ones.
 
+use crate::base::clock::Clock;
+use crate::base::files;
 use crate::base::lines::{Backwards, Durability, Lines};
 use crate::base::lock::FileLock;
 use crate::base::surroundings::Deadline;
-use crate::base::{files, time};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::event::{Event, fits};
@@ -29,6 +30,7 @@ pub struct Events {
     feed: Lines,
     lock: PathBuf,
     deadline: Deadline,
+    clock: Clock,
 }
 
 /// Filter for events. All fields that are set must match.
@@ -69,6 +71,7 @@ impl Events {
     pub fn of(town: &Town) -> Self {
         Events {
             deadline: town.deadline(),
+            clock: town.clock().clone(),
             ..Self::in_folder(town.root())
         }
     }
@@ -80,6 +83,7 @@ impl Events {
             feed: Lines::at(root.join(".feed.jsonl")),
             lock: root.join(".runtime/locks/events.lock"),
             deadline: Deadline::default(),
+            clock: Clock::default(),
         }
     }
 
@@ -100,7 +104,7 @@ impl Events {
     /// the lines are in chronological order.
     pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
         let _lock = self.lock()?;
-        let now = time::timestamp(None);
+        let now = self.clock.text();
         let (mut log, mut feed) = (Vec::new(), Vec::new());
         for event in &mut events {
             if event.ts.is_empty() {

@@ -45,6 +45,7 @@ pub use read::Query;
 pub use recover::Recovered;
 
 use crate::Town;
+use crate::base::clock::Clock;
 use crate::base::surroundings::Deadline;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -55,6 +56,7 @@ pub struct Work {
     path: PathBuf,
     /// The rigs whose items are kept in beads.
     beads: Option<Arc<beads::Beads>>,
+    clock: Clock,
     deadline: Deadline,
 }
 
@@ -64,6 +66,7 @@ impl Work {
             path: town.root().join(".work/items.db"),
             beads: beads::Beads::of(town),
             deadline: town.deadline(),
+            clock: town.clock().clone(),
         }
     }
 
@@ -74,6 +77,7 @@ impl Work {
             path,
             beads: None,
             deadline: Deadline::default(),
+            clock: Clock::default(),
         }
     }
 

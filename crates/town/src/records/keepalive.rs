@@ -4,7 +4,8 @@
 //! best-effort basis: no command waits for it or fails because of it.
 
 use crate::Town;
-use crate::base::{files, time};
+use crate::base::clock::Clock;
+use crate::base::files;
 use gt_core::Identity;
 use gt_core::keepalive::{Keepalive, age_seconds};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::time::Duration;
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Records that the agent with this address has just run that command.
-pub fn touch(root: &Path, address: &str, command: &str) {
+pub fn touch(root: &Path, address: &str, command: &str, clock: &Clock) {
     let runtime = root.join(".runtime");
     let path = path(&runtime, address);
     let is_fresh = path
@@ -27,7 +28,7 @@ pub fn touch(root: &Path, address: &str, command: &str) {
     }
     let sign = Keepalive {
         last_command: command.to_owned(),
-        timestamp: time::timestamp(None),
+        timestamp: clock.text(),
     };
     if let Ok(text) = serde_json::to_vec(&sign) {
         let _ = files::write_passing(&path, &text);
@@ -59,11 +60,11 @@ mod tests {
     fn a_sign_is_left_where_there_is_a_town() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
-        touch(root, "gastown/crew/max", "gt hook");
+        touch(root, "gastown/crew/max", "gt hook", &Clock::default());
         assert!(!root.join(".runtime").exists(), "it makes none");
         std::fs::create_dir(root.join(".runtime")).unwrap();
-        touch(root, "gastown/crew/max", "gt hook");
-        touch(root, "gastown/crew/max", "gt mail");
+        touch(root, "gastown/crew/max", "gt hook", &Clock::default());
+        touch(root, "gastown/crew/max", "gt mail", &Clock::default());
         let path = root.join(".runtime/keepalive/gastown.crew.max.json");
         let sign: Keepalive = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(sign.last_command, "gt hook", "a fresh one will do");
@@ -72,7 +73,7 @@ mod tests {
         let earlier = std::time::SystemTime::now() - Duration::from_secs(5);
         let file = std::fs::File::options().append(true).open(&path).unwrap();
         file.set_modified(earlier).unwrap();
-        touch(root, "gastown/crew/max", "gt mail");
+        touch(root, "gastown/crew/max", "gt mail", &Clock::default());
         let sign: Keepalive = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(sign.last_command, "gt mail");
         let broken = Keepalive {
@@ -87,7 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("town");
         std::fs::create_dir_all(root.join(".runtime")).unwrap();
-        touch(&root, "../../../x", "gt hook");
+        touch(&root, "../../../x", "gt hook", &Clock::default());
         assert!(root.join(".runtime/keepalive/.........x.json").exists());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

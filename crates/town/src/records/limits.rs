@@ -1,5 +1,6 @@
 //! Converts a program's text about the end of a usage limit to a timestamp.
 
+use crate::base::clock::Clock;
 use gt_core::limit::{Date, Reset};
 use gt_core::state::Report;
 use jiff::civil::DateTime;
@@ -9,7 +10,7 @@ use jiff::{Span, Timestamp, Zoned};
 /// Returns the end of the limit that an agent has reached, in seconds since the epoch.
 pub fn resets_at(report: &Report) -> Option<i64> {
     let reset = report.limit.as_ref()?.reset.as_ref()?;
-    let now = Timestamp::now();
+    let now = Clock::default().now();
     let since = report
         .since
         .and_then(|since| Timestamp::from_second(since).ok());

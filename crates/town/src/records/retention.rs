@@ -14,9 +14,10 @@ pub(crate) use prune::MARKER;
 pub use prune::{Pruned, PrunedFile};
 pub use stats::{FileStats, KindStats};
 
+use crate::base::clock::Clock;
+use crate::base::files;
 use crate::base::lock::FileLock;
 use crate::base::settings::KrcSettings;
-use crate::base::{files, time};
 use crate::records::events::Events;
 use crate::{Result, Town};
 use jiff::{SignedDuration, Timestamp};
@@ -33,6 +34,7 @@ pub struct Chronicle {
     root: PathBuf,
     events: Events,
     settings: KrcSettings,
+    clock: Clock,
 }
 
 /// The record of the last prune.
@@ -55,7 +57,10 @@ pub enum Auto {
 
 impl Chronicle {
     pub fn of(town: &Town) -> Self {
-        Self::new(town.root().to_owned(), town.settings().krc.clone())
+        Chronicle {
+            clock: town.clock().clone(),
+            ..Self::new(town.root().to_owned(), town.settings().krc.clone())
+        }
     }
 
     pub(crate) fn new(root: PathBuf, settings: KrcSettings) -> Self {
@@ -63,6 +68,7 @@ impl Chronicle {
             events: Events::in_folder(&root),
             root,
             settings,
+            clock: Clock::default(),
         }
     }
 
@@ -71,7 +77,7 @@ impl Chronicle {
         let policy = self.settings.policy();
         [self.events.log(), self.events.feed()]
             .into_iter()
-            .map(|lines| stats::of_file(lines, &policy, Timestamp::now()))
+            .map(|lines| stats::of_file(lines, &policy, self.clock.now()))
             .collect()
     }
 
@@ -94,7 +100,7 @@ impl Chronicle {
                 .saturating_add(SignedDuration::from_secs(interval))
                 .unwrap_or(Timestamp::MAX);
             // A time in the future was written with a wrong clock, and does not count.
-            let now = Timestamp::now();
+            let now = self.clock.now();
             if last <= now && now < due {
                 return Ok(Auto::NotYet(due));
             }
@@ -109,10 +115,10 @@ impl Chronicle {
     }
 
     fn prune_alone(&self, only_tell: bool) -> Result<Pruned> {
-        let pruned = prune::both(&self.events, &self.settings, only_tell)?;
+        let pruned = prune::both(&self.events, &self.settings, only_tell, &self.clock)?;
         if !only_tell {
             let last = LastPrune {
-                last_prune: time::timestamp(None),
+                last_prune: self.clock.text(),
                 removed: pruned.files.iter().map(|file| file.removed).sum(),
             };
             let text = serde_json::to_string(&last).unwrap_or_default();

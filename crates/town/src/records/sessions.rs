@@ -23,6 +23,7 @@ pub use query::{Chain, Query};
 pub use retention::Archived;
 pub use stats::{By, Tally};
 
+use crate::base::clock::Clock;
 use crate::base::time;
 use crate::records::events::{self, Events};
 use crate::{Result, Town};
@@ -44,6 +45,7 @@ pub struct Sessions {
     archive: Archive,
     database: Place,
     events: Events,
+    clock: Clock,
 }
 
 /// The end of a session.
@@ -75,6 +77,7 @@ impl Sessions {
             database: Place::at(&folder.join("index.db"), false).with_deadline(town.deadline()),
             folder,
             events: Events::of(town),
+            clock: town.clock().clone(),
         }
     }
 
@@ -209,9 +212,9 @@ impl Sessions {
     }
 
     /// Returns the line that ends a session.
-    pub fn ending(id: impl Into<String>, end: End) -> Record {
+    pub fn ending(id: impl Into<String>, end: End, clock: &Clock) -> Record {
         Record {
-            ended_at: Some(time::timestamp(end.at)),
+            ended_at: Some(end.at.map_or_else(|| clock.text(), time::timestamp)),
             outcome: Some(end.outcome),
             exit_code: end.exit_code,
             status: Some(Status::Stopped),

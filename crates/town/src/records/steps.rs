@@ -5,7 +5,6 @@
 
 use crate::base::lines::{Durability, Lines};
 use crate::base::lock::FileLock;
-use crate::base::time::timestamp;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::{Result, Town};
@@ -34,7 +33,7 @@ pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Re
         let step = Step {
             name: name.to_owned(),
             reference: reference.map(str::to_owned),
-            started_at: timestamp(None),
+            started_at: town.clock().text(),
             completed_at: None,
         };
         steps.push(step.clone());
@@ -50,7 +49,7 @@ pub fn done(town: &Town, life: &str, name: &str) -> Result<Step> {
             Problem::not_found(format!("there is no step {name:?} to be done with"))
                 .hint("`gt step list` shows those that were begun")
         })?;
-        step.completed_at = Some(timestamp(None));
+        step.completed_at = Some(town.clock().text());
         Ok(step.clone())
     })
 }

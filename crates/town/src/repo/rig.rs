@@ -161,6 +161,7 @@ fn register(
     path: &Path,
 ) -> Result<Added> {
     town.around().cancel.check()?;
+    let now = town.clock().now();
     town.update_registry(|registry| {
         // Another process may have added a rig meanwhile.
         registry.check_new(name, prefix)?;
@@ -170,7 +171,7 @@ fn register(
         let mut entry = RigEntry::with_prefix(prefix);
         entry.git_url = source.to_owned();
         entry.default_branch = Some(default_branch.clone());
-        entry.added_at = jiff::Timestamp::now()
+        entry.added_at = now
             .round(jiff::Unit::Second)
             .ok()
             .map(|now| now.to_string());

@@ -154,3 +154,6 @@ fn repository_lock(town: &Town, rig: &str) -> PathBuf {
         .join("locks")
         .join(format!("repo-{rig}.lock"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,6 +10,7 @@ mod orphans;
 
 pub(crate) use orphans::id_of_untagged;
 
+use crate::base::clock::Clock;
 use crate::base::processes;
 use crate::terminal::adopted;
 use crate::{Result, Town};
@@ -160,7 +161,7 @@ impl PaneRow {
 /// Returns whether a start that began then (seconds since the epoch) must be over.
 fn is_too_long_a_start(since: Option<i64>) -> bool {
     const LONGEST_START_SECONDS: i64 = 600;
-    let age = since.map(|since| jiff::Timestamp::now().as_second() - since);
+    let age = since.map(|since| Clock::default().seconds() - since);
     age.is_none_or(|age| age > LONGEST_START_SECONDS)
 }
 

@@ -12,6 +12,7 @@ mod watched;
 
 pub(crate) use watched::Watched;
 
+use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
 use crate::base::wake;
 use crate::catalog::roles;
@@ -216,7 +217,7 @@ fn lock_path(town: &Town, agent: &Identity) -> PathBuf {
 /// Returns whether this is the pane of a server that failed by itself or stopped answering.
 pub(crate) fn has_failed(row: &PaneRow) -> bool {
     let is_server = row.tag_window.starts_with(WINDOW) && row.tag_port.is_some();
-    let now = jiff::Timestamp::now().as_second();
+    let now = Clock::default().seconds();
     is_server
         && match row.dead {
             true => failed(row) && !was_ended(row),
@@ -378,7 +379,7 @@ impl Site {
             Some(row) if row.dead && failed(row) => (State::Error, row.died_at),
             Some(row) if row.dead => (State::Stopped, row.died_at),
             Some(row) => {
-                let now = jiff::Timestamp::now().as_second();
+                let now = town.clock().seconds();
                 let known = Answers::read(&row.tag_answers);
                 let after = known.after(port.is_some_and(answers), now);
                 if after != known {

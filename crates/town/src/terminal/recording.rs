@@ -14,6 +14,7 @@ mod writer;
 pub use reader::Summary;
 pub use recorder::{Wish, record};
 
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::{Result, Town};
 use gt_core::role::RecordConfig;
@@ -66,6 +67,7 @@ pub fn commands(config: &RecordConfig, target: &Target, before: Option<PaneId>) 
 #[derive(Clone, Debug)]
 pub struct Recordings {
     folder: PathBuf,
+    clock: Clock,
 }
 
 /// The recording of one session.
@@ -79,6 +81,7 @@ impl Recordings {
     pub fn of(town: &Town) -> Self {
         Recordings {
             folder: town.root().join(".sessions/recordings"),
+            clock: town.clock().clone(),
         }
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn keep_timer(town: &Town, age: i64) {
 /// as pending. The mark is valid for `valid` seconds.
 fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) -> Command {
     let line = callback::line(town, command);
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let until = now.saturating_add(valid).to_string();
     let note = Command::new("set-option").args(["-g", option, &until]);
     let later = Command::new("run-shell").args(["-b", "-d", &wait.to_string(), &line]);

@@ -44,7 +44,7 @@ pub(crate) fn open(
 ) -> Result<PaneId> {
     // Another window may have the same name: until the pane is tagged, the window has a unique
     // temporary name.
-    let passing = format!("gt-{}", uuid::Uuid::now_v7().simple());
+    let passing = format!("gt-{}", town.clock().new_id().simple());
     let at = format!("={container}:={passing}");
     let mut make = Command::new("new-window")
         .arg("-d")

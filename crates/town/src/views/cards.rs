@@ -76,7 +76,7 @@ impl Gatherer {
     pub fn gather(&mut self, town: &Town, seen: &[Seen]) -> Result<Gathered> {
         let mut warnings = Vec::new();
         let work = Work::of(town);
-        let since = Timestamp::now() - CLOSED_IS_SHOWN;
+        let since = town.clock().now() - CLOSED_IS_SHOWN;
         let overview = work.overview(&since.to_string())?;
         let merges = work.merges(None, false)?;
         // The board shows work items even if tmux does not answer.

@@ -12,7 +12,6 @@ pub use round::refresh_all;
 use crate::base::files;
 use crate::base::git::Status as Worktree;
 use crate::base::lock::FileLock;
-use crate::base::time::timestamp;
 use crate::catalog::roles;
 use crate::records::items::{Hooked, Work};
 use crate::records::sessions::{Query, Sessions};
@@ -94,7 +93,7 @@ pub(crate) fn refresh(
     let known = read(town, agent)?;
     // The agent or its successor wrote a checkpoint during this call. A timestamp in the future
     // comes from a clock that was set back, and does not count.
-    let now = timestamp(None);
+    let now = town.clock().text();
     let is_late = known
         .as_ref()
         .is_some_and(|it| it.timestamp > seen.timestamp && it.timestamp <= now);
@@ -130,7 +129,7 @@ fn look(
     life: Option<Record>,
     dir: Option<&Path>,
 ) -> Result<(Checkpoint, bool)> {
-    let timestamp = timestamp(None);
+    let timestamp = town.clock().text();
     let hooked = Work::of(town).hooked(&agent.address())?;
     let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
     let worktree = worktree.and_then(Result::ok);
@@ -189,10 +188,10 @@ pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
 
 /// Returns whether a checkpoint applies to this work: it is recent, and not about an item that is
 /// no longer on the hook.
-pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>) -> bool {
+pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>, now: Timestamp) -> bool {
     let bead = left.hooked_bead.as_deref();
     let is_over = bead.is_some() && bead != work.map(WorkId::as_str);
-    !is_over && !Checkpoint::is_stale(age(left))
+    !is_over && !Checkpoint::is_stale(age(left, now))
 }
 
 /// Records that a session has read an earlier session's checkpoint. From then on its own may
@@ -221,9 +220,9 @@ pub fn clear(town: &Town, agent: &Identity) -> Result<bool> {
 }
 
 /// Returns the age of a checkpoint in seconds; `i64::MAX` if it has no valid timestamp.
-pub fn age(checkpoint: &Checkpoint) -> i64 {
+pub fn age(checkpoint: &Checkpoint, now: Timestamp) -> i64 {
     let at: Option<Timestamp> = checkpoint.timestamp.parse().ok();
-    at.map_or(i64::MAX, |at| Timestamp::now().as_second() - at.as_second())
+    at.map_or(i64::MAX, |at| now.as_second() - at.as_second())
 }
 
 /// Returns the running session of an agent.

@@ -331,3 +331,6 @@ pub(crate) fn check_submodules(town: &Town, dir: &Path, commit: &str, base: &str
         gt_core::shell::quote(first)
     )))
 }
+
+#[cfg(test)]
+mod tests;

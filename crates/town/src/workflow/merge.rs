@@ -304,3 +304,6 @@ fn note(town: &Town, merge: &Merge, became: Status) {
     let event = announce::event(town, &format!("merge_{}", became.as_str()), merge);
     Events::of(town).note(vec![event]);
 }
+
+#[cfg(test)]
+mod tests;

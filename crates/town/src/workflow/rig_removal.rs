@@ -321,7 +321,7 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
         true => {
             let folder = town.root().join(".saved");
             files::make_dir(&folder)?;
-            let stamp = jiff::Timestamp::now().as_millisecond();
+            let stamp = town.clock().now().as_millisecond();
             folder.join(format!("{rig}-{stamp}"))
         }
         // If the removal is killed, the temporary name marks the folder as a leftover.

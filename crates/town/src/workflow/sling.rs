@@ -174,3 +174,6 @@ fn start_options(options: &SlingOptions) -> StartOptions {
         ..StartOptions::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,8 +81,8 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Sou
 fn lost(town: &Town) -> Result<Vec<Saved>> {
     let sessions = Sessions::of(town);
     let socket = town.server().socket_path().to_string_lossy().into_owned();
-    let now = jiff::Timestamp::now().as_second();
-    let not_before = timestamp(Some(now - save::LOST_FOR_GOOD_SECONDS));
+    let now = town.clock().seconds();
+    let not_before = timestamp(now - save::LOST_FOR_GOOD_SECONDS);
     // A sync may be due. It is computed here and not written.
     let unwritten = sync::sync(town, &sessions, true)?;
     let is_lost = |line: &Record| line.lost == Some(true);

@@ -139,7 +139,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) ->
                 start: row.tag_start,
                 auto_respawn: row.tag_auto_respawn,
                 state: row.tag_state,
-                seen_at: timestamp(Some(now)),
+                seen_at: timestamp(now),
                 server,
                 windows: Vec::new(),
             };

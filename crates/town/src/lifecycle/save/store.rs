@@ -11,9 +11,9 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use gt_core::Problem;
 use gt_core::save::{Header, Saved, VERSION};
+use jiff::ToSpan;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
-use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -85,9 +85,9 @@ fn line(to: &mut impl Write, value: &impl Serialize) -> Result<()> {
 }
 
 fn new_name(town: &Town) -> String {
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = town.clock().new_id().simple().to_string();
     let id = id.get(id.len() - 6..).unwrap_or(&id);
-    let now = Offset::UTC.to_datetime(Timestamp::now());
+    let now = Offset::UTC.to_datetime(town.clock().now());
     format!("{}-{id}", time_after(&names(town), now))
 }
 

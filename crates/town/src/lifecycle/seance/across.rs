@@ -9,6 +9,7 @@
 //! each holds a shared lock on its note, and the process that can take the lock exclusively is the
 //! last, and removes the copy. Lending and removing are serialized.
 
+use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
 use crate::base::{fault, files};
 use crate::{Result, Town};
@@ -101,7 +102,7 @@ pub(super) fn lend(
 
 /// Returns copies for the files that the account lacks. Existing files are its own.
 fn copies(places: &[(&PathBuf, PathBuf)]) -> Vec<Loan> {
-    let id = uuid::Uuid::now_v7().simple().to_string();
+    let id = Clock::default().new_id().simple().to_string();
     let missing = places
         .iter()
         .filter(|(_, shown)| shown.symlink_metadata().is_err());

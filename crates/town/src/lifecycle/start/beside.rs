@@ -45,7 +45,7 @@ pub(crate) fn beside(
     let mut prepared = Prepared::new(town, identity, options)?;
     prepared.prompt = Some(prompt.to_owned());
     prepared.window = Some(window);
-    let session = SessionId::new(uuid::Uuid::now_v7());
+    let session = SessionId::new(town.clock().new_id());
     let mut plan = prepared.plan(town, session, None);
     let mut warnings = prepared.plant_answers(town, &plan);
     // The window inherits the agent's environment, including our hooks.
@@ -64,7 +64,7 @@ pub(crate) fn beside(
     let harness = prepared.preset.name.as_str();
     let own = std::process::id();
     let born = processes::birth_certificate(own).unwrap_or_default();
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let starting = format!("{harness} {now} {own} {born}");
     let pane = open(&Opening {
         harness,

@@ -3,7 +3,7 @@
 use super::StartOptions;
 use super::lineage::Parent;
 use crate::agents::account;
-use crate::base::{surroundings, time};
+use crate::base::surroundings;
 use crate::catalog::hook_installers::{self, Wiring};
 use crate::catalog::{directory, harnesses, onboarding, roles};
 use crate::records::items::{HandedOver, Work};
@@ -210,7 +210,7 @@ impl<'a> Prepared<'a> {
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().as_str().to_owned()),
-            started_at: Some(time::timestamp(None)),
+            started_at: Some(town.clock().text()),
             work_unit: work_unit.map(|id| id.to_string()),
             molecule_id: molecule
                 .map(|id| id.to_string())
@@ -294,7 +294,7 @@ impl<'a> Prepared<'a> {
             hook_args: &self.wiring.args,
             has_hooks: !self.wiring.args.is_empty() || !self.wiring.env.is_empty(),
             is_awaited: self.is_awaited(),
-            now: jiff::Timestamp::now().as_second(),
+            now: town.clock().seconds(),
         })
     }
 }
@@ -387,7 +387,7 @@ fn prompt(
             return None;
         }
     }
-    let time = jiff::Timestamp::now().to_string();
+    let time = town.clock().now().to_string();
     let sender = options
         .sender
         .as_deref()

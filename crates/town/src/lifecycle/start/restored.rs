@@ -18,7 +18,7 @@ use gt_core::Problem;
 use gt_core::save::{self, Saved};
 use gt_core::session::SessionId;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Timeout for printing the text: longer than the process that prints it waits for tmux.
 const TIMEOUT: Duration = Duration::from_secs(90);
@@ -177,7 +177,7 @@ pub(crate) fn forget_old(town: &Town) {
         let written = entry.metadata().and_then(|meta| meta.modified());
         let age = written
             .ok()
-            .and_then(|at| SystemTime::now().duration_since(at).ok());
+            .and_then(|at| town.clock().system_time().duration_since(at).ok());
         if age.is_some_and(|age| age > FORGOTTEN) {
             // Best effort: it is only a leftover.
             let _ = files::remove_if_there(&entry.path());

@@ -36,7 +36,7 @@ pub(super) fn repaint(town: &Town, pane: PaneId) -> Result<()> {
         return Ok(());
     };
     let (width, begun) = facts.split_once(' ').unwrap_or((facts, ""));
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     let before = match begun {
         "" => Size::new(width, policy.trim_end()),
         begun => {

@@ -1,5 +1,6 @@
 //! One observation of an agent: its screen, and the last report of its hooks.
 
+use crate::base::clock::Clock;
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::harness::Preset;
@@ -217,7 +218,7 @@ fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
 /// Returns the state that a hook reported in the last two seconds, from `state since`.
 fn said_just_now(hooked: &str) -> Option<State> {
     let (state, since) = hooked.split_once(' ')?;
-    let age = jiff::Timestamp::now().as_second() - since.parse::<i64>().ok()?;
+    let age = Clock::default().seconds() - since.parse::<i64>().ok()?;
     State::from_word(state).filter(|_| (-1..2).contains(&age))
 }
 

@@ -252,7 +252,7 @@ impl<'a> Typist<'a> {
                     return Ok(Submission::NotShown { in_line: false });
                 }
                 note(Phase::Pasting, seen.prompts)?;
-                let since = jiff::Timestamp::now().as_second();
+                let since = self.town.clock().seconds();
                 fault::point(self.town, "nudge.pasting");
                 self.pasted = Some(text.to_owned());
                 paste(self.town, self.pane, text)?;
@@ -288,7 +288,7 @@ impl<'a> Typist<'a> {
             true => PASTE_AGAIN_AFTER,
             false => READ_WITHIN,
         };
-        let age = jiff::Timestamp::now().as_second() - since;
+        let age = self.town.clock().seconds() - since;
         let has_read = || age > PASTE_AGAIN_AFTER && self.watch.has_read_input();
         self.preset.screen.input.is_some() && (seen.drawn_at > since + read_within || has_read())
     }
@@ -298,7 +298,7 @@ impl<'a> Typist<'a> {
     fn is_garbled(&self, seen: &Seen, since: i64, text: &str) -> bool {
         let arrival = ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
         let arrival = i64::try_from(arrival.as_secs()).unwrap_or(i64::MAX);
-        let age = jiff::Timestamp::now().as_second() - since;
+        let age = self.town.clock().seconds() - since;
         !seen.dialog && age > arrival && seen.is_own_paste(since)
     }
 

@@ -77,7 +77,7 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
     typist.watch_folders(&queue.folders());
     let mut looks_again = true;
     loop {
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         queue.expire(now)?;
         if queue.is_empty() {
             return Ok(End::Empty);

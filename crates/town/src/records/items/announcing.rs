@@ -7,7 +7,6 @@ use super::merge_entries::{COLUMNS, find, merge};
 use super::store::problem;
 use super::{LetterDraft, Work, letters, mailbox};
 use crate::Result;
-use crate::base::time::timestamp;
 use gt_core::mail::Letter;
 use gt_core::merge::Merge;
 use gt_core::work::{Status, WorkId};
@@ -25,7 +24,7 @@ impl Work {
         self.change(|db| {
             db.execute(
                 "INSERT OR REPLACE INTO slings (item, sender, at) VALUES (?1, ?2, ?3)",
-                params![item.as_str(), sender, timestamp(None)],
+                params![item.as_str(), sender, self.clock.text()],
             )
             .map(drop)
             .map_err(problem)
@@ -52,7 +51,7 @@ impl Work {
             db.execute(
                 "UPDATE merges SET reason = ?2, updated_at = ?3
                  WHERE rig = ?1 AND status = 'queued' AND reason IS NULL",
-                params![rig, reason, timestamp(None)],
+                params![rig, reason, self.clock.text()],
             )
             .map(drop)
             .map_err(problem)

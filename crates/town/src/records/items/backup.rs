@@ -77,7 +77,7 @@ impl Work {
         if !self.is_backup_due(changed, not_before) {
             return Ok(None);
         }
-        let at = Timestamp::now();
+        let at = self.clock.now();
         let name = at.to_zoned(TimeZone::UTC).strftime(NAME).to_string();
         let path = folder.join(format!("{name}.db"));
         let temporary = files::temporary_beside(&path);
@@ -136,7 +136,7 @@ impl Work {
         };
         // A backup has the modification time of the database that it copies.
         let copied = newest.path.metadata().and_then(|meta| meta.modified());
-        let age = Timestamp::now().duration_since(newest.at).unsigned_abs();
+        let age = self.clock.now().duration_since(newest.at).unsigned_abs();
         copied.ok() != Some(changed) && not_before.is_none_or(|limit| age >= limit)
     }
 

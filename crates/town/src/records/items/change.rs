@@ -7,7 +7,7 @@ use super::merge_steps::withdraw;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::merge::Merge;
 use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};
@@ -82,7 +82,7 @@ impl Work {
                     patch.status.map(Status::as_str),
                     patch.assignee,
                     notes,
-                    timestamp(None),
+                    self.clock.text(),
                 ],
             )
             .map_err(problem)?;
@@ -161,7 +161,7 @@ impl Work {
                 "UPDATE items SET status = ?3, closed_at = NULL, close_reason = NULL, updated_at = ?2,
                  assignee = coalesce(?4, ?5, (SELECT recipient FROM letters WHERE item = items.id))
                  WHERE id = ?1",
-                params![id.as_str(), timestamp(None), status.as_str(), holder, kept],
+                params![id.as_str(), self.clock.text(), status.as_str(), holder, kept],
             )
             .map_err(problem)?;
             let item = must_have(db, id)?;
@@ -185,7 +185,7 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Resul
         return Ok(item);
     }
     super::hook::take_off(db, id)?;
-    let now = timestamp(None);
+    let now = now(db)?;
     db.execute(
         "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3,
          updated_at = ?2 WHERE id = ?1",

@@ -6,7 +6,7 @@ use super::change::{add_labels, check_no_letter};
 use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::work::{
     Item, LENGTH, Status, USUAL_KIND, USUAL_PRIORITY, WorkId, check_priority, check_title,
     check_word,
@@ -108,7 +108,7 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
         Some(parent) => next_child(db, &must_have(db, parent)?.id)?,
         None => free_id(db, &draft.prefix)?,
     };
-    let now = timestamp(None);
+    let now = now(db)?;
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee,
          parent, ephemeral, created_at, updated_at)

@@ -5,7 +5,7 @@ use super::bound::{self, Wish};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, params};
@@ -93,7 +93,7 @@ pub(super) fn insert(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<(
 fn touch(db: &Connection, id: &WorkId) -> Result<()> {
     db.execute(
         "UPDATE items SET updated_at = ?2 WHERE id = ?1",
-        params![id.as_str(), timestamp(None)],
+        params![id.as_str(), now(db)?],
     )
     .map(drop)
     .map_err(problem)

@@ -3,7 +3,6 @@
 use super::store::problem;
 use super::{Query, Work, dependencies};
 use crate::Result;
-use crate::base::time::timestamp;
 use gt_core::beads::Bead;
 use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
 use gt_core::{Problem, mail};
@@ -39,6 +38,7 @@ impl Work {
     /// Imports all readable items in one transaction. An existing item is replaced only by a newer
     /// one, and never if it is on a hook or is the record of an agent.
     pub fn import(&self, text: &[u8]) -> Result<Imported> {
+        let now = self.clock.text();
         let mut imported = Imported::default();
         let mut lines = Vec::new();
         // Some editors write a byte order mark.
@@ -48,7 +48,7 @@ impl Work {
             .enumerate()
             .filter(|(_, line)| !line.trim_ascii().is_empty())
         {
-            match read(line) {
+            match read(line, &now) {
                 Ok(Some(line)) => lines.push(line),
                 Ok(None) => {}
                 Err(problem) => imported.skipped.push((number + 1, problem.whole())),
@@ -177,11 +177,11 @@ fn write_dependencies<'l>(
 }
 
 /// Parses a line; returns `None` for a deleted item.
-fn read(line: &[u8]) -> Result<Option<Line>> {
+fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
     let is_dated = value["updated_at"].as_str().and_then(our_time).is_some();
-    let Some(bead) = Bead::read(value, &timestamp(None), our_time)? else {
+    let Some(bead) = Bead::read(value, now, our_time)? else {
         return Ok(None);
     };
     let is_whole = !bead.is_short;

@@ -8,7 +8,7 @@ use super::molecules::{self, Left, Molecule};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::merge::Leaving;
 use gt_core::work::{Item, WorkId, appended};
@@ -70,7 +70,7 @@ impl Work {
                     finish.leaving.as_str(),
                     finish.branch,
                     merge.as_ref().map(WorkId::as_str),
-                    timestamp(None),
+                    self.clock.text(),
                 ],
             )
             .map_err(problem)?;
@@ -150,7 +150,7 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
     }
     db.execute(
         "UPDATE items SET status = ?2, assignee = ?3, updated_at = ?4 WHERE id = ?1",
-        params![id.as_str(), status, assignee, timestamp(None)],
+        params![id.as_str(), status, assignee, now(db)?],
     )
     .map_err(problem)?;
     Ok(merge)

@@ -6,7 +6,7 @@ use super::merge_steps::check_not_handed_in;
 use super::read::{by_id, must_have, not_found, stored};
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::work::{Item, Status, WorkId};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -87,7 +87,7 @@ impl Work {
             db.execute(
                 "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)
                  ON CONFLICT (agent) DO UPDATE SET letter = item, item = ?2, since = ?3",
-                params![agent, id.as_str(), timestamp(None)],
+                params![agent, id.as_str(), self.clock.text()],
             )
             .map_err(problem)?;
             mark(db, agent, id)?;
@@ -200,7 +200,7 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Op
     let Some(present) = present else {
         db.execute(
             "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
-            params![agent, id.as_str(), timestamp(None)],
+            params![agent, id.as_str(), now(db)?],
         )
         .map_err(problem)?;
         return Ok(work);
@@ -275,7 +275,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
 fn mark(db: &Connection, agent: &str, id: &WorkId) -> Result<()> {
     db.execute(
         "UPDATE items SET status = 'hooked', assignee = ?2, updated_at = ?3 WHERE id = ?1",
-        params![id.as_str(), agent, timestamp(None)],
+        params![id.as_str(), agent, now(db)?],
     )
     .map(drop)
     .map_err(problem)
@@ -310,7 +310,7 @@ fn release(db: &Connection, id: &WorkId) -> Result<()> {
         "UPDATE items SET status = 'open', updated_at = ?2,
          assignee = (SELECT recipient FROM letters WHERE item = items.id)
          WHERE id = ?1 AND status IN ('hooked', 'in_progress')",
-        params![id.as_str(), timestamp(None)],
+        params![id.as_str(), now(db)?],
     )
     .map(drop)
     .map_err(problem)

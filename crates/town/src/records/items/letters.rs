@@ -7,7 +7,7 @@ use super::mailbox;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::handoff::carrying;
 use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
@@ -147,7 +147,7 @@ fn unfinished(db: &Connection, agent: &str, label: &str) -> Result<Option<WorkId
 }
 
 fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
-    let now = timestamp(None);
+    let now = now(db)?;
     db.execute(
         "UPDATE items SET title = ?2, description = ?3, priority = ?4, status = 'hooked',
          updated_at = ?5 WHERE id = ?1",
@@ -170,7 +170,7 @@ pub(super) fn write(
     status: Status,
 ) -> Result<WorkId> {
     let id = free_id(db, PREFIX)?;
-    let now = timestamp(None);
+    let now = now(db)?;
     db.execute(
         "INSERT INTO items (id, title, description, type, priority, status, assignee, ephemeral,
          created_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?8)",
@@ -238,7 +238,7 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: &str) -> Result<()> {
     db.execute(
         "UPDATE items SET status = 'closed', closed_at = ?2, close_reason = ?3, updated_at = ?2
          WHERE id = ?1 AND status <> 'closed'",
-        params![id.as_str(), timestamp(None), reason],
+        params![id.as_str(), now(db)?, reason],
     )
     .map(drop)
     .map_err(problem)

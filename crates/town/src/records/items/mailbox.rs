@@ -4,7 +4,6 @@ use super::Work;
 use super::read::can_search;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
 use gt_core::mail::{Letter, PERSON};
 use gt_core::work::WorkId;
 use gt_core::{Problem, Role};
@@ -69,7 +68,7 @@ impl Work {
         self.change(|db| {
             db.execute(
                 "UPDATE letters SET read_at = coalesce(read_at, ?2) WHERE item = ?1",
-                params![id.as_str(), timestamp(None)],
+                params![id.as_str(), self.clock.text()],
             )
             .map_err(problem)?;
             by_id(db, id)

@@ -5,7 +5,7 @@ use super::create::random_id;
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::merge::{Merge, PREFIX};
 use gt_core::work::{self, Item, WorkId};
@@ -69,7 +69,7 @@ impl Work {
             db.execute(
                 "UPDATE merges SET commit_id = ?2, updated_at = ?3
                  WHERE id = ?1 AND status = 'queued' AND commit_id != ?2",
-                params![id.as_str(), commit, timestamp(None)],
+                params![id.as_str(), commit, self.clock.text()],
             )
             .map(drop)
             .map_err(problem)
@@ -134,7 +134,7 @@ pub(super) fn enqueue(
     worker: &str,
     handed: &Handed,
 ) -> Result<WorkId> {
-    let now = timestamp(None);
+    let now = now(db)?;
     let waiting: Option<String> = db
         .query_row(
             "SELECT id FROM merges WHERE rig = ?1 AND (item = ?2 OR repair = ?2)
@@ -182,7 +182,7 @@ pub(super) fn set_queued(db: &Connection, id: &WorkId, reason: Option<&str>) -> 
     db.execute(
         "UPDATE merges SET status = 'queued', reason = ?2, files = '[]', log = NULL,
          merged_as = NULL, updated_at = ?3 WHERE id = ?1",
-        params![id.as_str(), reason, timestamp(None)],
+        params![id.as_str(), reason, now(db)?],
     )
     .map_err(problem)?;
     must_find(db, id)

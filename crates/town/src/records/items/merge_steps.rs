@@ -17,7 +17,6 @@ use super::read::{by_id, must_have, select};
 use super::store::problem;
 use super::{Draft, Work};
 use crate::Result;
-use crate::base::time::timestamp;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Refusal};
 use gt_core::work::{self, Item, WorkId, appended};
@@ -44,7 +43,7 @@ impl Work {
             db.execute(
                 "UPDATE merges SET status = 'merging', attempts = attempts + 1, reason = NULL,
                  files = '[]', log = NULL, merged_as = NULL, updated_at = ?2 WHERE id = ?1",
-                params![id.as_str(), timestamp(None)],
+                params![id.as_str(), self.clock.text()],
             )
             .map_err(problem)?;
             find(db, id)
@@ -56,7 +55,7 @@ impl Work {
         self.change(|db| {
             db.execute(
                 "UPDATE merges SET merged_as = ?2, updated_at = ?3 WHERE id = ?1",
-                params![id.as_str(), merged_as, timestamp(None)],
+                params![id.as_str(), merged_as, self.clock.text()],
             )
             .map(drop)
             .map_err(problem)
@@ -76,7 +75,7 @@ impl Work {
             db.execute(
                 "UPDATE merges SET status = 'merged', merged_as = ?2, reason = NULL, files = '[]',
                  log = NULL, updated_at = ?3 WHERE id = ?1",
-                params![id.as_str(), merged_as, timestamp(None)],
+                params![id.as_str(), merged_as, self.clock.text()],
             )
             .map_err(problem)?;
             let reason = merge.close_reason(merged_as);
@@ -111,7 +110,7 @@ impl Work {
                     files,
                     refusal.log.as_ref().map(|(file, _)| file),
                     repair.as_str(),
-                    timestamp(None),
+                    self.clock.text(),
                 ],
             )
             .map_err(problem)?;
@@ -191,7 +190,7 @@ impl Work {
                     merge.status.as_str()
                 )));
             }
-            let now = timestamp(None);
+            let now = self.clock.text();
             db.execute(
                 "UPDATE merges SET status = 'rejected', reason = ?2, updated_at = ?3
                  WHERE id = ?1",
@@ -264,7 +263,7 @@ impl Work {
         };
         db.execute(
             "UPDATE items SET description = ?2, updated_at = ?3 WHERE id = ?1",
-            params![before.id.as_str(), description, timestamp(None)],
+            params![before.id.as_str(), description, self.clock.text()],
         )
         .map_err(problem)?;
         // An agent that has it on the hook keeps it.

@@ -18,7 +18,7 @@ use super::read::must_have;
 use super::store::problem;
 use super::{Work, dependencies};
 use crate::Result;
-use crate::base::time::timestamp;
+use crate::records::items::store::now;
 use found::{attached, is_open, last_done, must_be_attached};
 use gt_core::Problem;
 use gt_core::formula::Step;
@@ -347,21 +347,21 @@ fn check_needs(molecule: &Molecule, step: &Item) -> Result<()> {
 fn set_status(db: &Connection, id: &WorkId, status: Status) -> Result<()> {
     db.execute(
         "UPDATE items SET status = ?2, updated_at = ?3 WHERE id = ?1",
-        params![id.as_str(), status.as_str(), timestamp(None)],
+        params![id.as_str(), status.as_str(), now(db)?],
     )
     .map(drop)
     .map_err(problem)
 }
 
 fn add_note(db: &Connection, item: &Item, note: &str) -> Result<()> {
-    let line = format!("{} {note}", timestamp(None));
+    let line = format!("{} {note}", now(db)?);
     set_notes(db, &item.id, &appended(&item.notes, &line))
 }
 
 fn set_notes(db: &Connection, id: &WorkId, notes: &str) -> Result<()> {
     db.execute(
         "UPDATE items SET notes = ?2, updated_at = ?3 WHERE id = ?1",
-        params![id.as_str(), notes, timestamp(None)],
+        params![id.as_str(), notes, now(db)?],
     )
     .map(drop)
     .map_err(problem)

@@ -7,8 +7,8 @@ use super::Work;
 use super::backup::{Backup, examine, remove_with_logs};
 use super::store::{LATEST, TIMEOUT, problem, version};
 use crate::Result;
+use crate::base::files;
 use crate::base::lock::FileLock;
-use crate::base::{files, time};
 use gt_core::Problem;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -119,7 +119,7 @@ impl Work {
         if all.iter().all(|path| path.symlink_metadata().is_err()) {
             return Ok(None);
         }
-        let now = time::timestamp(None).replace([':', '.'], "-");
+        let now = self.clock.text().replace([':', '.'], "-");
         let aside = self.folder().join(format!("damaged-{now}"));
         files::make_dir(&aside)?;
         for path in all {

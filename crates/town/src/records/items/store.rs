@@ -7,12 +7,19 @@ use crate::base::lock::FileLock;
 use crate::base::open_database::Opened;
 use crate::base::{database, files};
 use gt_core::Problem;
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Maximum wait for other writers.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Returns the current time for a record, by the clock of the town.
+pub(super) fn now(db: &Connection) -> Result<String> {
+    db.query_row("SELECT gt_now()", [], |row| row.get(0))
+        .map_err(problem)
+}
 
 /// Migrations, each from one version to the next. Append only.
 const MIGRATIONS: &[&str] = &[
@@ -171,6 +178,9 @@ impl Work {
             db.pragma_update(None, "foreign_keys", "ON")?;
             // With this check, damaged pages cause errors more often than wrong answers.
             db.pragma_update(None, "cell_size_check", true)?;
+            let clock = self.clock.clone();
+            let flags = FunctionFlags::SQLITE_UTF8;
+            db.create_scalar_function("gt_now", 0, flags, move |_| Ok(clock.text()))?;
             let is_short = database::keep_log(&db, &self.path)?;
             Ok((db, is_short))
         };
@@ -236,7 +246,7 @@ impl Work {
     ///
     /// Uses the path, because opening and closing the file here would release SQLite's locks.
     fn mark_change(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = self.clock.system_time().duration_since(UNIX_EPOCH);
         let now = now.ok().and_then(|now| Timespec::try_from(now).ok());
         let Some(now) = now else { return };
         let times = Timestamps {

@@ -1,14 +1,14 @@
 //! Removes lines from a file that other processes append to.
 
 use crate::Result;
+use crate::base::clock::Clock;
+use crate::base::files;
 use crate::base::lines::{Backwards, Lines, whole_length};
 use crate::base::settings::KrcSettings;
-use crate::base::{files, time};
 use crate::records::events::{self, Events};
 use gt_core::Caller;
 use gt_core::Problem;
 use gt_core::event::{Event, Policy};
-use jiff::Timestamp;
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -38,7 +38,12 @@ pub struct PrunedFile {
 }
 
 /// Prunes the log and the feed. The caller holds the chronicle's lock.
-pub(super) fn both(events: &Events, settings: &KrcSettings, only_tell: bool) -> Result<Pruned> {
+pub(super) fn both(
+    events: &Events,
+    settings: &KrcSettings,
+    only_tell: bool,
+    clock: &Clock,
+) -> Result<Pruned> {
     let policy = settings.policy();
     let mut pruned = Pruned {
         dry_run: only_tell,
@@ -51,10 +56,16 @@ pub(super) fn both(events: &Events, settings: &KrcSettings, only_tell: bool) -> 
             ..PrunedFile::default()
         };
         if let Some(mut file) = lines.open()? {
-            let plan = Plan::of(lines, &mut file, &policy, settings.minimum_kept)?;
+            let plan = Plan::of(
+                lines,
+                &mut file,
+                &policy,
+                settings.minimum_kept,
+                clock.seconds(),
+            )?;
             plan.tell(&mut told);
             if !only_tell && plan.changes() {
-                told.bytes_after = replace(events, lines, &mut file, &plan, is_log)?;
+                told.bytes_after = replace(events, lines, &mut file, &plan, is_log, clock)?;
             }
         }
         pruned.files.push(told);
@@ -74,11 +85,16 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(lines: &Lines, file: &mut File, policy: &Policy, minimum: usize) -> Result<Self> {
+    fn of(
+        lines: &Lines,
+        file: &mut File,
+        policy: &Policy,
+        minimum: usize,
+        now: i64,
+    ) -> Result<Self> {
         let cannot = |error| files::cannot("read", lines.path(), &error);
         let length = file.metadata().map_err(cannot)?.len();
         let newest = newest_from(file, length, minimum).map_err(cannot)?;
-        let now = Timestamp::now().as_second();
         let mut plan = Plan {
             spans: Vec::new(),
             end: 0,
@@ -154,6 +170,7 @@ fn replace(
     old: &mut File,
     plan: &Plan,
     is_log: bool,
+    clock: &Clock,
 ) -> Result<u64> {
     let path = lines.path();
     // The name is fixed, so that the next prune overwrites the leftovers of a crash.
@@ -162,7 +179,7 @@ fn replace(
         .map_err(|error| files::cannot("write", &beside, &error))
         .and_then(|new| {
             let _lock = events.lock()?;
-            finish(new, &beside, path, old, plan, is_log)
+            finish(new, &beside, path, old, plan, is_log, clock)
         });
     if written.is_err() {
         // The old file is unchanged.
@@ -196,6 +213,7 @@ fn finish(
     old: &mut File,
     plan: &Plan,
     is_log: bool,
+    clock: &Clock,
 ) -> Result<u64> {
     let cannot = |error| files::cannot("replace", path, &error);
     let meta = old.metadata().map_err(cannot)?;
@@ -203,7 +221,7 @@ fn finish(
     copy(old, plan.end, whole, &mut new).map_err(cannot)?;
     if is_log {
         let told = Event {
-            ts: time::timestamp(None),
+            ts: clock.text(),
             ..Event::new(MARKER, Caller::Gt)
                 .with("removed", plan.removed)
                 .with("damaged", plan.damaged)

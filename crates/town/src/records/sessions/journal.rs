@@ -7,6 +7,7 @@
 
 use super::hash;
 use crate::Result;
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lines::{Durability, Lines};
 use crate::base::lock::FileLock;
@@ -197,7 +198,7 @@ impl Journal {
 
 /// Writes the first line of a journal that replaces another one.
 fn write_header(file: &mut impl Write) -> std::io::Result<()> {
-    writeln!(file, "{HEADER}\"{}\"}}", uuid::Uuid::now_v7())
+    writeln!(file, "{HEADER}\"{}\"}}", Clock::default().new_id())
 }
 
 /// Returns whether a line is a record, a header or blank.

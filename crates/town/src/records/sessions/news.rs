@@ -118,6 +118,7 @@ fn actor(life: &Record) -> Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::clock::Clock;
     use crate::records::sessions::{End, Sessions};
 
     fn life(id: &str) -> Record {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     fn end(id: &str, outcome: Outcome) -> Record {
-        Sessions::ending(id, End::of(outcome))
+        Sessions::ending(id, End::of(outcome), &Clock::default())
     }
 
     #[test]

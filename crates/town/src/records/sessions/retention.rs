@@ -80,8 +80,7 @@ impl Sessions {
             return Ok(());
         }
         files::write_passing(&mark, b"")?;
-        let before =
-            jiff::Timestamp::now() - jiff::SignedDuration::from_hours(24 * i64::from(keep_days));
+        let before = self.clock.now() - jiff::SignedDuration::from_hours(24 * i64::from(keep_days));
         self.archive(&format!("{before:.3}"), false).map(drop)
     }
 

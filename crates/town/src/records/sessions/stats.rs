@@ -81,7 +81,8 @@ impl Sessions {
         query: &Query,
         refresh: impl FnOnce(&mut [Record]),
     ) -> Result<Vec<Tally>> {
-        let mut tallies = self.ask(|index| tally(index, by, query))?;
+        let now = self.clock.now().as_millisecond();
+        let mut tallies = self.ask(|index| tally(index, by, query, now))?;
         self.divide(by, query, &mut tallies)?;
         self.add_running(by, query, &mut tallies, refresh)?;
         Ok(tallies)
@@ -153,10 +154,10 @@ impl Sessions {
 
 /// Adds up the index. The stored usage of running sessions is not counted: their transcripts are
 /// more recent.
-fn tally(index: &Index, by: By, query: &Query) -> Result<Vec<Tally>, Broken> {
+fn tally(index: &Index, by: By, query: &Query, now: i64) -> Result<Vec<Tally>, Broken> {
     let (filter, mut values) = conditions(query);
     let order = if by == By::Day { "1" } else { "2 DESC, 1" };
-    values.push(Value::from(jiff::Timestamp::now().as_millisecond()));
+    values.push(Value::from(now));
     let outcomes = Outcome::ALL.map(|outcome| format!("sum(outcome = '{}')", outcome.as_str()));
     let text = format!(
         "SELECT coalesce({}, ''), count(*), sum(status = 'running'),

@@ -5,6 +5,7 @@ mod items;
 mod lost_journal;
 
 use super::*;
+use crate::base::clock::Clock;
 use crate::base::time;
 
 /// A folder with a journal and an index, and no town around them.
@@ -18,6 +19,7 @@ impl Place {
     fn with(lives: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sessions = Sessions {
+            clock: Clock::default(),
             folder: folder.path().to_owned(),
             journal: Journal::in_folder(folder.path()),
             archive: Archive::in_folder(folder.path()),
@@ -33,7 +35,7 @@ impl Place {
         let lines: Vec<Record> = numbers
             .map(|number| Record {
                 agent: Some(format!("agent/a{}", number % 7)),
-                started_at: Some(time::timestamp(Some(1_768_611_600 + number as i64))),
+                started_at: Some(time::timestamp(1_768_611_600 + number as i64)),
                 status: Some(Status::Running),
                 initial_prompt: Some("x".repeat(200)),
                 ..Record::about(id(number))

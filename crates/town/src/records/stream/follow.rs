@@ -3,6 +3,7 @@
 use super::tail::Tail;
 use super::wake::Wake;
 use super::{Cursor, socket_in};
+use crate::base::clock::Clock;
 use crate::base::lines::Lines;
 use crate::records::events::{self, Events, Query, find_before};
 use crate::{Result, Town};
@@ -167,7 +168,7 @@ impl Connection {
             stream,
             held: Vec::new(),
             cursor: None,
-            last: Some(Timestamp::now()),
+            last: Some(Clock::default().now()),
         };
         let mut byte = [0];
         while connection.held.last() != Some(&b'\n') {

@@ -6,6 +6,7 @@
 
 use super::Cursor;
 use crate::Result;
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lines::{Backwards, Lines};
 use crate::records::events;
@@ -42,7 +43,7 @@ impl Tail {
         Ok(Tail {
             lines,
             open,
-            last: Some(Timestamp::now()),
+            last: Some(Clock::default().now()),
         })
     }
 

@@ -2,7 +2,7 @@
 //! one line of JSON each.
 
 use super::{folder, program_folder};
-use crate::base::{files, time};
+use crate::base::files;
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::session::SessionId;
@@ -115,7 +115,7 @@ pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
     notes.add(&Note {
         path: Some(path),
         id: report["session_id"].as_str().map(str::to_owned),
-        since: is_old.then(|| time::timestamp(None)),
+        since: is_old.then(|| town.clock().text()),
         folder: None,
     })
 }

@@ -8,6 +8,7 @@ use super::condition::{
     Lock, half_done, is_broken, is_unfinished, is_usable, lock_of, put_aside_by_git,
 };
 use super::{lock_repository, snapshot, submodules};
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::git::Git;
 use crate::records::items::Work;
@@ -218,7 +219,9 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     let _lock = lock_repository(town, rig)?;
     let target = dir.to_string_lossy().into_owned();
     if is_broken(town, dir) {
-        removed.saved.extend(save_head(git, identity, dir)?);
+        removed
+            .saved
+            .extend(save_head(git, identity, dir, town.clock())?);
         let place = put_aside(town, identity, dir)?;
         removed.saved.push(place.to_string_lossy().into_owned());
         forget(git, &target);
@@ -258,7 +261,12 @@ fn forget(git: Git<'_>, target: &str) {
 
 /// Saves the commit that git has noted as checked out in an unreadable worktree: a commit on no
 /// branch would be lost with that note.
-fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<String>> {
+fn save_head(
+    git: Git<'_>,
+    identity: &Identity,
+    dir: &Path,
+    clock: &Clock,
+) -> Result<Option<String>> {
     let known = git.run(["worktree", "list", "--porcelain", "-z"])?;
     let is_it = |block: &&str| {
         let path = block
@@ -275,7 +283,7 @@ fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<Str
     let Some(head) = head.filter(|head| head.chars().any(|digit| digit != '0')) else {
         return Ok(None);
     };
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = clock.now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-head", root(identity));
     // A missing commit cannot be saved.
     let saved = git.run(["update-ref", &name, head]).is_ok();
@@ -284,7 +292,7 @@ fn save_head(git: Git<'_>, identity: &Identity, dir: &Path) -> Result<Option<Str
 
 /// Moves a folder that git does not know out of the way, whole.
 fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = town.clock().now().as_millisecond();
     let folder = town.root().join(identity.rig().unwrap_or_default());
     let folder = folder.join(".saved");
     files::make_dir(&folder)?;
@@ -303,7 +311,7 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
 
 /// Saves every tip and the uncommitted changes, except ignored files, each under its own ref.
 fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = town.clock().now().as_millisecond();
     let name = |part: &str| format!("refs/gt/saved/{}/{stamp}-{part}", root(identity));
     let repository = rig::repository(town, identity.rig().unwrap_or_default());
     let bare = Git::at(&repository, town.around()).to_the_end();
@@ -349,7 +357,7 @@ pub fn clean(town: &Town, dir: &Path) -> Result<()> {
 
 /// Saves uncommitted changes under a new ref, and leaves them in place.
 pub fn save_uncommitted(town: &Town, identity: &Identity, dir: &Path) -> Result<Option<String>> {
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = town.clock().now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-changes", root(identity));
     save_changes(town, identity, dir, &name)
 }

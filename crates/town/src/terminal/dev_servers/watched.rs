@@ -28,7 +28,7 @@ impl Watched {
 
     /// Checks all servers and stores changed results. Returns whether any changed.
     pub(crate) fn look(&self, town: &Town) -> bool {
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         let listening = listening::ports().unwrap_or_default();
         let changed: Vec<_> = self
             .0

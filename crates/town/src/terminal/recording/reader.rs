@@ -195,6 +195,7 @@ mod tests {
     fn what_was_written_is_read_up_to_a_torn_end() {
         let dir = tempfile::tempdir().unwrap();
         let recordings = Recordings {
+            clock: crate::base::clock::Clock::default(),
             folder: dir.path().to_owned(),
         };
         assert!(recordings.find("life").unwrap().is_none());
@@ -225,6 +226,7 @@ mod tests {
     fn a_long_one_keeps_its_beginning_and_its_end() {
         let dir = tempfile::tempdir().unwrap();
         let recordings = Recordings {
+            clock: crate::base::clock::Clock::default(),
             folder: dir.path().to_owned(),
         };
         let mut writer = Writer::create(dir.path(), "life", header(), MOST).unwrap();

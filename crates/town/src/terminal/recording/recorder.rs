@@ -56,7 +56,7 @@ pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Re
         version: 2,
         width: wish.columns,
         height: wish.rows,
-        timestamp: Some(jiff::Timestamp::now().as_second()),
+        timestamp: Some(town.clock().seconds()),
         title: Some(wish.title.clone()),
         env: BTreeMap::from([("TERM".to_owned(), wish.term.clone())]),
         part: None,

@@ -21,7 +21,7 @@ impl Recordings {
             return Ok(());
         }
         files::write_passing(&mark, b"")?;
-        match SystemTime::now().checked_sub(DAY * keep_days) {
+        match self.clock.system_time().checked_sub(DAY * keep_days) {
             Some(before) => self.remove_before(before),
             None => Ok(()),
         }
@@ -65,6 +65,7 @@ mod tests {
     fn only_what_is_old_and_finished_goes() {
         let dir = tempfile::tempdir().unwrap();
         let recordings = Recordings {
+            clock: crate::base::clock::Clock::default(),
             folder: dir.path().to_owned(),
         };
         let names = [

@@ -28,7 +28,7 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
     };
     let mut findings = vec![check_lines(&sessions, &state, fix)];
     findings.push(check_index(&sessions, state.lives, fix));
-    findings.extend(check_clock(&state, Timestamp::now()));
+    findings.extend(check_clock(&state, town.clock().now()));
     findings
 }
 

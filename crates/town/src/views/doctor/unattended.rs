@@ -7,7 +7,7 @@ use crate::base::unattended_log;
 use crate::lifecycle::save;
 use crate::terminal::containers;
 use gt_core::state::State;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 /// Age in seconds after which a failure is not reported.
 const RECENT_SECONDS: i64 = 60 * 60;
@@ -15,7 +15,7 @@ const RECENT_SECONDS: i64 = 60 * 60;
 /// Reports hook calls that failed recently.
 pub(super) fn check_hook_log(town: &Town, _fix: bool) -> Vec<Finding> {
     let recent = SignedDuration::from_secs(RECENT_SECONDS);
-    let then = Timestamp::now().checked_sub(recent).unwrap_or_default();
+    let then = town.clock().now().checked_sub(recent).unwrap_or_default();
     let lines = unattended_log::since(town, then);
     let Some(newest) = lines.last() else {
         return vec![Finding::ok("hooks", "no call by a hook failed lately")];
@@ -51,7 +51,7 @@ pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
     let is_late = newest.is_none_or(|at| asked_at.saturating_sub(at) > every.max(RECENT_SECONDS));
     let told = newest.map_or_else(
         || "nothing was saved yet".to_owned(),
-        |at| format!("the newest is of {}", timestamp(Some(at))),
+        |at| format!("the newest is of {}", timestamp(at)),
     );
     if !is_late || save::is_on_its_way(town) {
         return vec![Finding::ok("saves", told)];

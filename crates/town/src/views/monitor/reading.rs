@@ -76,7 +76,7 @@ impl Reading {
     pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PanePlace>) -> Result<()> {
         let mut containers = containers::list(town)?;
         containers.extend(self.list_elsewhere(town));
-        let now = jiff::Timestamp::now().as_second();
+        let now = town.clock().seconds();
         let unsure = self.unsure(town, &containers, now);
         self.read_screens(town, &containers, &unsure, printed);
         let mut trackers = BTreeMap::new();

@@ -8,6 +8,7 @@ use super::files::{self, Files};
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
+use crate::base::clock::Clock;
 use crate::base::wake::Listening;
 use crate::lifecycle::sync;
 use crate::messaging::notify;
@@ -400,7 +401,7 @@ impl<F: Fn(Change)> Rounds<F> {
 
     /// Reads the agents and reports the changed states. Returns whether anything has changed.
     fn read(&mut self, printed: &BTreeSet<PanePlace>) -> Result<bool> {
-        let at = jiff::Timestamp::now().as_millisecond();
+        let at = self.town.clock().now().as_millisecond();
         self.reading.read(&self.town, printed)?;
         let before_at = std::mem::replace(&mut self.read_at, at);
         self.looked = Some(Instant::now());
@@ -548,7 +549,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
                 window: None,
                 before: Some(was.report.state),
                 now: Report {
-                    since: Some(jiff::Timestamp::now().as_second()),
+                    since: Some(Clock::default().seconds()),
                     reason: Some("its container is gone".to_owned()),
                     ..Report::new(State::Stopped, Source::Process)
                 },

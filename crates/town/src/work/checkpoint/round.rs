@@ -92,7 +92,7 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
 /// Returns whether an earlier session left the checkpoint for this session, which has not read it
 /// yet. A checkpoint about another item is never reported.
 fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
-    let left = read(town, agent)?.filter(|left| is_about(left, Some(item)));
+    let left = read(town, agent)?.filter(|left| is_about(left, Some(item), town.clock().now()));
     let Some(left) = left.filter(|left| !left.is_known_to(life)) else {
         return Ok(false);
     };

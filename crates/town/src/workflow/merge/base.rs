@@ -7,6 +7,7 @@
 
 use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
+use crate::base::clock::Clock;
 use crate::base::git::{Git, without_password};
 use crate::base::settings::MergeInto;
 use crate::repo::{base_branch, rig, workspace};
@@ -41,6 +42,10 @@ pub(crate) enum Advance {
 }
 
 impl<'a> Base<'a> {
+    pub(crate) fn clock(&self) -> &Clock {
+        self.town.clock()
+    }
+
     pub(crate) fn of(town: &'a Town, rig: &'a str) -> Result<Self> {
         let repository = rig::repository(town, rig);
         let entry = rig::entry(town, rig)?;

@@ -5,6 +5,7 @@
 //! that git ignores stay in it, so that builds are incremental.
 
 use super::capture::Capture;
+use crate::base::clock::Clock;
 use crate::base::git::{self, Git};
 use crate::base::{files, processes};
 use crate::repo::workspace::submodules;
@@ -272,7 +273,7 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
     // It does not exist, or a run was killed while git wrote it. Only the queue uses it, so it is
     // created again.
     if let Err(problem) = files::remove_folder(&tree) {
-        put_aside(&tree).map_err(|_| problem)?;
+        put_aside(&tree, town.clock()).map_err(|_| problem)?;
     }
     if let Some(folder) = tree.parent() {
         files::make_dir(folder)?;
@@ -305,9 +306,9 @@ fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
 
 /// Renames a worktree that cannot be removed, for example because commands wrote files as another
 /// user. First tries to remove an earlier one.
-fn put_aside(tree: &Path) -> std::io::Result<()> {
+fn put_aside(tree: &Path, clock: &Clock) -> std::io::Result<()> {
     let aside = tree.with_extension("left");
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = clock.now().as_millisecond();
     if files::remove_folder(&aside).is_ok() {
         return fs::rename(tree, aside);
     }

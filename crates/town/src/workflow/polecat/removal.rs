@@ -146,7 +146,7 @@ pub fn gc(
         if matches!(polecat.state, State::Working | State::Stopped) {
             continue;
         }
-        let age = Timestamp::now().as_second() - last_change(town, &identity, &polecat.work_dir)?;
+        let age = town.clock().seconds() - last_change(town, &identity, &polecat.work_dir)?;
         if age < i64::try_from(older_than).unwrap_or(i64::MAX) {
             continue;
         }

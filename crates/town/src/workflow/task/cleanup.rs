@@ -328,7 +328,7 @@ fn save_remote(base: &Base<'_>, agent: &Identity, remote: &RemoteBranch) -> Resu
     if remote.is_merged {
         return Ok(None);
     }
-    let stamp = jiff::Timestamp::now().as_millisecond();
+    let stamp = base.clock().now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-remote", agent.short_name());
     base.git()
         .to_the_end()

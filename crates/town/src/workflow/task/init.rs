@@ -230,7 +230,7 @@ impl Shell<'_> {
     }
 
     fn say(&self, state: State, reason: &str) -> Result<()> {
-        let now = jiff::Timestamp::now().as_second().to_string();
+        let now = self.town.clock().seconds().to_string();
         self.set(&[
             (tag::STATE, state.as_str()),
             (tag::STATE_SINCE, &now),

@@ -246,7 +246,7 @@ impl Order<'_> {
 
     /// Marks the container as an idle shell.
     fn rest(&self, container: &Container) -> Result<()> {
-        let now = jiff::Timestamp::now().as_second().to_string();
+        let now = self.town.clock().seconds().to_string();
         self.set(
             container,
             &[

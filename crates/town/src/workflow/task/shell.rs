@@ -46,7 +46,7 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
             .target(name.clone())
             .args([option, value])
     };
-    let now = jiff::Timestamp::now().as_second().to_string();
+    let now = town.clock().seconds().to_string();
     let batch = Batch::from(vec![
         shell,
         Command::new("set-option")
@@ -62,7 +62,7 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
         set(tag::STATE, State::Initializing.as_str()),
         set(tag::STATE_SINCE, &now),
         set(tag::STATE_SOURCE, "start"),
-        set(tags::INIT, &uuid::Uuid::now_v7().simple().to_string()),
+        set(tags::INIT, &town.clock().new_id().simple().to_string()),
     ])
     .then_all(tmux_hooks::commands(town))
     .then_all(appearance::options(town, name, agent, &role, None));

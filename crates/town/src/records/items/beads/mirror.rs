@@ -8,7 +8,6 @@ use super::program::Session;
 use super::write::{as_told, read_seen, remember};
 use super::{Beads, BeadsRig, trace};
 use crate::Result;
-use crate::base::time::timestamp;
 use crate::records::items::Work;
 use crate::records::items::exchange::{our_time, write as write_item};
 use crate::records::items::read::{by_id, must_have};
@@ -96,7 +95,7 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
 
 /// Returns all items, with their dependencies.
 fn listing(session: &Session<'_>) -> Result<Listing> {
-    let now = timestamp(None);
+    let now = session.clock().text();
     let mut listed = Listing::default();
     for object in session.ask(&beads::list())? {
         listed.take(object, &now);

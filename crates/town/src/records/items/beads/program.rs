@@ -2,6 +2,7 @@
 
 use super::{Beads, BeadsRig};
 use crate::Result;
+use crate::base::clock::Clock;
 use crate::base::processes;
 use gt_core::{Problem, beads};
 use rustix::process::Signal;
@@ -35,6 +36,10 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
+    pub(super) fn clock(&self) -> &Clock {
+        &self.beads.around.clock
+    }
+
     /// Creates a session for a refresh, which blocks no other process.
     pub(super) fn new(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = Instant::now() + LIMIT;

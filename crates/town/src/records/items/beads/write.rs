@@ -8,7 +8,6 @@ use super::program::Session;
 use super::{Beads, BeadsRig, rig_of};
 use crate::Result;
 use crate::base::fault;
-use crate::base::time::timestamp;
 use crate::records::items::exchange::{our_time, write as write_item};
 use crate::records::items::read::must_have;
 use crate::records::items::store::problem;
@@ -66,7 +65,7 @@ pub(in crate::records::items) fn create(
     let session = Session::within_change(beads, rig);
     let answer = session.ask(&beads::create(draft))?;
     let made = answer.into_iter().next();
-    let made = made.map(|made| Bead::read(made, &timestamp(None), our_time));
+    let made = made.map(|made| Bead::read(made, &beads.around.clock.text(), our_time));
     let Some(made) = made.transpose()?.flatten() else {
         return Err(Problem::failed("beads made an item but did not say which"));
     };

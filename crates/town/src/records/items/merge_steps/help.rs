@@ -2,13 +2,13 @@
 //! escalated.
 
 use crate::Result;
-use crate::base::time::timestamp;
 use crate::records::items::Work;
 use crate::records::items::change::add_labels;
 use crate::records::items::finish::ESCALATED;
 use crate::records::items::hook::holder;
 use crate::records::items::merge_entries::{broken_of, find, must_find, set_queued};
 use crate::records::items::read::must_have;
+use crate::records::items::store::now;
 use crate::records::items::store::problem;
 use gt_core::merge::Merge;
 use gt_core::work::{self, WorkId, appended};
@@ -47,7 +47,7 @@ impl Work {
             }
             db.execute(
                 "UPDATE merges SET status = 'failed', reason = ?2, updated_at = ?3 WHERE id = ?1",
-                params![id.as_str(), reason, timestamp(None)],
+                params![id.as_str(), reason, self.clock.text()],
             )
             .map_err(problem)?;
             let words = format!(
@@ -69,11 +69,7 @@ fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
     db.execute(
         "UPDATE items SET status = 'blocked', assignee = NULL, notes = ?2, updated_at = ?3
          WHERE id = ?1",
-        params![
-            item.id.as_str(),
-            appended(&item.notes, words),
-            timestamp(None)
-        ],
+        params![item.id.as_str(), appended(&item.notes, words), now(db)?],
     )
     .map_err(problem)?;
     add_labels(db, &item.id, &[ESCALATED.to_owned()])
@@ -85,7 +81,7 @@ pub(super) fn has_been_helped(db: &Connection, merge: &Merge) -> Result<()> {
         .execute(
             "UPDATE items SET status = 'in_progress', assignee = ?2, updated_at = ?3
              WHERE id = ?1 AND status = 'blocked'",
-            params![merge.item.as_str(), merge.refinery(), timestamp(None)],
+            params![merge.item.as_str(), merge.refinery(), now(db)?],
         )
         .map_err(problem)?;
     if changed > 0 {

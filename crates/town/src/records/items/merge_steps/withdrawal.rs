@@ -4,10 +4,10 @@
 //! while an agent works on it.
 
 use crate::Result;
-use crate::base::time::timestamp;
 use crate::records::items::change::close;
 use crate::records::items::hook::holder;
 use crate::records::items::merge_entries::{find, of_item};
+use crate::records::items::store::now;
 use crate::records::items::store::problem;
 use gt_core::Problem;
 use gt_core::merge::{Merge, Status};
@@ -37,7 +37,7 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     };
     db.execute(
         "UPDATE merges SET status = ?2, reason = ?3, handed = 0, updated_at = ?4 WHERE id = ?1",
-        params![merge.id.as_str(), status.as_str(), reason, timestamp(None)],
+        params![merge.id.as_str(), status.as_str(), reason, now(db)?],
     )
     .map_err(problem)?;
     if let (Some(repair), None) = (repair, &holder) {

@@ -2,9 +2,9 @@
 
 use super::{set_notes, set_status};
 use crate::Result;
-use crate::base::time::timestamp;
 use crate::records::items::create::{Draft, insert};
 use crate::records::items::read::{must_have, select};
+use crate::records::items::store::now;
 use crate::records::items::store::problem;
 use gt_core::work::{Item, Status, WorkId, appended};
 use rusqlite::types::Value;
@@ -74,7 +74,7 @@ pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Re
 
 /// Adds a line to the history of a handoff bead, and drops the oldest beyond the limit.
 pub(super) fn add_history(db: &Connection, handoff: &Item, line: &str) -> Result<()> {
-    let line = format!("{} {line}", timestamp(None));
+    let line = format!("{} {line}", now(db)?);
     let notes = appended(&handoff.notes, &line);
     let too_many = notes.lines().count().saturating_sub(MOST_LINES);
     let kept: Vec<&str> = notes.lines().skip(too_many).collect();

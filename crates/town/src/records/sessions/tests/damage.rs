@@ -1,7 +1,7 @@
 //! A damaged index answers correctly without a wait, and is repaired afterwards.
 
 use super::*;
-use crate::base::time;
+use crate::base::clock::Clock;
 use rusqlite::Connection;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn repair_keeps_no_lock_that_a_writer_waits_for() {
     overwrite(&place, root_page(&place, "records"));
     let began = Instant::now();
     // This runs under the lock of the journal.
-    let line = Sessions::ending(id(1), End::of(Outcome::Killed));
+    let line = Sessions::ending(id(1), End::of(Outcome::Killed), &Clock::default());
     let written = place
         .sessions
         .record_where(vec![((), line)], |(), known| known.is_some())
@@ -129,7 +129,7 @@ fn archiving_repairs_a_damaged_index() {
                 at: Some(1_768_700_000),
                 ..End::of(Outcome::Killed)
             };
-            Sessions::ending(id(number), end)
+            Sessions::ending(id(number), end, &Clock::default())
         })
         .collect();
     place.sessions.journal.append(&lines).unwrap();
@@ -138,7 +138,7 @@ fn archiving_repairs_a_damaged_index() {
     overwrite(&place, root_page(&place, "records"));
     let archived = place
         .sessions
-        .archive(&time::timestamp(None), false)
+        .archive(&Clock::default().text(), false)
         .unwrap();
     assert_eq!(archived.lives, 100);
     assert_eq!(place.listed(), ids(300)[100..]);

@@ -24,7 +24,7 @@ fn with_two_items(so_far: Option<u64>) -> Place {
     let change = of_a.going_on_with("gt-b", so_far.map(usage));
     let end = Record {
         usage: Some(usage(100)),
-        ..Sessions::ending(id(1), End::of(Outcome::Done))
+        ..Sessions::ending(id(1), End::of(Outcome::Done), &Clock::default())
     };
     place.sessions.record(&[change, end]).unwrap();
     place
@@ -65,7 +65,7 @@ fn session_is_found_by_each_of_its_items_also_from_the_archive() {
         check("in the journal");
         place.sessions.rebuild().unwrap();
         check("rebuilt");
-        let before = time::timestamp(Some(jiff::Timestamp::now().as_second() + 60));
+        let before = time::timestamp(jiff::Timestamp::now().as_second() + 60);
         let archived = place.sessions.archive(&before, false).unwrap();
         assert_eq!(archived.lives, 1);
         check("archived");
@@ -101,7 +101,7 @@ fn session_whose_record_is_lost_counts_for_its_item() {
 #[test]
 fn archived_sessions_of_an_item_are_filtered_like_the_others() {
     let place = with_two_items(Some(30));
-    let before = time::timestamp(Some(jiff::Timestamp::now().as_second() + 60));
+    let before = time::timestamp(jiff::Timestamp::now().as_second() + 60);
     place.sessions.archive(&before, false).unwrap();
     let of_item = Query {
         work: Some("gt-a".into()),

@@ -1,7 +1,7 @@
 //! A journal that is lost while its index still exists.
 
 use super::*;
-use crate::base::time;
+use crate::base::clock::Clock;
 use std::fs;
 
 fn without_journal(lose: impl Fn(&Path)) -> Place {
@@ -36,7 +36,7 @@ fn missing_or_empty_journal_is_an_error_and_its_index_stays() {
         let sessions = &place.sessions;
         let line = Record {
             agent: Some("agent/new".into()),
-            started_at: Some(time::timestamp(None)),
+            started_at: Some(Clock::default().text()),
             ..Record::about("new")
         };
         let lines = std::slice::from_ref(&line);

@@ -40,7 +40,7 @@ fn of(agent: &str, id: &str, second: i64) -> Record {
         agent: Some(agent.into()),
         cwd: Some(format!("/srv/{id}")),
         initial_prompt: Some(format!("prompt of {id}")),
-        started_at: Some(time::timestamp(Some(second))),
+        started_at: Some(time::timestamp(second)),
         ..begin(id)
     }
 }
@@ -154,7 +154,7 @@ fn a_rebuild_makes_the_rows_that_reading_on_has_made() {
     }
     lines.push(Record {
         status: Some(Status::Stopped),
-        ended_at: Some(time::timestamp(Some(500))),
+        ended_at: Some(time::timestamp(500)),
         ..end("id3")
     });
     let place = Lives::with(&[]);

@@ -1,0 +1,47 @@
+//! Messages to an agent of a town of tests, with a real tmux.
+
+use super::*;
+use crate::lifecycle::stop;
+use crate::testing::TestTown;
+
+fn order(text: &str, mode: Mode) -> Order<'_> {
+    Order {
+        text,
+        sender: None,
+        mode,
+        priority: Priority::Normal,
+        timeout: Duration::from_secs(10),
+    }
+}
+
+#[test]
+fn message_to_an_idle_agent_is_delivered() {
+    let stage = TestTown::new();
+    let agent = stage.agent("one");
+    stage.start(&agent);
+    let sent = send(&stage.town, &agent, &order("hello there", Mode::WaitIdle)).unwrap();
+    assert!(matches!(sent.outcome, Outcome::Delivered(_)), "{sent:?}");
+    stage.await_line(&agent, "said: hello there");
+    assert!(Queue::of(&stage.town, &agent).is_empty());
+}
+
+#[test]
+fn queued_message_waits_in_the_queue() {
+    let stage = TestTown::new();
+    let agent = stage.agent("one");
+    stage.start(&agent);
+    let sent = send(&stage.town, &agent, &order("later", Mode::Queue)).unwrap();
+    assert!(matches!(sent.outcome, Outcome::Queued(None)), "{sent:?}");
+    assert_eq!(Queue::of(&stage.town, &agent).waiting().len(), 1);
+}
+
+#[test]
+fn message_to_an_agent_that_does_not_run_is_refused() {
+    let stage = TestTown::new();
+    let agent = stage.agent("one");
+    stage.start(&agent);
+    stop::stop_one(&stage.town, &agent, Default::default()).unwrap();
+    let problem = send(&stage.town, &agent, &order("hello", Mode::Immediate)).unwrap_err();
+    assert_eq!(problem.kind(), gt_core::Kind::NotFound);
+    assert!(Queue::of(&stage.town, &agent).is_empty());
+}
