@@ -70,9 +70,9 @@ fn handoff_killed_before_it_forgets_an_adopted_agent_has_released_it() {
     let mut handoff = env.gt_command(&["handoff", MAX, "--force", "-m", "go on"]);
     let killed = handoff.env("GT_FAULT", "handoff.given_back").output();
     assert_eq!(killed.unwrap().status.signal(), Some(9));
-    let tags = desk.tmux(&["show-options", "-t", "=desk:"]);
-    assert!(!tags.contains("@gt_adopted"), "{tags}");
-    assert!(!tags.contains("@gt_agent"), "{tags}");
+    let format = "#{session_name} #{@gt_agent}#{@gt_adopted}";
+    let containers = desk.tmux(&["list-sessions", "-F", format]);
+    assert_eq!(containers.trim_end(), "desk");
     // The program runs and belongs to the person, and the agent can be started.
     assert!(lives(pid.parse().unwrap()));
     env.gt(&["start", MAX]).ok();
