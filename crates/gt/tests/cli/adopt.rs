@@ -1,15 +1,15 @@
 //! `gt adopt`, and tmux sessions that are agents by name only.
 
 mod attach;
-mod ending;
 mod handoff;
 mod interrupted;
 mod moved_pane;
 mod other_server;
-mod own_session;
+mod program_end;
+mod two_sessions;
 
-use crate::env::{Answer, TIMEOUT, TestEnv, lives, signal};
-use crate::remembered;
+use crate::env::{Answer, TIMEOUT, TestEnv, is_alive, signal};
+use crate::sessions;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use rustix::process::Signal;
@@ -139,7 +139,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
         let agent = env.agent("agent/my-project");
         (agent["state"] == "idle" && agent["state_source"] == "hook").then_some(())
     });
-    let known = &remembered::lives(env, &["--agent", "agent/my-project"])[0];
+    let known = &sessions::list_sessions(env, &["--agent", "agent/my-project"])[0];
     assert_eq!(known["harness_session_id"], CONVERSATION, "{known}");
     assert_eq!(known["status"], "running", "{known}");
     assert_eq!(env.json(&["sync"])["changes"], json!([]));
@@ -147,7 +147,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     env.gt(&["start", "agent/my-project"]).fails(4);
 
     env.gt(&["stop", "my-project"]).ok();
-    assert!(!lives(pid), "the program has ended");
+    assert!(!is_alive(pid), "the program has ended");
     assert_eq!(desk.panes(), before, "and nothing else of the person's");
     assert_eq!(desk.sessions(), ["desk"]);
     assert!(!desk.settings().exists(), "no hook is left");
@@ -157,7 +157,7 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
         let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
         (screen.matches("the shell goes on").count() > 1).then_some(())
     });
-    let known = &remembered::lives(env, &["--agent", "agent/my-project"])[0];
+    let known = &sessions::list_sessions(env, &["--agent", "agent/my-project"])[0];
     assert_eq!(known["status"], "stopped", "{known}");
 }
 
@@ -198,7 +198,7 @@ fn adopted_program_that_exits_is_released_and_can_be_started() {
     env.gt(&["nudge", "agent/helper", "hello"]).fails(3);
     assert_eq!(fs::read_to_string(desk.settings()).unwrap(), own);
     assert_eq!(desk.sessions(), ["desk"], "only the container is gone");
-    let known = &remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    let known = &sessions::list_sessions(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["status"], "stopped", "{known}");
     // After the stop it is an ordinary agent.
     env.gt(&["start", "agent/helper"]).ok();

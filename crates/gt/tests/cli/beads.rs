@@ -1,10 +1,10 @@
 //! A rig whose work items are in beads. A stand-in (`beads/stand_in.py`) prints the documented
 //! output of `bd` and `br`; with `GT_TEST_BR` the tests also run the real `br` at that path.
 
-mod elsewhere;
+mod outside_changes;
 
 use crate::env::{Answer, TIMEOUT, TestEnv, run};
-use crate::merging::{commit, item, repository};
+use crate::mq::{commit, item, repository};
 use gt_tmux::testing::wait_until;
 use serde_json::{Value, json};
 use std::fs;
@@ -130,7 +130,7 @@ fn ids(items: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_same_commands_go_through_beads() {
+fn work_commands_go_through_beads() {
     each(|beads| {
         let env = &beads.env;
         let first = item(env, &["First", "-p", "1", "--type", "bug", "--label", "ui"]);
@@ -201,7 +201,7 @@ fn the_same_commands_go_through_beads() {
 }
 
 #[test]
-fn what_changes_in_beads_is_seen() {
+fn changes_in_beads_are_seen() {
     each(|beads| {
         let env = &beads.env;
         let [first, second] = ["One", "Two"].map(|title| beads.make(title));
@@ -360,7 +360,7 @@ fn tells_of_beads(answer: Answer, words: &str) {
 }
 
 #[test]
-fn a_failure_of_beads_is_one_and_changes_nothing() {
+fn failing_beads_program_is_an_error_and_changes_nothing() {
     let beads = Beads::new("br");
     let env = &beads.env;
     env.gt(&["crew", "add", "max"]).ok();
@@ -443,7 +443,7 @@ fn a_kill_in_between_loses_nothing() {
 }
 
 #[test]
-fn what_is_done_without_the_program_is_told_later() {
+fn changes_without_the_program_are_sent_to_beads_later() {
     with("bd", |beads| {
         let env = &beads.env;
         let [id, other] = ["The work", "Other"].map(|title| beads.make(title));
@@ -473,7 +473,7 @@ fn what_is_done_without_the_program_is_told_later() {
 }
 
 #[test]
-fn a_bead_is_on_one_hook_whoever_races_for_it() {
+fn racing_claims_put_a_bead_on_one_hook() {
     const RACERS: usize = 8;
     with("bd", |beads| {
         let env = &beads.env;
@@ -502,7 +502,7 @@ fn a_bead_is_on_one_hook_whoever_races_for_it() {
 }
 
 #[test]
-fn a_claim_of_somebody_else_is_taken_back() {
+fn claim_of_another_holder_is_taken_back() {
     with("bd", |beads| {
         let env = &beads.env;
         env.gt(&["crew", "add", "max"]).ok();
@@ -532,7 +532,7 @@ fn a_claim_of_somebody_else_is_taken_back() {
 }
 
 #[test]
-fn molecules_and_letters_stay_in_the_town() {
+fn molecules_and_mail_stay_in_the_town() {
     with("br", |beads| {
         let env = &beads.env;
         env.gt(&["crew", "add", "max"]).ok();
@@ -610,7 +610,7 @@ fn a_record_of_an_agent_that_is_gone_from_beads_holds_up_nothing() {
 }
 
 #[test]
-fn what_beads_has_closed_is_closed_here_whatever_it_refuses_then() {
+fn item_that_beads_closed_is_closed_here_even_if_beads_then_refuses() {
     let beads = Beads::new("bd");
     let env = &beads.env;
     env.gt(&["crew", "add", "max"]).ok();

@@ -1,13 +1,13 @@
 //! The board on a real terminal, driven by keys and read from the screen.
 
-mod agreeing;
+mod events_tab;
 mod keys;
-mod shown;
+mod refresh;
+mod snapshot;
 pub(crate) mod terminal;
-mod told;
 
 use crate::env::{TIMEOUT, TestEnv};
-use crate::tasks::{folder, with_project};
+use crate::task::{folder, with_project};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::fs;

@@ -1,6 +1,6 @@
 //! A private home folder, town and tmux server for one test.
 
-use crate::outside;
+use crate::external_programs;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
 use rustix::process::{Pid, Signal};
@@ -123,6 +123,12 @@ impl TestEnv {
             prefix,
         ])
         .ok();
+    }
+
+    /// Makes a work item in the rig `gastown`, and returns its id.
+    pub(crate) fn create_item(&self, title: &str) -> String {
+        let item = self.json(&["work", "create", title, "--rig", "gastown"]);
+        item["id"].as_str().unwrap().to_owned()
     }
 
     /// Makes a git repository with one commit.
@@ -270,7 +276,7 @@ impl TestEnv {
             }
             refusals += &answer.stderr;
         }
-        outside::skip(&format!("no mounts are permitted here: {refusals}"));
+        external_programs::skip(&format!("no mounts are permitted here: {refusals}"));
         None
     }
 
@@ -382,7 +388,7 @@ pub(crate) fn processes_of(home: &Path) -> Vec<u32> {
 }
 
 /// Reports whether a process is alive; a zombie is not.
-pub(crate) fn lives(pid: u32) -> bool {
+pub(crate) fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat
         .rsplit_once(')')

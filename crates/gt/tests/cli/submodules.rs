@@ -1,7 +1,7 @@
 //! Submodules in new worktrees and in the worktree of the merge queue.
 
 use crate::env::TestEnv;
-use crate::merging::{commit, finish, item, validate_with, worktree};
+use crate::mq::{commit, finish, item, validate_with, worktree};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,7 +1,7 @@
 //! `gt attach` to agents that gt did not start.
 
 use super::Desk;
-use crate::attaching::{terminal, wait_shown};
+use crate::attach::{terminal, wait_shown};
 use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::{TestServer, wait_until};

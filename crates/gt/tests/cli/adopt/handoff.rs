@@ -1,8 +1,8 @@
 //! `gt handoff` of an adopted agent: the next session gets its own container.
 
 use super::Desk;
-use crate::env::{TestEnv, lives};
-use crate::remembered;
+use crate::env::{TestEnv, is_alive};
+use crate::sessions;
 use gt_tmux::Command as Tmux;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
@@ -36,12 +36,12 @@ fn check_handoff(env: &TestEnv, socket: &Path) {
     env.wait_screen(MAX, "The north side is open.");
     assert_eq!(env.json(&["hook", "--agent", MAX])["id"], id);
     // The person's program continues in its pane and can be adopted again.
-    assert!(lives(pid.parse().unwrap()));
+    assert!(is_alive(pid.parse().unwrap()));
     assert_eq!(desk.panes(), before);
     assert!(!desk.settings().exists(), "no hook is left");
     let left = desk.candidates();
     assert_eq!(left[0]["pid"].to_string(), pid, "{left:?}");
-    let known = remembered::lives(env, &["--agent", MAX]);
+    let known = sessions::list_sessions(env, &["--agent", MAX]);
     assert_eq!(known[1]["id"], adopted["session"], "{known:?}");
     assert_eq!(known[1]["outcome"], "handoff", "{known:?}");
     assert_eq!(known[1]["child_id"], known[0]["id"], "{known:?}");
@@ -74,7 +74,7 @@ fn handoff_killed_before_it_forgets_an_adopted_agent_has_released_it() {
     let containers = desk.tmux(&["list-sessions", "-F", format]);
     assert_eq!(containers.trim_end(), "desk");
     // The program runs and belongs to the person, and the agent can be started.
-    assert!(lives(pid.parse().unwrap()));
+    assert!(is_alive(pid.parse().unwrap()));
     env.gt(&["start", MAX]).ok();
     assert_eq!(env.running(), [MAX]);
     assert!(!desk.settings().exists(), "no hook is left");

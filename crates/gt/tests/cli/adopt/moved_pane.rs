@@ -2,7 +2,7 @@
 
 use super::Desk;
 use crate::env::{TIMEOUT, TestEnv};
-use crate::remembered;
+use crate::sessions;
 use gt_tmux::testing::wait_until;
 use serde_json::json;
 use std::path::Path;
@@ -48,11 +48,11 @@ fn check_moved(env: &TestEnv, socket: &Path, beside: bool, moves: &[&[&str]]) {
         (agent["state"] == "idle" && agent["state_source"] == "hook").then_some(())
     });
     env.gt(&["sync"]).ok();
-    let known = &remembered::lives(env, &["--agent", "agent/helper"])[0];
+    let known = &sessions::list_sessions(env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["id"], adopted["session"], "{known}");
     assert_eq!(known["status"], "running", "{known}");
     env.gt(&["stop", "agent/helper"]).ok();
-    let known = &remembered::lives(env, &["--agent", "agent/helper"])[0];
+    let known = &sessions::list_sessions(env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["outcome"], json!("stopped"), "{known}");
     let left = desk.sessions();
     assert!(!left.contains(&"agent_helper".to_owned()), "{left:?}");
@@ -104,7 +104,7 @@ fn container_that_its_person_closes_releases_the_agent() {
     env.gt(&["sync"]).ok();
     assert_eq!(env.running(), Vec::<String>::new());
     assert_eq!(desk.sessions(), ["desk"], "it is not made again");
-    let known = &remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    let known = &sessions::list_sessions(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["outcome"], "killed", "{known}");
     // The program continues and can be adopted again.
     assert_eq!(desk.candidates()[0]["pid"].to_string(), pid);

@@ -3,7 +3,7 @@
 use super::{CONVERSATION, Desk};
 use crate::board::terminal::Terminal;
 use crate::env::{TIMEOUT, TestEnv, signal};
-use crate::watching::Watch;
+use crate::watch::Watch;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -68,7 +68,7 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     assert!(told.contains(&moved), "{told}");
     let helper = env.agent("agent/helper");
     assert_eq!(helper["socket"], Value::Null, "{helper}");
-    let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    let known = &crate::sessions::list_sessions(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["harness_session_id"], CONVERSATION, "{known}");
 }
 
@@ -112,7 +112,7 @@ fn stopped_server_of_the_person_does_not_hold_up_the_town() {
     synced.ok();
     saved.ok();
     assert_eq!(env.running(), ["mayor", "agent/helper"]);
-    let known = &crate::remembered::lives(&env, &["--agent", "agent/helper"])[0];
+    let known = &crate::sessions::list_sessions(&env, &["--agent", "agent/helper"])[0];
     assert_eq!(known["status"], "running", "{known}");
     wait_until("it answers", TIMEOUT, || {
         let nudged = env.gt(&["nudge", "agent/helper", "hello"]);

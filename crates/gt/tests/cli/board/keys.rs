@@ -3,17 +3,17 @@
 //! The screen is read only where it is the effect, or where a key must wait until the board has the
 //! data.
 
-mod attaching;
-mod bound;
-mod branches;
-mod pausing;
-mod servers;
-mod starting;
+mod agent;
+mod attach;
+mod branch;
+mod dev;
+mod marks;
+mod start;
 
 use super::terminal::Terminal;
 use super::{card, create, wait_card};
 use crate::env::TestEnv;
-use crate::tasks::{folder, window_names, with_project};
+use crate::task::{folder, window_names, with_project};
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,213 @@
+//! Accounts: named configuration folders.
+
+use crate::env::TestEnv;
+use crate::sessions::list_sessions;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().permissions().mode() & 0o777
+}
+
+/// Returns the configuration folder of the newest session.
+fn folder(env: &TestEnv) -> Value {
+    let life = &list_sessions(env, &[])[0];
+    let start: Value = serde_json::from_str(life["start"].as_str().unwrap()).unwrap();
+    start["config_dir"].clone()
+}
+
+/// Checks that the conversation of the newest session is in this folder, so that the program really
+/// uses it.
+fn assert_conversation(env: &TestEnv, folder: &Path) {
+    let life = list_sessions(env, &[])[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let file = folder.join(format!("sessions/{life}.jsonl"));
+    assert!(file.is_file(), "{} is not there", file.display());
+}
+
+#[test]
+fn accounts_are_made_used_and_removed() {
+    let env = TestEnv::with_town();
+    assert_eq!(env.json(&["account", "list"]), json!([]));
+    let work = env.json(&["account", "add", "work"]);
+    let own = env.town().join(".accounts/work/demo");
+    assert_eq!(work["folders"]["demo"], json!(own));
+    assert_eq!(work["default_for"], json!([]));
+    assert_eq!((mode(&own), mode(own.parent().unwrap())), (0o700, 0o700));
+    assert_eq!(mode(&env.town().join("accounts.toml")), 0o600);
+    env.gt(&["account", "add", "work"]).fails(4);
+    env.gt(&["account", "add", "../x"]).fails(2);
+    // A second program of the same account, in a folder that the person chose.
+    let given = env.json(&[
+        "account",
+        "add",
+        "work",
+        "--harness",
+        "codex",
+        "--config-dir",
+        "x/../my-codex",
+    ]);
+    assert_eq!(given["folders"]["codex"], json!(env.path("my-codex")));
+    let refused = env
+        .gt(&["account", "add", "g", "--harness", "gemini"])
+        .fails(2);
+    assert!(
+        refused.stderr.contains("claude, codex"),
+        "{}",
+        refused.stderr
+    );
+    env.gt(&["account", "use", "nosuch"]).fails(3);
+    env.gt(&["account", "use", "work", "--harness", "claude"])
+        .fails(3);
+    let used = env.json(&["account", "use", "work", "--harness", "codex"]);
+    assert_eq!(used["default_for"], json!(["codex"]));
+    let used = env.json(&["account", "use", "work"]);
+    assert_eq!(used["default_for"], json!(["codex", "demo"]));
+    let shown = env.gt(&["account", "list"]).ok().stdout;
+    assert!(shown.contains("my-codex"), "{shown}");
+    // `--dry-run` changes nothing, and a folder that the person chose is never deleted.
+    let args = ["account", "remove", "work", "--purge"];
+    let look = env.json(&[&args[..], &["--dry-run"]].concat());
+    assert_eq!(look["purged"], json!([own]));
+    assert_eq!(look["kept"], json!([env.path("my-codex")]));
+    assert!(own.is_dir());
+    assert_eq!(env.json(&["account", "list"]).as_array().unwrap().len(), 1);
+    env.gt(&args).ok();
+    assert!(!own.parent().unwrap().exists() && env.path("my-codex").is_dir());
+    assert_eq!(env.json(&["account", "list"]), json!([]));
+    env.gt(&args).fails(3);
+    // Without `--purge` the folder stays, and a later account of the same name finds it.
+    env.gt(&["account", "add", "home"]).ok();
+    env.gt(&["account", "remove", "home"]).ok();
+    assert!(env.town().join(".accounts/home/demo").is_dir());
+    fs::write(env.town().join("accounts.toml"), "nonsense").unwrap();
+    let broken = env.gt(&["account", "list"]).fails(2);
+    assert!(
+        broken.stderr.contains("accounts.toml:1"),
+        "{}",
+        broken.stderr
+    );
+}
+
+#[test]
+fn an_agent_starts_with_an_account_and_comes_back_with_it() {
+    let env = TestEnv::with_crew(&["max"]);
+    for name in ["work", "home"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    let of = |name: &str| env.town().join(format!(".accounts/{name}/demo"));
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), Value::Null, "none was chosen");
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["account", "use", "work"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), json!(of("work")));
+    assert_conversation(&env, &of("work"));
+    let refused = env.gt(&["account", "remove", "work", "--purge"]).fails(4);
+    assert!(
+        refused.stderr.contains("gastown/crew/max"),
+        "{}",
+        refused.stderr
+    );
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&[
+        "crew",
+        "start",
+        "max",
+        "--account",
+        "home",
+        "--auto-respawn",
+    ])
+    .ok();
+    assert_eq!(folder(&env), json!(of("home")));
+    assert_conversation(&env, &of("home"));
+    // A respawn uses the same configuration folder.
+    crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
+    gt_tmux::testing::wait_until("the next life", crate::env::TIMEOUT, || {
+        (list_sessions(&env, &["--status", "running"]).len() == 1
+            && list_sessions(&env, &[]).len() == 4)
+            .then_some(())
+    });
+    assert_eq!(folder(&env), json!(of("home")));
+    env.gt(&["stop", "gastown/max"]).ok();
+    let both = ["--account", "home", "--config-dir", "/x"];
+    env.gt(&[&["crew", "start", "max"][..], &both].concat())
+        .fails(2);
+    env.gt(&["crew", "start", "max", "--account", "nosuch"])
+        .fails(3);
+}
+
+#[test]
+fn purge_deletes_only_files_that_gt_made_for_the_account() {
+    let env = TestEnv::with_crew(&["amy"]);
+    let add = |args: &[&str]| env.gt(&[&["account", "add"], args].concat()).ok();
+    let purge = |name: &str| env.gt(&["account", "remove", name, "--purge"]);
+    let of = |name: &str| env.town().join(".accounts").join(name);
+    add(&["work"]);
+    env.gt(&["crew", "start", "amy", "--account", "work"]).ok();
+    // Removing an account does not affect its running agent. A later account of the same name does
+    // not own that folder.
+    env.gt(&["account", "remove", "work"]).ok();
+    add(&["work", "--harness", "codex"]);
+    purge("work").ok();
+    assert!(of("work/demo/sessions").is_dir() && !of("work/codex").exists());
+    // After the account is added again, it owns the folder of the running agent.
+    add(&["work"]);
+    let refused = purge("work").fails(4).stderr;
+    assert!(refused.contains("gastown/crew/amy"), "{refused}");
+    env.gt(&["stop", "gastown/amy"]).ok();
+    // `--purge` keeps folders that another account names and folders that a person chose.
+    let within = of("work/demo/deep");
+    add(&["other", "--config-dir", within.to_str().unwrap()]);
+    let refused = purge("work").fails(4).stderr;
+    assert!(refused.contains("the account other"), "{refused}");
+    env.gt(&["account", "remove", "work", "--purge", "--dry-run"])
+        .fails(4);
+    env.gt(&["account", "remove", "other"]).ok();
+    let chosen = of("mine/chosen");
+    add(&["mine", "--config-dir", chosen.to_str().unwrap()]);
+    let look = env.json(&["account", "remove", "mine", "--purge", "--dry-run"]);
+    assert_eq!(
+        (&look["purged"], &look["kept"]),
+        (&json!([]), &json!([chosen]))
+    );
+    purge("mine").ok();
+    purge("work").ok();
+    assert!(chosen.is_dir() && !of("work").exists());
+}
+
+#[test]
+fn changing_the_account_in_use_leaves_running_agents_alone() {
+    let env = TestEnv::with_crew(&["max"]);
+    for name in ["work", "home"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    let of = |name: &str| json!(env.town().join(format!(".accounts/{name}/demo")));
+    let restart = |args: &[&str]| {
+        env.gt(&[&["crew", "restart", "max"], args].concat()).ok();
+        folder(&env)
+    };
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["account", "use", "home"]).ok();
+    assert_eq!(restart(&[]), Value::Null, "it had none");
+    assert_eq!(restart(&["--account", "work"]), of("work"));
+    assert_eq!(restart(&[]), of("work"));
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), of("home"), "a start is a new one");
+    env.gt(&["stop", "gastown/max"]).ok();
+    env.gt(&["account", "use"]).fails(2);
+    env.gt(&["account", "use", "--none", "--harness", "nosuch"])
+        .fails(3);
+    let other = env.json(&["account", "use", "--none", "--harness", "codex"]);
+    assert_eq!(other[0]["default_for"], json!(["demo"]));
+    let none = env.json(&["account", "use", "--none"]);
+    assert_eq!(none[0]["default_for"], json!([]));
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(folder(&env), Value::Null);
+}

@@ -1,0 +1,148 @@
+//! The end of an adopted program that runs in a person's shell.
+
+use super::Desk;
+use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
+use crate::sessions;
+use crate::watch::Watch;
+use gt_tmux::testing::wait_until;
+use rustix::process::Signal;
+use serde_json::Value;
+use std::path::Path;
+use std::time::Instant;
+
+/// Waits until the session of the agent has ended, and returns it. Reads only the journal, so it
+/// does not itself detect the end.
+fn ended(env: &TestEnv) -> Value {
+    wait_until("the end is recorded", TIMEOUT, || {
+        let known = sessions::list_sessions(env, &["--agent", "agent/helper"])[0].clone();
+        (known["status"] == "stopped").then_some(known)
+    })
+}
+
+fn adopt(env: &TestEnv, desk: &Desk<'_>, options: &[&str]) -> u32 {
+    let pid = desk.start_program("")["pid"].to_string();
+    let words = [&["adopt", &pid, "--name", "helper"], options].concat();
+    env.json(&words);
+    env.gt(&["wait", "agent/helper", "--until", "idle", "--timeout", "30"])
+        .ok();
+    pid.parse().unwrap()
+}
+
+/// Repairs the terminal: a killed or stopped program leaves it without echo and line discipline.
+fn sane(desk: &Desk<'_>) {
+    desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
+    desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
+}
+
+fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
+    assert_eq!(env.running(), Vec::<String>::new());
+    assert_eq!(desk.sessions(), ["desk"]);
+    sane(desk);
+    desk.run("echo the shell goes on");
+    wait_until("the shell answers", TIMEOUT, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        (screen.matches("the shell goes on").count() > 1).then_some(())
+    });
+    assert_eq!(
+        desk.candidates(),
+        Vec::<Value>::new(),
+        "nothing was started"
+    );
+}
+
+fn check_exit(env: &TestEnv, socket: &Path) {
+    let desk = Desk::open(env, socket);
+    adopt(env, &desk, &[]);
+    desk.run("/exit");
+    // The program's hook records the end, without another command.
+    let known = ended(env);
+    assert_eq!(known["outcome"], "exited", "{known}");
+    assert_eq!(known["exit_code"], Value::Null, "{known}");
+    check_shell_is_left_alone(env, &desk);
+    assert!(!desk.settings().exists(), "no hook is left");
+}
+
+#[test]
+fn program_that_exits_is_recorded_as_exited() {
+    let env = TestEnv::with_town();
+    check_exit(&env, &env.socket());
+}
+
+#[test]
+fn program_that_exits_on_another_server_is_recorded_as_exited() {
+    let env = TestEnv::with_town();
+    check_exit(&env, &env.path("other"));
+}
+
+#[test]
+fn conversation_that_ends_is_not_the_programs_end() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    let pid = adopt(&env, &desk, &[]);
+    desk.run("/clear");
+    env.gt(&["nudge", "agent/helper", "hello there"]).ok();
+    env.wait_screen("agent/helper", "You said: hello there");
+    signal(pid, Signal::KILL);
+    wait_until("it has left the list", TIMEOUT, || {
+        env.running().is_empty().then_some(())
+    });
+    assert_eq!(ended(&env)["outcome"], "crash");
+}
+
+#[test]
+fn suspended_program_gets_no_keys() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    let pid = adopt(&env, &desk, &[]);
+    signal(pid, Signal::STOP);
+    wait_until("the shell has the terminal", TIMEOUT, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        screen.contains("Stopped").then_some(())
+    });
+    // Another program of the person shows an empty input line just like the agent's.
+    let rule = "─".repeat(120);
+    let prompt = format!("{rule}\n❯ \n{rule}\n  ? for shortcuts\n");
+    std::fs::write(desk.folder.join("prompt"), prompt).unwrap();
+    sane(&desk);
+    desk.run("clear; cat prompt -");
+    wait_until("the other program runs", TIMEOUT, || {
+        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        (screen.contains("? for shortcuts") && !screen.contains("Stopped")).then_some(())
+    });
+    let queued = env.json(&["nudge", "agent/helper", "touch reached", "--timeout", "1"]);
+    assert_eq!(queued["delivered"], "queue", "{queued}");
+    let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+    assert!(!screen.contains("touch reached"), "{screen}");
+    assert!(!desk.folder.join("reached").exists());
+}
+
+#[test]
+fn program_that_is_killed_is_recorded_as_a_crash() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.path("other"));
+    let pid = adopt(&env, &desk, &[]);
+    let watch = Watch::begin(&env);
+    let since = Instant::now();
+    signal(pid, Signal::KILL);
+    // `gt watch` records the end.
+    watch.expect_of("agent/helper", "crashed", since);
+    let known = ended(&env);
+    assert_eq!(known["outcome"], "crash", "{known}");
+    watch.end();
+    assert!(!is_alive(pid));
+    check_shell_is_left_alone(&env, &desk);
+}
+
+#[test]
+fn end_without_hooks_is_recorded_by_the_next_look() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.socket());
+    adopt(&env, &desk, &["--no-hooks"]);
+    desk.run("/exit");
+    wait_until("it has left the list", TIMEOUT, || {
+        env.running().is_empty().then_some(())
+    });
+    // The exit status is unknown here, so a clean exit counts as a crash.
+    assert_eq!(ended(&env)["outcome"], "crash");
+    check_shell_is_left_alone(&env, &desk);
+}

@@ -1,0 +1,153 @@
+//! `gt mq pull`, and the branches that remain in a person's repository.
+
+use crate::env::TestEnv;
+use crate::mq::{commit, finish, item, validate_with, with_bare_remote};
+use serde_json::json;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn merged(env: &TestEnv, name: &str, file: &str) {
+    finish(env, name, file, "x\n");
+    env.gt(&["mq", "run"]).ok();
+}
+
+fn head(env: &TestEnv, dir: &Path) -> String {
+    env.git(dir, &["rev-parse", "HEAD"]).trim().to_owned()
+}
+
+fn with_merged_work() -> (TestEnv, PathBuf) {
+    let env = TestEnv::with_crew(&["max"]);
+    merged(&env, "max", "a.txt");
+    let source = env.path("source-gastown");
+    (env, source)
+}
+
+#[test]
+fn a_clean_checkout_is_fast_forwarded_with_its_files() {
+    let env = TestEnv::with_crew(&["max"]);
+    finish(&env, "max", "a.txt", "x\n");
+    let told = env.gt(&["mq", "run"]).ok().stdout;
+    assert!(
+        told.contains("Your checkout's `main` is unchanged: `gt mq pull gastown`"),
+        "{told}"
+    );
+    let source = env.path("source-gastown");
+    let before = head(&env, &source);
+    // An untracked file does not block the pull.
+    fs::write(source.join("notes"), "mine\n").unwrap();
+    let pulled = env.json(&["mq", "pull"]);
+    let after = head(&env, &source);
+    assert_eq!(pulled["from"], json!(before), "{pulled}");
+    assert_eq!(pulled["to"], json!(after));
+    assert_eq!(pulled["commits"], 2, "the commit and its merge");
+    assert!(source.join("a.txt").exists() && source.join("notes").exists());
+    assert_eq!(env.git(&source, &["status", "--porcelain"]), "?? notes\n");
+    let again = env.gt(&["mq", "pull", "gastown"]).ok().stdout;
+    assert!(again.contains("has all of it"), "{again}");
+    env.gt(&["mq", "pull", "other"]).fails(3);
+}
+
+#[test]
+fn a_branch_that_is_not_checked_out_is_moved_alone() {
+    let (env, source) = with_merged_work();
+    env.git(&source, &["switch", "--quiet", "-c", "mine"]);
+    let before = head(&env, &source);
+    env.gt(&["mq", "pull"]).ok();
+    assert_eq!(head(&env, &source), before);
+    let files = env.git(&source, &["ls-tree", "--name-only", "main"]);
+    assert_eq!(files, "README.md\na.txt\n");
+    assert_eq!(env.git(&source, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_dirty_or_diverged_checkout_is_left_as_it_is() {
+    let (env, source) = with_merged_work();
+    let before = head(&env, &source);
+    fs::write(source.join("README.md"), "mine\n").unwrap();
+    let refused = env.gt(&["mq", "pull"]).fails(4).stderr;
+    for part in ["not committed", "README.md", "git stash"] {
+        assert!(refused.contains(part), "{part}: {refused}");
+    }
+    assert_eq!(head(&env, &source), before);
+    assert_eq!(env.git(&source, &["diff", "--name-only"]), "README.md\n");
+    env.git(&source, &["checkout", "--quiet", "README.md"]);
+    let own = commit(&env, &source, "own.txt", "mine\n");
+    let refused = env.gt(&["mq", "pull"]).fails(4).stderr;
+    assert!(refused.contains("`git merge gt/merged/main`"), "{refused}");
+    assert_eq!(head(&env, &source), own);
+    // The queue merges the owner's commit first; then the pull is a fast-forward.
+    merged(&env, "max", "b.txt");
+    env.gt(&["mq", "pull"]).ok();
+    assert!(source.join("b.txt").exists() && source.join("own.txt").exists());
+}
+
+#[test]
+fn a_clone_of_a_remote_is_found_by_its_address() {
+    let (env, bare) = with_bare_remote(&["max"]);
+    let clone = env.path("clone");
+    let url = bare.to_str().unwrap();
+    let words = ["clone", "--quiet", url, clone.to_str().unwrap()];
+    env.git(env.home(), &words);
+    finish(&env, "max", "a.txt", "x\n");
+    env.gt(&["mq", "run"]).ok();
+    let refused = env.gt(&["mq", "pull"]).fails(3).stderr;
+    assert!(refused.contains("--checkout DIR"), "{refused}");
+    env.gt_in(&clone, &["mq", "pull", "gastown"]).ok();
+    assert!(clone.join("a.txt").exists());
+}
+
+#[test]
+fn merged_polecat_branches_do_not_stay_in_the_persons_repository() {
+    let env = TestEnv::with_rig();
+    let source = env.path("source-gastown");
+    for number in 0..2 {
+        let id = item(&env, &["Work", "--rig", "gastown"]);
+        env.gt(&["sling", &id, "--no-start"]).ok();
+        let dir = env.town().join("gastown/polecats/Toast");
+        commit(&env, &dir, &format!("{number}.txt"), "x\n");
+        env.gt(&["done", "--agent", "gastown/Toast"]).ok();
+        let branch = format!("polecat/Toast/{id}");
+        let pushed = env.git(&source, &["branch", "--list", "polecat/*"]);
+        assert_eq!(pushed.trim(), branch, "it was pushed");
+        env.gt(&["mq", "run"]).ok();
+        let left = env.git(&source, &["branch", "--list", "polecat/*"]);
+        assert_eq!(left, "");
+        // The polecat's worktree is unchanged.
+        let here = env.git(&dir, &["branch", "--show-current"]);
+        assert_eq!(here.trim(), branch);
+    }
+}
+
+#[test]
+fn a_polecat_branch_that_has_gone_on_stays() {
+    let env = TestEnv::with_rig();
+    let source = env.path("source-gastown");
+    let id = item(&env, &["Work", "--rig", "gastown"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let dir = env.town().join("gastown/polecats/Toast");
+    commit(&env, &dir, "a.txt", "x\n");
+    env.gt(&["done", "--agent", "gastown/Toast"]).ok();
+    let branch = format!("polecat/Toast/{id}");
+    // A person adds a commit to the pushed branch.
+    env.git(&source, &["switch", "--quiet", &branch]);
+    let added = commit(&env, &source, "b.txt", "x\n");
+    env.git(&source, &["switch", "--quiet", "main"]);
+    env.gt(&["mq", "run"]).ok();
+    let tip = env.git(&source, &["rev-parse", &branch]);
+    assert_eq!(tip.trim(), added);
+}
+
+#[test]
+fn endless_output_of_a_command_is_bounded_in_its_log() {
+    let env = TestEnv::with_crew(&["max"]);
+    validate_with(
+        &env,
+        "echo first; yes | head -c 20000000; echo last; exit 1",
+    );
+    finish(&env, "max", "a.txt", "x\n");
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    let log = fs::read_to_string(ran[0]["log"].as_str().unwrap()).unwrap();
+    assert!(log.len() < 1_100_000, "{}", log.len());
+    assert!(log.contains("first\ny\n") && log.ends_with("y\nlast\n"));
+    assert!(log.contains("bytes are left out here"));
+}

@@ -1,0 +1,70 @@
+//! `gt role`: settings of a role and their sources.
+
+use crate::env::TestEnv;
+use std::fs;
+
+#[test]
+fn role_shows_the_source_of_each_field() {
+    let env = TestEnv::with_rig();
+    fs::create_dir_all(env.town().join("gastown/roles")).unwrap();
+    fs::write(
+        env.town().join("roles/crew.toml"),
+        "[session]\nharness = 'codex'\n[look]\nicon = 'T'\n",
+    )
+    .unwrap();
+    fs::write(
+        env.town().join("gastown/roles/crew.toml"),
+        "[session]\nharness = 'demo'\n",
+    )
+    .unwrap();
+    let field = |args: &[&str], name: &str| {
+        let shown = env.json(&[&["role", "show", "crew"], args].concat());
+        let field = &shown["fields"][name];
+        (
+            field["value"].clone(),
+            field["source"].as_str().unwrap().to_owned(),
+        )
+    };
+    let (value, source) = field(&[], "session.harness");
+    assert_eq!(value, "codex");
+    assert!(source.ends_with("gt/roles/crew.toml"), "{source}");
+    let (value, source) = field(&["--rig", "gastown"], "session.harness");
+    assert_eq!(value, "demo");
+    assert!(source.ends_with("gastown/roles/crew.toml"), "{source}");
+    assert_eq!(field(&["--rig", "gastown"], "look.icon").0, "T");
+    assert_eq!(
+        field(&[], "session.pattern"),
+        ("{prefix}-crew-{name}".into(), "built-in".to_owned())
+    );
+    env.gt(&["role", "show", "king"]).fails(3);
+    env.gt(&["role", "show", "crew", "--rig", "nowhere"])
+        .fails(3);
+    let listed = env.json(&["role", "list"]);
+    assert_eq!(listed.as_array().unwrap().len(), 11);
+}
+
+#[test]
+fn a_role_with_a_pattern_of_its_own_is_found_by_its_tag() {
+    let env = TestEnv::with_crew(&["max"]);
+    fs::write(
+        env.town().join("roles/crew.toml"),
+        "[session]\npattern = 'team-{rig}-{name}'\n",
+    )
+    .unwrap();
+    env.gt(&["crew", "start", "max"]).ok();
+    assert_eq!(env.sessions(), ["team-gastown-max"]);
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    env.gt(&["peek", "gastown/max"]).ok();
+    env.gt(&["stop", "team-gastown-max"]).ok();
+    fs::write(
+        env.town().join("roles/crew.toml"),
+        "[session]\npattern = '{prefix}-witness'\n",
+    )
+    .unwrap();
+    let answer = env.gt(&["crew", "start", "max"]).fails(4);
+    assert!(
+        answer.stderr.contains("reads as gastown/witness"),
+        "{}",
+        answer.stderr
+    );
+}
