@@ -89,6 +89,14 @@ fn adopt(stage: &Stage, start: impl Fn(&Stage, &[String])) -> Value {
     wait_until("its prompt", TIMEOUT, || {
         ready(&stage.bare_screen()).then_some(())
     });
+    if stage.program().harness == "claude" {
+        // It writes its conversation's id down a moment after its prompt.
+        wait_until("its conversation is known", TIMEOUT, || {
+            let listed: Value = serde_json::from_str(&stage.ok(&["adopt", "--json"])).unwrap();
+            let mut found = listed.as_array().into_iter().flatten();
+            found.any(|it| it["conversation"].is_string()).then_some(())
+        });
+    }
     let socket = stage.path("s").display().to_string();
     let adopt = [
         "adopt", "bare", "--socket", &socket, "--name", "helper", "--json",

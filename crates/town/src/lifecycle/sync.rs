@@ -109,6 +109,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         server: first.map(|pane| pane.server_pid),
     };
     let mut lines = sync::plan(&running, &shown, |id| known.get(id).cloned(), &moment);
+    confirm_revivals(town, &mut lines)?;
     let mut synced = Synced {
         unchanged: shown.len(),
         left_alone: containers.iter().filter_map(left_alone).collect(),
@@ -141,6 +142,18 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
     synced.lines = lines;
     Ok(synced)
+}
+
+/// Keeps only the revivals of sessions that tmux still shows. A session may begin after the journal
+/// was read, be listed, and be stopped before the journal is asked about it: then its end is right.
+fn confirm_revivals(town: &Town, lines: &mut Vec<(Change, Record)>) -> Result<()> {
+    if lines.iter().all(|(change, _)| *change != Change::Revived) {
+        return Ok(());
+    }
+    let containers = containers::list(town)?;
+    let is_there = |id: &str| containers.iter().any(|it| it.pane().tag_session == id);
+    lines.retain(|(change, line)| *change != Change::Revived || is_there(&line.id));
+    Ok(())
 }
 
 /// Moves the queues of agents whose names change with their sessions' names.
