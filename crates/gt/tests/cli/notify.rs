@@ -302,6 +302,10 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     // An interrupted turn produces no notice, and the state becomes idle.
     env.gt(&["nudge", "mayor", "[[delay=60]]"]).ok();
     env.wait_screen("mayor", "esc to interrupt");
+    // The tag is idle until the hook has reported the prompt.
+    wait_until("it is busy", TIMEOUT, || {
+        (env.format("hq-mayor", "#{@gt_state}") == "busy").then_some(())
+    });
     env.gt(&["keys", "mayor", "Escape"]).ok();
     let stopped = comes_to_its_prompt();
     assert_eq!(stopped["state_reason"], "its turn was interrupted");
