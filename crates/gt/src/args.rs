@@ -31,6 +31,9 @@ pub(crate) struct Global {
     /// Answer with one JSON document on stdout, and errors as JSON on stderr
     #[arg(long, global = true, display_order = 1001)]
     pub(crate) json: bool,
+    /// Print the steps of the command on stderr; GT_LOG selects them [env: GT_LOG=debug]
+    #[arg(long, short, global = true, display_order = 1002)]
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,6 +116,7 @@ pub(crate) enum Command {
     Sync(commands::sync::SyncArgs),
     Events(commands::events::EventsArgs),
     Feed(commands::feed::FeedArgs),
+    Logs(commands::logs::LogsArgs),
     #[command(subcommand)]
     Krc(commands::krc::KrcCommand),
     #[command(subcommand)]

@@ -29,6 +29,7 @@ pub(crate) mod init;
 pub(crate) mod init_step;
 pub(crate) mod keys;
 pub(crate) mod krc;
+pub(crate) mod logs;
 pub(crate) mod mail;
 pub(crate) mod menu;
 pub(crate) mod mol;
@@ -101,6 +102,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::TmuxConf(args) => tmux_conf::run(args, context),
         Command::Events(args) => events::run(args, context),
         Command::Feed(args) => feed::run(&args, context),
+        Command::Logs(args) => logs::run(&args, context),
         Command::Krc(command) => krc::run(command, context),
         Command::Step(command) => step::run(command, context),
         Command::Save(args) => save::run(&args, context),

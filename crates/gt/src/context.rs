@@ -2,26 +2,31 @@
 
 use crate::args::Global;
 use gt_core::Problem;
+use gt_core::caller::{self, Caller};
 use gt_town::base::processes;
 use gt_town::records::keepalive;
 use gt_town::{Deadline, Surroundings, Town};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Context {
     around: Surroundings,
     town: Option<PathBuf>,
     pub(crate) json: bool,
+    /// Whether `--verbose` was given.
+    pub(crate) verbose: bool,
+    /// Variables that are not UTF-8 and therefore not passed on.
+    unreadable: Vec<String>,
 }
 
 impl Context {
     /// Reads the process's environment for the commands. Only the output colours and the demo agent
     /// read it elsewhere.
     pub(crate) fn new(global: &Global) -> Result<Self, Problem> {
-        let env = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
+        let (env, unreadable) = text_variables(std::env::vars_os())?;
         let gt = std::env::current_exe()
             .map_err(|error| Problem::failed("cannot tell where gt itself is").caused_by(error))?;
         // `gt --town …` must work even if the current folder was removed.
@@ -35,15 +40,16 @@ impl Context {
             },
             town: global.town.clone(),
             json: global.json,
+            verbose: global.verbose,
+            unreadable,
         })
     }
 
     /// Returns a copy that answers with text.
     pub(crate) fn as_text(&self) -> Self {
         Context {
-            around: self.around.clone(),
-            town: self.town.clone(),
             json: false,
+            ..self.clone()
         }
     }
 
@@ -65,10 +71,29 @@ impl Context {
         }
     }
 
+    /// Returns whether tmux, a hook or a background process of `gt` runs the command with these
+    /// names, so that its output is discarded.
+    pub(crate) fn is_unattended(&self, command: &[&str]) -> bool {
+        const ALWAYS: &[&str] = &["await-death", "record", "respawn", "signal", "status-line"];
+        let by_gt = self.around.var(caller::VARIABLE) == Some(Caller::Gt.as_str());
+        by_gt || command.first().is_some_and(|name| ALWAYS.contains(name))
+    }
+
+    /// Logs the variables that programs started by this command do not get.
+    pub(crate) fn note_unreadable_variables(&self) {
+        for name in &self.unreadable {
+            tracing::info!("the variable {name} is not UTF-8, and is not passed on");
+        }
+    }
+
+    /// Finds the folder of the town.
+    pub(crate) fn root(&self) -> Result<PathBuf, Problem> {
+        Town::find(self.town.as_deref(), &self.around)
+    }
+
     /// Opens the town.
     pub(crate) fn town(&self) -> Result<Town, Problem> {
-        let root = Town::find(self.town.as_deref(), &self.around)?;
-        Town::open(&root, self.around.clone())
+        Town::open(&self.root()?, self.around.clone())
     }
 
     /// Opens the town for a hook of an agent's program, with this timeout.
@@ -77,7 +102,7 @@ impl Context {
             deadline: Deadline::after(timeout),
             ..self.around.clone()
         };
-        Town::open(&Town::find(self.town.as_deref(), &around)?, around)
+        Town::open(&self.root()?, around)
     }
 
     /// Makes Ctrl-C, TERM and the end of the terminal cancel the running command, which rolls back
@@ -96,5 +121,50 @@ impl Context {
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 130, flag.clone());
             let _ = signal_hook::flag::register(signal, flag);
         }
+    }
+}
+
+/// Returns the variables that are UTF-8, and the names of the others. A variable that `gt` itself
+/// reads must be UTF-8: without it the command would work on another town, server or agent.
+fn text_variables(
+    all: impl Iterator<Item = (OsString, OsString)>,
+) -> Result<(BTreeMap<String, String>, Vec<String>), Problem> {
+    const OURS: &[&str] = &["HOME", "PATH", "TMUX", "TMUX_PANE", "TMUX_TMPDIR"];
+    let (mut env, mut unreadable) = (BTreeMap::new(), Vec::new());
+    for (name, value) in all {
+        match (name.into_string(), value.into_string()) {
+            (Ok(name), Ok(value)) => {
+                env.insert(name, value);
+            }
+            (Ok(name), Err(_)) if name.starts_with("GT_") || OURS.contains(&name.as_str()) => {
+                let problem = Problem::environment(format!("the variable {name} is not UTF-8"));
+                return Err(problem.hint(format!("set {name} to other text, or unset it")));
+            }
+            (Ok(name), Err(_)) => unreadable.push(name),
+            (Err(name), _) => unreadable.push(name.to_string_lossy().into_owned()),
+        }
+    }
+    Ok((env, unreadable))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    #[test]
+    fn variable_of_gt_that_is_not_utf8_is_an_error_and_another_is_reported() {
+        let bad = || OsString::from_vec(vec![b'/', 0xff]);
+        let with = |name: &str| {
+            let all = [("LANG".into(), "C".into()), (OsString::from(name), bad())];
+            text_variables(all.into_iter())
+        };
+        for name in ["GT_ROOT", "HOME", "TMUX"] {
+            let problem = with(name).unwrap_err();
+            assert!(problem.message().contains(name), "{problem}");
+        }
+        let (env, unreadable) = with("LESSOPEN").unwrap();
+        assert_eq!(env.into_keys().collect::<Vec<_>>(), ["LANG"]);
+        assert_eq!(unreadable, ["LESSOPEN"]);
     }
 }

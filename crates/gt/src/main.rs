@@ -10,6 +10,7 @@ mod commands;
 mod context;
 mod demo;
 mod error;
+mod logging;
 #[cfg(test)]
 mod named_commands;
 mod output;
@@ -29,9 +30,18 @@ fn main() -> ExitCode {
         Ok(context) => context,
         Err(problem) => return error::report(&problem, cli.global.json),
     };
-    context.leave_sign(&args::words(&matches));
+    let words = args::words(&matches);
+    logging::install(&context, &words);
+    context.note_unreadable_variables();
+    context.leave_sign(&words);
     match commands::run(cli.command, &context) {
         Ok(code) => code,
-        Err(problem) => error::report(&problem, cli.global.json),
+        Err(problem) => {
+            // The output of such a call is discarded.
+            if context.is_unattended(&words) {
+                tracing::error!("{}", problem.line());
+            }
+            error::report(&problem, cli.global.json)
+        }
     }
 }

@@ -284,6 +284,12 @@ impl Server {
             }
             None => exec::capture(&self.settings, batch, privacy),
         };
+        // Names only: arguments may be secret.
+        let names = || exec::describe(batch, Privacy::Private);
+        match &result {
+            Ok(output) => tracing::debug!("{}: {} bytes", names(), output.len()),
+            Err(error) => tracing::debug!("{}: {error}", names()),
+        }
         result.map_err(|error| self.explain(error))
     }
 

@@ -9,7 +9,6 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Kind, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::base::unattended_log;
 use gt_town::lifecycle::handoff::{self, HandoffOptions, Intent};
 use gt_town::lifecycle::prime;
 use gt_town::records::items::Work;
@@ -79,7 +78,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     hand_over(args, &town, context).inspect_err(|problem| {
         // The output of a hook is not read, so the problem is logged.
         if is_by_hook {
-            unattended_log::note(&town, "handoff", problem);
+            tracing::error!("{}", problem.line());
         }
     })
 }
@@ -175,7 +174,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
         return match handoff::ask_for_take_over(town, &intent)? {
             true => Ok(ExitCode::SUCCESS),
             false => Err(Problem::failed("the next life has not taken over")
-                .hint("why stands in the town's .runtime/hooks.log; the letter is on the hook")),
+                .hint("`gt logs` says why; the message is on the hook")),
         };
     };
     let (letter, started) = handoff::go_on(town, held, &intent, &options)?;
@@ -355,19 +354,19 @@ fn told(answer: &Value, words: &str, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes over in the background. The output of this process is not read, so results go to the log
-/// of hooks.
+/// Takes over in the background. The output of this process is not read, so results go to the
+/// log.
 fn take_over(town: &Town, agent: &str) -> Answer {
     let result = target::resolve(town, agent).and_then(|agent| handoff::take_over(town, &agent));
     match result {
         Ok(started) => {
             for warning in &started.warnings {
-                unattended_log::warn(town, "handoff", warning);
+                tracing::warn!("{warning}");
             }
             Ok(ExitCode::SUCCESS)
         }
         Err(problem) => {
-            unattended_log::note(town, "handoff", &problem);
+            tracing::error!("{}", problem.line());
             Err(problem)
         }
     }

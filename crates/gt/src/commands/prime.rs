@@ -7,7 +7,6 @@ use gt_core::signal::Event;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::{claim, target};
-use gt_town::base::unattended_log;
 use gt_town::lifecycle::prime::{self, Primed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -96,14 +95,14 @@ fn note_conversation(town: &Town, context: &Context) {
     let container = around.var("GT_SESSION");
     if let (Some(container), Some(id)) = (container, signal::conversation_of(around)) {
         let noted = gt_town::messaging::signal::note_conversation(town, container, id);
-        noted.unwrap_or_else(|problem| unattended_log::note(town, "prime", &problem));
+        noted.unwrap_or_else(|problem| tracing::warn!("{}", problem.line()));
     }
 }
 
 /// Runs as a hook. The agent's program waits, so problems are reported to the agent and never block
 /// it.
 fn run_as_hook(town: &Town, context: &Context) -> Answer {
-    let log = |problem: Problem| unattended_log::note(town, "prime", &problem);
+    let log = |problem: Problem| tracing::error!("{}", problem.line());
     let report = hook_report::read(READ_TIMEOUT);
     report.problem.into_iter().for_each(log);
     let report = report.value;
@@ -152,7 +151,7 @@ enum Answered {
 }
 
 fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Problem> {
-    let log = |problem: &Problem| unattended_log::note(town, "prime", problem);
+    let log = |problem: &Problem| tracing::error!("{}", problem.line());
     let agent = match prime::who(town) {
         Ok(agent) => agent,
         Err(problem) => {

@@ -5,7 +5,6 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
 use gt_town::Town;
-use gt_town::base::unattended_log;
 use gt_town::lifecycle::save::{self, Entry};
 use gt_town::lifecycle::sync;
 use gt_town::records::items::{BackedUp, Work};
@@ -46,7 +45,7 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         sync::settle_adopted(&town);
         // Done even if the save failed: checkpoints record the work, saves the containers.
         for problem in checkpoint::refresh_all(&town) {
-            unattended_log::note(&town, "checkpoint", &problem);
+            tracing::warn!("checkpoint: {}", problem.line());
         }
         background::resume(&town);
     }
@@ -55,14 +54,14 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
         Ok(made) => made,
         // The next start or stop retries.
         Err(problem) if args.auto => {
-            unattended_log::note(&town, "save", &problem);
+            tracing::error!("{}", problem.line());
             return Ok(ExitCode::SUCCESS);
         }
         Err(problem) => return Err(problem),
     };
     for warning in made.iter().flat_map(|made| &made.warnings) {
         match args.auto {
-            true => unattended_log::warn(&town, "save", warning),
+            true => tracing::warn!("{warning}"),
             false => output::warn(warning),
         }
     }
@@ -116,7 +115,7 @@ fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem>
         .into_iter()
         .flatten()
     {
-        unattended_log::note(town, "backup", &problem);
+        tracing::error!("backup: {}", problem.line());
     }
     Ok(None)
 }

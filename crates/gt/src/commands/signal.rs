@@ -3,7 +3,6 @@ use crate::context::Context;
 use clap::Args;
 use gt_core::signal::Event;
 use gt_core::{Identity, Problem, Role};
-use gt_town::base::unattended_log;
 use gt_town::lifecycle::adopt;
 use gt_town::messaging::signal;
 use gt_town::workflow::task;
@@ -15,7 +14,7 @@ use std::time::Duration;
 /// Note what an agent's hook reports; for hooks, with their JSON on standard input
 ///
 /// It prints nothing and always succeeds: an agent must never be held up by it. What
-/// went wrong is in <town>/.runtime/hooks.log.
+/// went wrong is in the log: `gt logs`.
 #[derive(Debug, Args)]
 pub(crate) struct SignalArgs {
     /// The event [default: as the JSON says]
@@ -35,10 +34,8 @@ pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
     let result = note(&args, context);
     if args.strict {
         result?;
-    } else if let Err(problem) = result
-        && let Ok(town) = context.town()
-    {
-        unattended_log::note(&town, "signal", &problem);
+    } else if let Err(problem) = result {
+        tracing::error!("{}", problem.line());
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,7 +4,6 @@ use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::sync::Change;
-use gt_town::base::unattended_log;
 use gt_town::lifecycle::epilogue;
 use gt_town::lifecycle::stop::Leaving;
 use gt_town::lifecycle::sync::{self, Synced};
@@ -20,15 +19,13 @@ use std::time::Instant;
 ///
 /// Agents that run and were never written down get a record, and records whose
 /// container is gone get an end. It may be called at any time, and by many at once;
-/// tmux calls it by itself whenever containers come and go.
+/// tmux calls it by itself whenever containers come and go. With --verbose or VERBOSE=1 it
+/// also says what it leaves alone, and that everything agrees.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArgs {
     /// Only say what would be written
     #[arg(long)]
     dry_run: bool,
-    /// Say it also where everything agrees [env: VERBOSE=1]
-    #[arg(long, short)]
-    verbose: bool,
     /// Another file for the index than <town>/.sessions/index.db [env: DATABASE_PATH]
     #[arg(long, value_name = "PATH")]
     database: Option<PathBuf>,
@@ -61,7 +58,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let database = args
         .database
         .or_else(|| variable("DATABASE_PATH").map(PathBuf::from));
-    let verbose = args.verbose || variable("VERBOSE").is_some_and(is_on);
+    let verbose = context.verbose || variable("VERBOSE").is_some_and(is_on);
     // A dry run creates no file.
     if let Some(path) = database.filter(|_| !args.dry_run) {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
@@ -79,9 +76,8 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     if args.hook {
         outlive_the_server();
         let done = sync::after_hook(&town, &sessions);
-        if let Err(problem) = &done {
-            unattended_log::note(&town, "sync", problem);
-        }
+        // Its output is discarded, whichever hook calls it.
+        let done = done.inspect_err(|problem| tracing::error!("{}", problem.line()));
         return done.map(|()| ExitCode::SUCCESS);
     }
     let rebuilt = match args.dry_run {

@@ -231,7 +231,7 @@ fn automatic_saves_back_up_and_report_damage_to_the_hook_log() {
     fs::remove_file(env.town().join(".work/items.checked")).unwrap();
     env.gt(&["save", "--auto"]).ok();
     assert_eq!(backups(), 1);
-    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    let log = fs::read_to_string(env.town().join(".runtime/gt.log")).unwrap();
     assert!(log.contains(" backup: "), "{log}");
 }
 

@@ -111,7 +111,7 @@ fn hook_works_while_the_journal_cannot_be_written() {
     fs::rename(&journal, env.path("away")).unwrap();
     fs::write(&journal, "in the way").unwrap();
     env.gt(&["hook", id, "--agent", "gastown/max"]).ok();
-    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    let log = fs::read_to_string(env.town().join(".runtime/gt.log")).unwrap();
     assert!(log.contains("hook: "), "{log}");
     fs::remove_file(&journal).unwrap();
     fs::rename(env.path("away"), &journal).unwrap();

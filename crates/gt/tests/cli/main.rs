@@ -36,6 +36,7 @@ mod hook;
 mod hostile_input;
 mod init;
 mod krc;
+mod logs;
 mod mail;
 mod mol;
 mod mq;

@@ -273,7 +273,7 @@ fn hook_never_fails_and_a_single_section_is_json() {
     fs::write(&text, "{").unwrap();
     command.stdin(fs::File::open(text).unwrap());
     assert!(command.status().unwrap().success());
-    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    let log = fs::read_to_string(env.town().join(".runtime/gt.log")).unwrap();
     for words in [
         "prime: the hook's report is not JSON",
         "prime: cannot write",

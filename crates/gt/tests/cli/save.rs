@@ -406,7 +406,7 @@ fn failed_automatic_save_is_recorded() {
     fs::create_dir_all(folder.parent().unwrap()).unwrap();
     fs::write(&folder, "").unwrap();
     env.gt(&["start", "mayor"]).ok();
-    let log = env.town().join(".runtime/hooks.log");
+    let log = env.town().join(".runtime/gt.log");
     wait_until("it is told", TIMEOUT, || {
         let text = fs::read_to_string(&log).unwrap_or_default();
         text.contains(" save: cannot ").then_some(())

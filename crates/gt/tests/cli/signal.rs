@@ -32,7 +32,7 @@ fn hooks_report_the_state_and_confirm_messages() {
             .arg("@gt_last_prompt"),
     );
     assert!(tag.ends_with("-16"), "{tag}");
-    assert!(!env.town().join(".runtime/hooks.log").exists());
+    assert!(!env.town().join(".runtime/gt.log").exists());
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn signal_never_delays_an_agent() {
             "{args:?}"
         );
     }
-    assert!(env.town().join(".runtime/hooks.log").exists());
+    assert!(env.town().join(".runtime/gt.log").exists());
     env.gt(&["signal", "nope", "--strict"]).fails(2);
 }
 

@@ -1,6 +1,7 @@
 //! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes.
 
 use crate::Town;
+use crate::base::or_log::OrLog;
 use gt_core::caller::{self, Caller};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::shell;
@@ -89,13 +90,15 @@ pub(crate) fn begin(mut call: Process) -> io::Result<()> {
 /// Starts `gt` for this town in the background. If it cannot be started, the next command that
 /// looks does its work.
 pub(crate) fn apart(town: &Town, words: &[&str]) {
-    let _ = begin(call(town, words));
+    let what = words.join(" ");
+    begin(call(town, words)).or_warn(format_args!("cannot start `gt {what}` in the background"));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Surroundings;
+    use crate::base::log::testing::{town, warnings_of};
     use std::ffi::OsStr;
 
     #[test]
@@ -122,5 +125,13 @@ mod tests {
         let unattached = unattached(&town, &[]);
         let given: Vec<&OsStr> = unattached.get_envs().map(|(name, _)| name).collect();
         assert_eq!(given, ["GT_CALLER", "GT_TMUX_SOCKET", "HOME"]);
+    }
+
+    #[test]
+    fn background_call_that_cannot_be_started_is_logged() {
+        let (_folder, town) = town();
+        let ((), warnings) = warnings_of(|| apart(&town, &["sync", "--settle", "x"]));
+        let expected = "cannot start `gt sync --settle x` in the background: ";
+        assert!(warnings[0].starts_with(expected), "{warnings:?}");
     }
 }

@@ -176,6 +176,7 @@ impl<'a> Git<'a> {
             // No limit: git rolls back what it has begun, however long that takes.
             grace: None,
         };
+        tracing::debug!("{shown}, in {}", self.dir.display());
         match program::output(command, &limits) {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(reason)) => {

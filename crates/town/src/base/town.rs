@@ -87,6 +87,7 @@ impl Town {
             .var("GT_TMUX_SOCKET")
             .unwrap_or(settings.tmux.socket.as_str());
         let server = server_at(Socket::parse(wanted), &root, &around);
+        tracing::debug!("town {}, tmux server {wanted}", root.display());
         Ok(Town {
             root,
             settings,

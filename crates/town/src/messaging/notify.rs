@@ -15,16 +15,17 @@ mod bell;
 mod ways;
 
 use crate::agents::states::Moved;
+use crate::base::callback;
 use crate::base::clock::Clock;
+use crate::base::or_log::OrLog;
 use crate::base::settings::NotifySettings;
-use crate::base::{callback, unattended_log};
 use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::notify::{self, Event, Notice};
 use gt_core::startup::tag;
-use gt_core::{Identity, Problem, Role, beside, event};
+use gt_core::{Identity, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
 
 /// The variables that carry a notice.
@@ -53,8 +54,7 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
         .env(variable::AGENT, agent)
         .env(variable::REASON, reason);
     if let Err(error) = callback::begin(call) {
-        let problem = Problem::failed("cannot start a notification").caused_by(error);
-        unattended_log::note(town, "notify", &problem);
+        tracing::error!("cannot start a notification: {error}");
     }
 }
 
@@ -205,7 +205,7 @@ pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
 pub fn deliver_unwatched(town: &Town, notice: &Notice) {
     for told in deliver(town, notice) {
         if let Err(problem) = told.result {
-            unattended_log::note(town, "notify", &problem);
+            tracing::error!("{}: {}", told.way, problem.line());
         }
     }
 }
@@ -215,8 +215,12 @@ pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice
     let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
         let work = Work::of(town);
         match (identity.role(), identity.name()) {
-            (Role::Task, Some(id)) => work.get(&id.parse().ok()?).ok(),
-            _ => Some(work.hooked(agent).ok()??.item),
+            (Role::Task, Some(id)) => work.get(&id.parse().ok()?).or_debug("no item"),
+            _ => {
+                let hooked = work.hooked(agent);
+                let unknown = format_args!("the hook of {agent} is unknown");
+                Some(hooked.or_warn(unknown)??.item)
+            }
         }
     });
     Notice {

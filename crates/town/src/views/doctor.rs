@@ -106,7 +106,7 @@ const CHECKS: &[Check] = &[
     server::check_sync_hooks,
     agents::check_pids,
     leftovers::check_leftovers,
-    unattended::check_hook_log,
+    unattended::check_log,
     unattended::check_saves,
 ];
 

@@ -1,6 +1,6 @@
 //! Puts work items on the hooks of agents, and records it with events and in the journal.
 
-use crate::base::{processes, unattended_log};
+use crate::base::processes;
 use crate::records::events::Events;
 use crate::records::items::{Hooked, Work};
 use crate::records::sessions::{Query, Sessions};
@@ -23,7 +23,10 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
     }
     // The item is on the hook even if the record fails, so this must not be reported as a failure.
     if let Err(problem) = note_unit(town, &address, &hooked) {
-        unattended_log::note(town, "hook", &problem);
+        tracing::warn!(
+            "the journal does not name {id} as the work of {address}: {}",
+            problem.line()
+        );
     }
     Ok(hooked)
 }

@@ -92,7 +92,7 @@ fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
     // Failures go to a log: the program that runs the hook shows them to no person.
     env.gt(&["handoff", "amy", "--auto", "--reason", "compaction"])
         .fails(3);
-    let log = fs::read_to_string(env.town().join(".runtime/hooks.log")).unwrap();
+    let log = fs::read_to_string(env.town().join(".runtime/gt.log")).unwrap();
     assert!(log.contains("amy"), "{log}");
 }
 

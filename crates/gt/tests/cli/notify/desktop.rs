@@ -67,7 +67,7 @@ fn shown(env: &TestEnv, count: usize) -> Vec<Value> {
 }
 
 fn hook_log(town: &Path) -> String {
-    fs::read_to_string(town.join(".runtime/hooks.log")).unwrap_or_default()
+    fs::read_to_string(town.join(".runtime/gt.log")).unwrap_or_default()
 }
 
 #[test]

@@ -2,29 +2,37 @@
 
 use super::Finding;
 use crate::Town;
+use crate::base::log::Log;
 use crate::base::time::timestamp;
-use crate::base::unattended_log;
 use crate::lifecycle::save;
 use crate::terminal::containers;
 use gt_core::state::State;
 use jiff::SignedDuration;
 
-/// Age in seconds after which a failure is not reported.
+/// Age in seconds after which a warning is not reported.
 const RECENT_SECONDS: i64 = 60 * 60;
 
-/// Reports hook calls that failed recently.
-pub(super) fn check_hook_log(town: &Town, _fix: bool) -> Vec<Finding> {
+/// Reports recent warnings and errors of the log.
+pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<Finding> {
     let recent = SignedDuration::from_secs(RECENT_SECONDS);
     let then = town.clock().now().checked_sub(recent).unwrap_or_default();
-    let lines = unattended_log::since(town, then);
-    let Some(newest) = lines.last() else {
-        return vec![Finding::ok("hooks", "no call by a hook failed lately")];
+    let entries = match Log::of(town).warnings_since(then) {
+        Ok(entries) => entries,
+        Err(problem) => return vec![Finding::warning("hooks", problem.line())],
     };
-    let message = format!("{} calls by hooks failed lately: {newest}", lines.len());
-    vec![Finding::warning("hooks", message).hint(format!(
-        "look into {}",
-        unattended_log::path(town).display()
-    ))]
+    let Some(newest) = entries.last() else {
+        return vec![Finding::ok(
+            "hooks",
+            "no warnings in the log of the last hour",
+        )];
+    };
+    let message = format!(
+        "{} warnings in the log of the last hour, the newest of `gt {}`: {}",
+        entries.len(),
+        newest.command,
+        newest.text
+    );
+    vec![Finding::warning("hooks", message).hint("`gt logs` shows them")]
 }
 
 /// Checks that the town saves itself. Starts and ends of turns request saves, so an old save is

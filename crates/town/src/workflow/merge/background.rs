@@ -9,7 +9,7 @@
 use super::announce::announce;
 use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
 use crate::base::lock::FileLock;
-use crate::base::{callback, files, unattended_log};
+use crate::base::{callback, files};
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};
@@ -67,7 +67,7 @@ pub(crate) fn request(town: &Town, rig: &str) {
     }
     if let Err(problem) = requests::request(town, rig) {
         // The run is started anyway; it just cannot be resumed if it is killed.
-        unattended_log::note(town, "mq", &problem);
+        tracing::warn!("{}", problem.line());
     }
 }
 
@@ -79,7 +79,7 @@ pub fn resume(town: &Town) {
             continue;
         }
         if let Err(problem) = start(town, &rig) {
-            unattended_log::note(town, "mq", &problem);
+            tracing::error!("{}", problem.line());
         }
     }
 }
