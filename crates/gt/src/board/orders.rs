@@ -166,9 +166,18 @@ fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
         .wait_with_output()
         .map_err(|error| error.to_string())?;
     if output.status.success() {
-        return Ok(serde_json::from_slice(&output.stdout).unwrap_or_default());
+        return document(&output.stdout);
     }
     Err(failure(&output))
+}
+
+/// Parses the answer of a command. A command without an answer prints nothing.
+fn document(stdout: &[u8]) -> Result<Value, Failure> {
+    if stdout.trim_ascii().is_empty() {
+        return Ok(Value::Null);
+    }
+    let unreadable = |error| format!("its answer cannot be read: {error}");
+    serde_json::from_slice(stdout).map_err(|error| unreadable(error).into())
 }
 
 /// Reads the failure from a command's stderr.
@@ -354,8 +363,20 @@ mod tests {
             input: Some("x".repeat(300_000)),
             ..order(0, "gt-00000", &["flood", copy.to_str().unwrap()])
         };
-        assert!(answer(&words, &order).is_ok());
+        let failed = answer(&words, &order).unwrap_err();
+        assert!(
+            failed.text.starts_with("its answer cannot be read"),
+            "{failed:?}"
+        );
         assert_eq!(std::fs::metadata(&copy).unwrap().len(), 300_000);
+    }
+
+    #[test]
+    fn unreadable_answer_is_a_failure_and_an_empty_one_is_not() {
+        assert!(document(b"done\n").is_err());
+        assert!(document(b"{\"result\":").is_err());
+        assert_eq!(document(b"\n").unwrap(), Value::Null);
+        assert_eq!(document(b"{\"result\":\"ok\"}\n").unwrap()["result"], "ok");
     }
 
     #[test]

@@ -314,7 +314,11 @@ fn listed(queue: &Queue) -> Vec<Listed> {
 }
 
 fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
-    let rows = listed(&Queue::of(town, identity));
+    let queue = Queue::of(town, identity);
+    for problem in queue.unreadable() {
+        output::warn(problem.line());
+    }
+    let rows = listed(&queue);
     // A message sent before the present session began is stale.
     let life = match rows.is_empty() {
         true => None,

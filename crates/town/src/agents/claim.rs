@@ -5,6 +5,7 @@
 //! it, or with the session.
 
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::records::sessions::Sessions;
 use crate::{Result, Town};
@@ -44,9 +45,15 @@ impl Claim {
 
 /// Returns the running process that has claimed an identity.
 pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
-    let text = files::read_if_there(&town.file_about(agent, "claims")).ok()??;
-    let claim: Claim = serde_json::from_str(&text).ok()?;
+    let text = files::read_if_there(&town.file_about(agent, "claims"));
+    let claim = parse(agent, &text.or_warn("the claim is unknown")??)?;
     claim.runs().then_some(claim.pid)
+}
+
+/// Parses a claim. One that cannot be read counts as ended: its process is unknown.
+fn parse(agent: &Identity, text: &str) -> Option<Claim> {
+    let claim = serde_json::from_str(text);
+    claim.or_warn(format_args!("the claim of {agent} cannot be read"))
 }
 
 /// Claims an identity for the program that runs this command. Returns the reason if another running
@@ -64,7 +71,7 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
         town.deadline().at_most(TIMEOUT),
     )?;
     let text = files::read_if_there(&path)?;
-    let present: Option<Claim> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let present = text.and_then(|text| parse(agent, &text));
     let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;
     // The caller may be a child process with the agent's variables. A claim by it would end before
     // the agent does.
@@ -96,4 +103,25 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
         .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;
     files::write_passing(&path, &text)?;
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn claim_that_cannot_be_read_is_logged_and_counts_as_ended() {
+        let (_folder, town) = town();
+        let mayor = Identity::town(gt_core::Role::Mayor);
+        let path = town.file_about(&mayor, "claims");
+        files::make_dir(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, "{\"pid\":").unwrap();
+        let (found, warnings) = warnings_of(|| process(&town, &mayor));
+        assert_eq!(found, None);
+        assert!(
+            warnings[0].starts_with("the claim of mayor cannot be read"),
+            "{warnings:?}"
+        );
+    }
 }

@@ -4,6 +4,7 @@
 //! that have any: commits with their subjects, steps and a timeline. Nothing depends on it. If a
 //! process was killed before it wrote an epilogue, the next query for that session writes it.
 
+use crate::base::or_log::OrLog;
 use crate::base::time::timestamp;
 use crate::base::{callback, files};
 use crate::records::events::{self, Events};
@@ -20,14 +21,17 @@ use std::path::Path;
 /// Writes the epilogues of these ended sessions, one journal line each. A failed epilogue is
 /// retried by the next query for its session.
 pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
-    let Ok(known) = sessions.in_journal(ids.iter().map(String::as_str)) else {
+    let names = ids.join(", ");
+    let known = sessions.in_journal(ids.iter().map(String::as_str));
+    let Some(known) = known.or_warn(format_args!("no epilogue of session {names}")) else {
         return;
     };
     let lives: Vec<&Record> = known.values().collect();
     let mut lines = usage::figures(town, &lives);
     // Figures are written even if the details cannot be; the files of steps then stay.
     let details = details(town, sessions, &lives);
-    let told = if details.is_ok() {
+    let details = details.or_warn(format_args!("no details of session {names}"));
+    let told = if details.is_some() {
         lives.as_slice()
     } else {
         &[]
@@ -38,7 +42,11 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
             None => lines.push(detail),
         }
     }
-    if settle(sessions, told, &lines).is_ok() {
+    let settled = settle(sessions, told, &lines);
+    if settled
+        .or_warn(format_args!("no epilogue of session {names}"))
+        .is_some()
+    {
         lives.iter().for_each(|life| usage::forget(town, &life.id));
     }
 }
@@ -177,4 +185,23 @@ fn document(commit: &Commit) -> Value {
 
 fn time(text: Option<&str>) -> Option<Timestamp> {
     text?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn epilogue_that_cannot_be_written_is_logged() {
+        let (_folder, town) = town();
+        let journal = Sessions::of(&town).journal_path().to_owned();
+        std::fs::create_dir_all(&journal).unwrap();
+        let id = "01a1e1f0-8c1b-7c02-9d3e-5f0d8a6a2f11".to_owned();
+        let ((), warnings) = warnings_of(|| write(&town, &Sessions::of(&town), &[id]));
+        assert!(
+            warnings[0].starts_with("no epilogue of session 01a1e1f0"),
+            "{warnings:?}"
+        );
+    }
 }

@@ -316,7 +316,7 @@ fn wishes(
 /// Returns the start options of the previous session, from the journal or else from tmux.
 fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
     match &life.start {
-        Some(start) => Ok(StartOptions::from_tag(start)),
+        Some(start) => StartOptions::from_tag(start),
         None => start::options_of(town, container),
     }
 }

@@ -157,7 +157,9 @@ fn has_folder(
     last: Option<&Record>,
 ) -> Result<bool> {
     let role = identity.role();
-    if let Some(given) = StartOptions::from_tag(&saved.start).work_dir {
+    // The start reports options that cannot be read.
+    let options = StartOptions::from_tag(&saved.start).unwrap_or_default();
+    if let Some(given) = options.work_dir {
         return Ok(given_folder(given, last).is_dir());
     }
     if !workspace::is_worktree(role) && role != Role::Agent {
@@ -191,7 +193,9 @@ pub(crate) fn conversation(
     ended: &Resumable<'_>,
 ) -> Conversation {
     let role = roles::resolve(town, identity.role(), identity.rig());
-    let own_line = StartOptions::from_tag(ended.start).command.is_some()
+    // The start reports options that cannot be read.
+    let options = StartOptions::from_tag(ended.start).unwrap_or_default();
+    let own_line = options.command.is_some()
         || role.is_ok_and(|role| role.value.session.start_command.is_some());
     let preset = harnesses::resolve(town, ended.harness);
     let Some(preset) = preset.ok().filter(|_| !own_line) else {
@@ -250,7 +254,7 @@ fn start(
     extra_env: &[(String, String)],
 ) -> Result<Started> {
     let saved = &intent.saved;
-    let wishes = StartOptions::from_tag(&saved.start);
+    let wishes = StartOptions::from_tag(&saved.start)?;
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
     let (life, chain) = match last {
         Some(life) => (life.id.clone(), life.chain_id.clone()),

@@ -10,6 +10,7 @@ mod across;
 pub use across::{FAULT_POINTS, Lent};
 
 use crate::agents::account::{self, Account};
+use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::{self, Presets};
 use crate::lifecycle::start::StartOptions;
 use crate::records::sessions::{Query, Sessions};
@@ -251,7 +252,7 @@ fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversat
             !able.command.fork.is_empty()
         }));
     }
-    let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default());
+    let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default())?;
     if start.command.is_some() {
         return Err(Problem::not_found(
             "it ran another command than its harness",
@@ -292,7 +293,10 @@ fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<Pat
 
 /// Returns the configuration folder that a session was started with.
 fn config_dir(life: &Record) -> Option<PathBuf> {
-    let start = StartOptions::from_tag(life.start.as_deref()?);
+    let start = StartOptions::from_tag(life.start.as_deref()?).or_warn(format_args!(
+        "the folder of session {} is not known",
+        life.id
+    ))?;
     start.config_dir.map(PathBuf::from)
 }
 

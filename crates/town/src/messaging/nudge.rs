@@ -153,7 +153,7 @@ pub fn send_telling(
     }
     let queue = Queue::of(town, identity);
     let now = message.created_at;
-    queue.expire(now)?;
+    expire(town, identity, &queue, now)?;
     queue.add(&message, town.settings().nudge.depth)?;
     let sent = |outcome| {
         let later = match &outcome {
@@ -218,6 +218,24 @@ pub fn send_telling(
     })
 }
 
+/// Sets expired messages aside, and reports each in the log and as an event.
+fn expire(town: &Town, identity: &Identity, queue: &Queue, now: i64) -> Result<()> {
+    let expired = queue.expire(now)?;
+    for message in &expired {
+        tracing::warn!(
+            "the message {} to {identity} expired undelivered",
+            message.id
+        );
+    }
+    let event = |message: &Message| {
+        event(message, identity)
+            .with("delivered", "failed")
+            .with("reason", "expired")
+    };
+    Events::of(town).note(expired.iter().map(event).collect());
+    Ok(())
+}
+
 /// Starts the background delivery of a waiting message. Returns how it will be delivered.
 fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
     let is_paused = container.pane().tag_state == State::Paused.as_str();
@@ -227,7 +245,10 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
         None if is_paused => Deliverer::Resume,
         _ => match signal::wake_delivery_to(town, container) {
             Ok(()) => Deliverer::Background,
-            Err(_) => Deliverer::NextCommand,
+            Err(problem) => {
+                tracing::warn!("no process delivers {}: {}", message.id, problem.line());
+                Deliverer::NextCommand
+            }
         },
     };
     let limit = i64::try_from(DELIVERER_LIMIT.as_secs()).ok();

@@ -9,12 +9,15 @@
 
 use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
 use gt_core::nudge::{Message, fingerprint};
 use gt_core::{Identity, Problem};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -117,9 +120,13 @@ pub struct Queue {
 pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
     let (from, to) = (Queue::of(town, from), Queue::of(town, to));
     if to.is_empty() && !from.is_empty() {
-        // A used queue leaves its folders behind when it is empty.
+        // A used queue leaves its folders behind when it is empty. If they cannot be removed, the
+        // rename fails.
         let _ = fs::remove_dir_all(&to.dir);
-        let _ = fs::rename(&from.dir, &to.dir);
+        fs::rename(&from.dir, &to.dir).or_warn(format_args!(
+            "the messages in {} wait for an agent that has another name now",
+            from.dir.display()
+        ));
     }
 }
 
@@ -161,12 +168,13 @@ impl Queue {
         files::write_whole(&self.new_path(&message.key()), &text)
     }
 
-    /// Returns the waiting messages in the order of delivery.
+    /// Returns the waiting messages in the order of delivery. Files that cannot be read are left out;
+    /// [`unreadable`](Self::unreadable) returns them.
     pub fn waiting(&self) -> Vec<Message> {
         let dir = self.dir.join("new");
         names(&dir)
             .iter()
-            .filter_map(|name| read(&dir.join(name)))
+            .filter_map(|name| read(&dir.join(name)).ok())
             .collect()
     }
 
@@ -199,11 +207,31 @@ impl Queue {
         files::write_whole(&self.aside_path(&message.key()), &text)
     }
 
-    /// Returns the messages that were set aside, oldest first.
+    /// Returns the messages that were set aside, oldest first. Files that cannot be read are left
+    /// out; [`unreadable`](Self::unreadable) returns them.
     pub fn set_aside_messages(&self) -> Vec<SetAside> {
         let dir = self.dir.join("aside");
-        let read = |name: &String| serde_json::from_slice(&fs::read(dir.join(name)).ok()?).ok();
+        let read = |name: &String| read(&dir.join(name)).ok();
         names(&dir).iter().filter_map(read).collect()
+    }
+
+    /// Returns the files of the queue that hold no readable message, with the reason. They are
+    /// never delivered.
+    pub fn unreadable(&self) -> Vec<Problem> {
+        let mut found = Vec::new();
+        for folder in ["new", "taken", "aside"] {
+            let dir = self.dir.join(folder);
+            for name in names(&dir) {
+                let path = dir.join(name);
+                // A file that is gone was delivered or moved meanwhile.
+                if let Err(error) = read::<Message>(&path)
+                    && path.exists()
+                {
+                    found.push(files::cannot("read the message", &path, &error));
+                }
+            }
+        }
+        found
     }
 
     /// Resumes a message that was set aside and has appeared in the input line since.
@@ -250,7 +278,7 @@ impl Queue {
         match fs::remove_file(self.new_path(&message.key())) {
             Ok(()) => Ok(true),
             // Another process has just taken it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(files::cannot("take back", &self.new_path(id), &error)),
         }
     }
@@ -265,7 +293,7 @@ impl Queue {
             let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
             let path = dir.join(name);
             Some(Taken {
-                message: read(&path)?,
+                message: read(&path).ok()?,
                 phase: Phase::from_suffix(phase)?,
                 life: life.to_owned(),
                 since: fs::metadata(&path).map_or(0, |meta| meta.mtime()),
@@ -293,7 +321,7 @@ impl Queue {
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
             // It was cancelled at this moment: take the next one.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => self.take(life),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(life),
             Err(error) => Err(files::cannot("take", &from, &error)),
         }
     }
@@ -366,24 +394,34 @@ impl Queue {
 
     /// Returns the receipt of a message once it is delivered.
     pub fn receipt(&self, id: &str) -> Option<Receipt> {
-        let text = fs::read(self.dir.join("done").join(id)).ok()?;
-        serde_json::from_slice(&text).ok()
+        match read(&self.dir.join("done").join(id)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            receipt => receipt.or_warn(format_args!("cannot read the receipt of message {id}")),
+        }
     }
 
-    /// Sets expired messages aside. Returns them.
+    /// Moves expired messages to `expired/`. Returns those that were moved. One that cannot be moved
+    /// is logged, and the others are moved.
     pub fn expire(&self, now: i64) -> Result<Vec<Message>> {
         let uptime = processes::uptime();
-        let old: Vec<Message> = self
-            .waiting()
-            .into_iter()
-            .filter(|message| message.is_expired(now, uptime.as_ref()))
-            .collect();
-        for message in &old {
+        let mut moved = Vec::new();
+        for message in self.waiting() {
+            if !message.is_expired(now, uptime.as_ref()) {
+                continue;
+            }
             files::make_dir(&self.dir.join("expired"))?;
-            let to = self.dir.join("expired").join(message.key());
-            let _ = fs::rename(self.new_path(&message.key()), to);
+            let from = self.new_path(&message.key());
+            match fs::rename(&from, self.dir.join("expired").join(message.key())) {
+                Ok(()) => moved.push(message),
+                // It was taken or cancelled meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    let path = from.display();
+                    tracing::warn!("cannot set the expired message {path} aside: {error}");
+                }
+            }
         }
-        Ok(old)
+        Ok(moved)
     }
 
     fn new_path(&self, key: &str) -> PathBuf {
@@ -409,7 +447,11 @@ pub fn any(town: &Town) -> bool {
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(dir)
+    let entries = match fs::read_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => entries.or_warn(format_args!("cannot read messages in {}", dir.display())),
+    };
+    let mut names: Vec<String> = entries
         .into_iter()
         .flatten()
         .flatten()
@@ -420,8 +462,8 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-fn read(path: &Path) -> Option<Message> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
+    Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
 fn forget_old(done: &Path) {
@@ -432,6 +474,7 @@ fn forget_old(done: &Path) {
             .ok()
             .and_then(|at| at.elapsed().ok());
         if age.is_some_and(|age| age.as_secs() > ANSWERS_KEPT_SECONDS) {
+            // Another process may have removed it; otherwise the next call tries again.
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -586,5 +629,34 @@ mod tests {
         assert_eq!(queue.expire(5).unwrap(), [old]);
         assert!(queue.is_empty());
         assert_eq!(names(&queue.dir.join("expired")), ["1-a"]);
+    }
+
+    #[test]
+    fn expired_message_that_cannot_be_moved_is_not_reported_as_moved() {
+        let (_folder, queue) = queue();
+        for id in ["a", "b"] {
+            let mut old = message(id, Priority::Normal);
+            old.expires_at = Some(5);
+            queue.add(&old, 10).unwrap();
+        }
+        // A folder in the place of the file keeps one of them from being moved.
+        fs::create_dir_all(queue.dir.join("expired/1-a/x")).unwrap();
+        let moved = queue.expire(5).unwrap();
+        assert_eq!(moved.len(), 1);
+        assert_eq!(moved[0].id, "b");
+        assert_eq!(queue.waiting()[0].id, "a");
+    }
+
+    #[test]
+    fn file_without_a_message_is_reported_with_its_path() {
+        let (_folder, queue) = queue();
+        queue.add(&message("a", Priority::Normal), 10).unwrap();
+        assert!(queue.unreadable().is_empty());
+        fs::write(queue.dir.join("new/1-b"), "{").unwrap();
+        assert_eq!(queue.waiting().len(), 1);
+        let [problem] = &queue.unreadable()[..] else {
+            panic!("one file cannot be read");
+        };
+        assert!(problem.message().contains("new/1-b"), "{problem}");
     }
 }

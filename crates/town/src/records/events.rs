@@ -9,6 +9,7 @@ use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lines::{Backwards, Durability, Lines};
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::surroundings::Deadline;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -123,11 +124,13 @@ impl Events {
         Ok(events)
     }
 
-    /// Appends events about a completed action, and ignores failures: the journal is the source of
-    /// truth, and the failure could only be reported in the file that failed.
+    /// Appends events about a completed action. A failure is logged and does not undo the action:
+    /// the journal is the source of truth.
     pub fn note(&self, events: Vec<Event>) {
         if !events.is_empty() {
-            let _ = self.append(events);
+            let kinds: Vec<String> = events.iter().map(|event| event.kind.clone()).collect();
+            self.append(events)
+                .or_warn(format_args!("no event of {}", kinds.join(", ")));
         }
     }
 
@@ -195,6 +198,7 @@ pub fn time_of(event: &Event) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::log::testing::warnings_of;
 
     fn kinds(events: &[Event]) -> Vec<&str> {
         events.iter().map(|event| event.kind.as_str()).collect()
@@ -251,5 +255,14 @@ mod tests {
         assert_eq!(kinds(&found), ["one", "two"]);
         let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();
         assert_eq!(torn, b"{\"ts\":\"20\n");
+    }
+
+    #[test]
+    fn event_that_cannot_be_written_is_logged() {
+        let folder = tempfile::tempdir().unwrap();
+        let events = Events::in_folder(folder.path());
+        std::fs::create_dir(folder.path().join(".events.jsonl")).unwrap();
+        let ((), warnings) = warnings_of(|| events.note(vec![Event::emitted("one", "a")]));
+        assert!(warnings[0].starts_with("no event of one: "), "{warnings:?}");
     }
 }

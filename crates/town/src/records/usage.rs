@@ -24,6 +24,7 @@ pub use notes::{note, note_folder};
 pub(crate) use prompts::{Evidence, find_prompt};
 
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::Presets;
 use crate::records::sessions::Sessions;
 use crate::{Result, Town};
@@ -106,13 +107,17 @@ pub fn unsettled(town: &Town) -> Vec<String> {
 fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
     let sessions = Sessions::of(town);
     // An archived session stays as it is in the archive.
-    let Ok(lives) = sessions.in_journal(ids.into_iter()) else {
+    let lives = sessions.in_journal(ids.into_iter());
+    let Some(lives) = lives.or_warn("usage is not written") else {
         return Vec::new();
     };
     let lives: Vec<&Record> = lives.values().collect();
     let lines = figures(town, &lives);
-    if !lines.is_empty() && sessions.record(&lines).is_err() {
-        return Vec::new();
+    if !lines.is_empty() {
+        let written = sessions.record(&lines);
+        if written.or_warn("usage is not written").is_none() {
+            return Vec::new();
+        }
     }
     lives.iter().for_each(|life| forget(town, &life.id));
     lines
@@ -140,7 +145,7 @@ pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
 /// Removes the notes and the cache of a session, which the journal replaces. Best effort: a file
 /// that stays does no harm.
 pub(crate) fn forget(town: &Town, id: &str) {
-    let _ = files::remove_if_there(&state_path(town, id));
+    files::remove_if_there(&state_path(town, id)).or_debug("a cache stays");
     Notes::of(town, id).remove();
 }
 
@@ -195,9 +200,10 @@ impl<'t> Reader<'t> {
         let format = preset.usage.format?;
         let window = window(life, id)?;
         let town = self.town;
-        let prices = self
-            .prices
-            .get_or_insert_with(|| prices(town).unwrap_or_else(|_| Prices::builtin()));
+        let prices = self.prices.get_or_insert_with(|| {
+            let own = prices(town).or_warn("the built-in prices are used");
+            own.unwrap_or_else(Prices::builtin)
+        });
         let path = state_path(town, &life.id);
         let before = std::fs::read(&path).unwrap_or_default();
         // An unreadable cache is rebuilt from the transcripts.
@@ -217,8 +223,8 @@ impl<'t> Reader<'t> {
             && after != before
             && !state.is_empty()
         {
-            // Best effort: without it the next read takes longer.
-            let _ = files::write_passing(&path, &after);
+            // Without it the next read takes longer.
+            files::write_passing(&path, &after).or_warn("the usage so far is not kept");
         }
         Some(usage.rounded()).filter(|usage| usage.tokens() > 0)
     }
@@ -252,9 +258,10 @@ impl State {
                 until: window.until.clone(),
             };
             // The file may be gone or just replaced: what was read of it stays counted.
-            let _ = read::read_on(&path, progress, |reading, line| {
+            let read = read::read_on(&path, progress, |reading, line| {
                 reading.line(format, line, &window, prices);
             });
+            log_unreadable(read, &path);
             sum += &progress.reading.usage();
         }
         self.files.retain(|_, progress| progress.offset > 0);
@@ -273,10 +280,20 @@ impl State {
         for path in find::databases(town, life, preset) {
             let seen = self.databases.entry(path.clone()).or_default();
             let cwd = life.cwd.as_deref().unwrap_or_default();
-            let _ = database::read(&path, cwd, window, prices, seen);
+            let read = database::read(&path, cwd, window, prices, seen);
+            read.or_warn(format_args!("the usage in {} is unknown", path.display()));
             sum += &seen.usage;
         }
         sum
+    }
+}
+
+/// Logs a transcript that cannot be read. One that is gone was removed by its program.
+fn log_unreadable(read: std::io::Result<u64>, path: &Path) {
+    if let Err(error) = read
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!("the usage in {} is unknown: {error}", path.display());
     }
 }
 
@@ -335,5 +352,22 @@ pub(crate) fn program_folder<'v>(
     match preset.usage.folder.strip_prefix("{town}/") {
         Some(rest) => Some(town.root().join(rest)),
         None => Some(Path::new(variable("HOME")?).join(&preset.usage.folder)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::warnings_of;
+    use std::io::{Error, ErrorKind};
+
+    #[test]
+    fn transcript_that_cannot_be_read_is_logged_and_a_removed_one_is_not() {
+        let log = |kind: ErrorKind| {
+            let read = || log_unreadable(Err(Error::from(kind)), Path::new("/x"));
+            warnings_of(read).1
+        };
+        assert_eq!(log(ErrorKind::NotFound), [""; 0]);
+        assert!(log(ErrorKind::PermissionDenied)[0].starts_with("the usage in /x is unknown"));
     }
 }

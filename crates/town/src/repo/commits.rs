@@ -4,6 +4,7 @@
 use crate::Surroundings;
 use crate::base::files;
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -21,7 +22,8 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// Returns the commits made in the folder, oldest first; none if git fails.
+/// Returns the commits made in the folder, oldest first; none, and a warning in the log, if git
+/// fails.
 pub fn made(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Commit> {
     if !has_moved(dir, since) {
         return Vec::new();
@@ -36,6 +38,7 @@ pub fn made(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Co
         "HEAD",
         "--",
     ]);
+    let log = log.or_warn(format_args!("the commits in {} are unknown", dir.display()));
     select(&log.unwrap_or_default(), since, until)
 }
 
@@ -111,7 +114,7 @@ fn git_dir(dir: &Path) -> Option<PathBuf> {
     if found.is_dir() {
         return Some(found);
     }
-    let text = files::read_if_there(&found).ok()??;
+    let text = files::read_if_there(&found).or_warn("the commits are unknown")??;
     let path = text.strip_prefix("gitdir:")?.trim();
     Some(found.parent()?.join(path))
 }
@@ -119,6 +122,7 @@ fn git_dir(dir: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::log::testing::{town, warnings_of};
     use std::process::Command;
 
     fn git(dir: &Path, args: &[&str]) {
@@ -185,5 +189,16 @@ mod tests {
         assert_eq!(subjects(&copy, 0, 1), [""; 0]);
         assert_eq!(subjects(&copy, i64::MAX, i64::MAX), [""; 0]);
         assert_eq!(subjects(folder.path(), 0, i64::MAX), [""; 0]);
+    }
+
+    #[test]
+    fn failing_git_is_logged() {
+        let (_folder, town) = town();
+        let dir = town.root().join("repo");
+        std::fs::create_dir_all(dir.join(".git/logs")).unwrap();
+        std::fs::write(dir.join(".git/logs/HEAD"), "").unwrap();
+        let (commits, warnings) = warnings_of(|| made(&dir, 0, i64::MAX, town.around()));
+        assert_eq!(commits, []);
+        assert!(warnings[0].starts_with("the commits in "), "{warnings:?}");
     }
 }

@@ -12,6 +12,7 @@ pub use round::refresh_all;
 use crate::base::files;
 use crate::base::git::Status as Worktree;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::catalog::roles;
 use crate::records::items::{Hooked, Work};
 use crate::records::sessions::{Query, Sessions};
@@ -132,7 +133,9 @@ fn look(
     let timestamp = town.clock().text();
     let hooked = Work::of(town).hooked(&agent.address())?;
     let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
-    let worktree = worktree.and_then(Result::ok);
+    let unknown = format!("the state of the worktree of {agent} is unknown");
+    // The folder of many agents is no repository.
+    let worktree = worktree.and_then(|worktree| worktree.or_debug(unknown));
     let has_answered = worktree.is_some();
     let worktree = worktree.unwrap_or_default();
     let steps = life
@@ -175,12 +178,15 @@ fn lock(town: &Town, agent: &Identity) -> Result<FileLock> {
     FileLock::take(&path, town.deadline().at_most(TIMEOUT))
 }
 
-/// Returns the checkpoint of an agent. An unreadable checkpoint counts as missing, since it is only
-/// an aid.
+/// Returns the checkpoint of an agent. An unreadable checkpoint is logged and counts as missing,
+/// since it is only an aid.
 pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
     let path = path(town, agent);
     match std::fs::read(&path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Ok(bytes) => {
+            let read = serde_json::from_slice(&bytes);
+            Ok(read.or_warn(format_args!("the checkpoint of {agent} cannot be read")))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(files::cannot("read", &path, &error)),
     }
@@ -238,4 +244,23 @@ pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
 
 fn path(town: &Town, agent: &Identity) -> PathBuf {
     town.file_about(agent, "checkpoints")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn checkpoint_that_cannot_be_read_is_logged() {
+        let (_folder, town) = town();
+        let mayor = Identity::town(gt_core::Role::Mayor);
+        files::write_whole(&path(&town, &mayor), b"[").unwrap();
+        let (found, warnings) = warnings_of(|| read(&town, &mayor).unwrap());
+        assert!(found.is_none());
+        assert!(
+            warnings[0].starts_with("the checkpoint of mayor"),
+            "{warnings:?}"
+        );
+    }
 }

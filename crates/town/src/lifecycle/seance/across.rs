@@ -11,6 +11,7 @@
 
 use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::{fault, files};
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -86,9 +87,11 @@ pub(super) fn lend(
         files::write_whole(&note, &text)?;
         fault::point(town, "seance.noted");
         if let Err(problem) = make(town, &copies, &places) {
-            // No process uses the copies yet.
-            let _ = take_away(&note);
-            return Err(problem);
+            // No process uses the copies yet. The next seance retries the removal.
+            return Err(match take_away(&note) {
+                Ok(()) => problem,
+                Err(left) => problem.cause(left.line()),
+            });
         }
     }
     let shared = FileLock::share(&lock_of(&note), TIMEOUT)?;
@@ -135,10 +138,11 @@ fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<
 impl Drop for Lent {
     fn drop(&mut self) {
         // If the removal fails, the next seance retries it.
-        let _ = turn(&self.town).and_then(|_turn| {
+        let removed = turn(&self.town).and_then(|_turn| {
             drop(self.shared.take());
             take_away_unless_shared(&self.note)
         });
+        removed.or_warn("a copy of a conversation is left in another account");
     }
 }
 
@@ -176,8 +180,11 @@ fn take_away_unless_shared(note: &Path) -> Result<()> {
 
 fn take_away(note: &Path) -> Result<()> {
     let text = files::read_if_there(note)?.unwrap_or_default();
-    // An unreadable note was never acted upon.
-    let copies: Vec<Loan> = serde_json::from_str(&text).unwrap_or_default();
+    let copies: Option<Vec<Loan>> = serde_json::from_str(&text).or_warn(format_args!(
+        "copies of a conversation may be left: {} cannot be read",
+        note.display()
+    ));
+    let copies = copies.unwrap_or_default();
     for loan in &copies {
         if is_same(&loan.copy, &loan.shown) {
             files::remove_if_there(&loan.shown)?;
@@ -227,4 +234,24 @@ fn folder(town: &Town) -> PathBuf {
 
 fn lock_of(note: &Path) -> PathBuf {
     note.with_extension("lock")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn note_that_cannot_be_read_is_logged_and_removed() {
+        let (_folder, town) = town();
+        let note = folder(&town).join("x.json");
+        files::write_whole(&note, b"[{").unwrap();
+        let (cleaned, warnings) = warnings_of(|| clean_up(&town));
+        cleaned.unwrap();
+        assert!(
+            warnings[0].starts_with("copies of a conversation may be left"),
+            "{warnings:?}"
+        );
+        assert!(!note.exists());
+    }
 }

@@ -108,11 +108,19 @@ impl StartOptions {
         value.to_string()
     }
 
-    /// Parses the tag; a missing or damaged tag yields the defaults. A start from a tag continues
-    /// earlier work, which is in the configuration folder that the tag names.
-    pub fn from_tag(text: &str) -> Self {
-        let wishes = serde_json::from_str(text).ok();
-        wishes.map_or_else(Self::default, |wishes| StartOptions {
+    /// Parses the tag; a missing tag yields the defaults. Fails on a damaged tag: the defaults would
+    /// skip the permissions of an agent that was started to ask for them. A start from a tag
+    /// continues earlier work, which is in the configuration folder that the tag names.
+    pub fn from_tag(text: &str) -> Result<Self> {
+        if text.is_empty() {
+            return Ok(Self::default());
+        }
+        let wishes: StartOptions = serde_json::from_str(text).map_err(|error| {
+            Problem::failed("the options that it was started with cannot be read")
+                .caused_by(error)
+                .hint("start it again with the options that it needs: `gt start TARGET`, `--ask-permissions`")
+        })?;
+        Ok(StartOptions {
             keeps_folder: true,
             ..wishes
         })
@@ -154,7 +162,7 @@ impl StartOptions {
 
 /// Returns the options that the agent was started with.
 pub(crate) fn options_of(town: &Town, container: &Container) -> Result<StartOptions> {
-    let mut options = StartOptions::from_tag(&start_tag(town, container)?);
+    let mut options = StartOptions::from_tag(&start_tag(town, container)?)?;
     options.harness = Some(container.pane().tag_harness.clone()).filter(|name| !name.is_empty());
     Ok(options)
 }
@@ -171,4 +179,27 @@ pub(crate) fn start_tag(town: &Town, container: &Container) -> Result<String> {
         )
         .map_err(|error| tmux_problem("cannot read the container's tags", error))?;
     Ok(text.trim_end().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damaged_tag_is_an_error_and_a_missing_one_yields_the_defaults() {
+        let asking = StartOptions {
+            skip_permissions: Some(false),
+            ..StartOptions::default()
+        };
+        let tag = asking.to_tag();
+        let read = StartOptions::from_tag(&tag).unwrap();
+        assert_eq!(read.skip_permissions, Some(false));
+        assert!(read.keeps_folder);
+        for damaged in [&tag[..tag.len() - 1], "{\"skip_permissions\":\"no\"}", "x"] {
+            let problem = StartOptions::from_tag(damaged).unwrap_err();
+            assert!(!problem.hints().is_empty(), "{problem}");
+        }
+        let missing = StartOptions::from_tag("").unwrap();
+        assert_eq!(missing.skip_permissions, None);
+    }
 }

@@ -76,9 +76,12 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
     let mut typist = Typist::new(town, &container, &preset);
     typist.watch_folders(&queue.folders());
     let mut looks_again = true;
+    for problem in queue.unreadable() {
+        tracing::warn!("{}", problem.line());
+    }
     loop {
         let now = town.clock().seconds();
-        queue.expire(now)?;
+        super::expire(town, identity, queue, now)?;
         if queue.is_empty() {
             return Ok(End::Empty);
         }

@@ -4,6 +4,7 @@ use super::archive::Archive;
 use super::index::{self, Broken, Index, milliseconds};
 use super::{hash, not_found};
 use crate::Result;
+use crate::base::or_log::OrLog;
 use gt_core::Problem;
 use gt_core::record::{EarlierWork, Outcome, Record, Status};
 use gt_core::usage::Usage;
@@ -265,7 +266,8 @@ fn archived(
     for (file, ids) in files {
         for life in archive.read(&file, &ids)? {
             let life = serde_json::from_value::<Record>(life);
-            lives.extend(life.ok().map(Record::without_cleared));
+            let life = life.or_warn(format_args!("a session in {file} cannot be read"));
+            lives.extend(life.map(Record::without_cleared));
         }
     }
     Ok(lives)

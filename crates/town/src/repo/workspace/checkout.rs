@@ -6,6 +6,7 @@ use super::submodules::{self, Missing};
 use super::{is_broken, is_usable, lock_repository};
 use crate::base::files;
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
 use crate::repo::{base_branch, rig};
 use crate::{Result, Town};
 use gt_core::{Identity, Problem, Role};
@@ -110,11 +111,12 @@ fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
 }
 
 /// Repairs the links between a worktree and its repository, after the town was moved or if the
-/// worktree's link is missing. Changes no files of the work. Best effort: the next check reports a
-/// failure.
+/// worktree's link is missing. Changes no files of the work. A failure is logged, and the next check
+/// reports that the worktree is still broken.
 pub(super) fn relink(git: Git<'_>, dir: &Path) {
     let target = dir.to_string_lossy().into_owned();
-    let _ = git.run(["worktree", "repair", "--", &target]);
+    let repaired = git.run(["worktree", "repair", "--", &target]);
+    repaired.or_warn(format_args!("cannot repair the worktree {target}"));
 }
 
 /// Repairs the links of an agent's worktree if they are broken; fails if that does not help.
@@ -167,7 +169,7 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     if exists(git, branch) {
         git.run(["switch", "--quiet", "--no-guess", branch])?;
     } else {
-        let base = beginning(town, rig, branch);
+        let base = beginning(town, rig, branch)?;
         git.run(["switch", "--quiet", "--no-track", "-c", branch, &base])?;
         placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
     }
@@ -194,7 +196,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     }
     let is_new = !exists(git, branch);
     let result = if is_new {
-        let base = beginning(town, rig, branch);
+        let base = beginning(town, rig, branch)?;
         let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
         git.run([&words[..], &["--", &target, &base]].concat())
     } else {
@@ -227,31 +229,49 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
 }
 
 /// Returns where a new branch begins: where another polecat has left the same item, or at the rig's
-/// base.
-fn beginning(town: &Town, rig: &str, branch: &str) -> String {
+/// base. Fails if git fails, so that work that was left is not begun anew.
+fn beginning(town: &Town, rig: &str, branch: &str) -> Result<String> {
     let base = base_branch::start_point(town, rig);
     let item = match branch.rsplit_once('/') {
         Some((agent, item)) if agent.starts_with("polecat/") => item,
-        _ => return base,
+        _ => return Ok(base),
     };
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
-    let newest = git.run([
+    let left = git.run([
         "for-each-ref",
         "--sort=-committerdate",
         "--count=1",
         "--format=%(refname)",
         &format!("refs/heads/polecat/*/{item}"),
-    ]);
-    let left = newest.ok().filter(|name| !name.is_empty());
-    let has_more = |left: &String| {
-        let count = git.run(["rev-list", "--count", &format!("{base}..{left}")]);
-        count.is_ok_and(|count| count != "0")
-    };
-    left.filter(has_more).unwrap_or(base)
+    ])?;
+    if left.is_empty() {
+        return Ok(base);
+    }
+    let more = git.run(["rev-list", "--count", &format!("{base}..{left}")])?;
+    Ok(if more == "0" { base } else { left })
 }
 
 fn exists(git: Git<'_>, branch: &str) -> bool {
     let name = format!("refs/heads/{branch}");
     git.says(["show-ref", "--verify", "--quiet", &name])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn failing_git_does_not_begin_left_work_anew() {
+        let (_folder, town) = town();
+        assert!(beginning(&town, "nope", "polecat/nux/gt-abc12").is_err());
+        assert_eq!(beginning(&town, "nope", "crew/max").unwrap(), "HEAD");
+        let dir = town.root().join("nope");
+        let ((), warnings) = warnings_of(|| relink(Git::at(&dir, town.around()), &dir));
+        assert!(
+            warnings[0].starts_with("cannot repair the worktree"),
+            "{warnings:?}"
+        );
+    }
 }

@@ -6,6 +6,7 @@
 
 use crate::Town;
 use crate::base::git::{Git, own_dir};
+use crate::base::or_log::OrLog;
 use crate::catalog::directory;
 use crate::repo::{project, rig};
 use gt_core::project::Project;
@@ -19,7 +20,8 @@ use std::time::SystemTime;
 /// Returns the folder of a task's worktree, if it exists.
 pub fn task_worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
-    let project = project::of_rig(town, rig).ok();
+    let project = project::of_rig(town, rig);
+    let project = project.or_warn(format_args!("{agent} is looked for by its branch"));
     let by_template = project.and_then(|project| task_worktree_at_template(town, agent, &project));
     by_template.or_else(|| WorktreesByBranch::of_rig(town, rig).worktree(town, agent))
 }
@@ -28,7 +30,9 @@ pub fn task_worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
 pub(crate) fn task_by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let dir = dir.canonicalize().ok()?;
     for (rig, entry) in &town.registry().rigs {
-        let Ok(project) = project::of_rig(town, rig) else {
+        let project = project::of_rig(town, rig);
+        let project = project.or_warn(format_args!("no worktree of {rig} is looked for here"));
+        let Some(project) = project else {
             continue;
         };
         let start = format!("{}-", entry.beads.prefix);
@@ -78,13 +82,16 @@ pub(crate) struct WorktreesByBranch {
 }
 
 impl WorktreesByBranch {
-    /// Reads the worktrees from git; empty if git fails.
+    /// Reads the worktrees from git. If git fails, they are none, and are read again the next time.
     pub(crate) fn of_rig(town: &Town, rig: &str) -> Self {
         let stamp = stamp(town, rig);
         let repository = rig::repository(town, rig);
         let git = Git::at(&repository, town.around());
         let list = git.run(["worktree", "list", "--porcelain", "-z"]);
-        let mut by_branch = read(&list.unwrap_or_default());
+        let Some(list) = list.or_warn(format_args!("the worktrees of {rig} are unknown")) else {
+            return Self::default();
+        };
+        let mut by_branch = read(&list);
         by_branch.retain(|_, dir| directory::by_folder(town, dir).is_none());
         WorktreesByBranch { by_branch, stamp }
     }
@@ -141,6 +148,7 @@ fn short(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::log::testing::{town, warnings_of};
 
     #[test]
     fn worktrees_are_known_by_their_branches() {
@@ -150,5 +158,18 @@ mod tests {
         let found = read(list);
         assert_eq!(found.len(), 1);
         assert_eq!(found["gt-1"], PathBuf::from("/a b\nc"));
+    }
+
+    #[test]
+    fn worktrees_that_git_does_not_list_are_logged_and_read_again() {
+        let (_folder, town) = town();
+        let (found, warnings) = warnings_of(|| WorktreesByBranch::of_rig(&town, "nope"));
+        assert!(found.by_branch.is_empty());
+        assert!(
+            warnings[0].starts_with("the worktrees of nope are unknown"),
+            "{warnings:?}"
+        );
+        fs::create_dir_all(rig::repository(&town, "nope").join("worktrees")).unwrap();
+        assert!(found.is_old(&town, "nope"));
     }
 }

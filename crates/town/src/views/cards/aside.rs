@@ -3,6 +3,7 @@
 use super::{Site, task};
 use crate::Town;
 use crate::base::git;
+use crate::base::or_log::OrLog;
 use crate::catalog::roles;
 use crate::records::sessions::{Query, Sessions};
 use crate::records::usage;
@@ -91,8 +92,11 @@ impl Aside {
         let dir = site.dir.as_deref();
         let branch = dir
             .zip(site.base.as_ref())
-            // A worktree that is still being created has no facts yet.
-            .and_then(|(dir, base)| task::branch_facts(town, dir, base).ok())
+            .and_then(|(dir, base)| {
+                // A worktree that is still being created has no facts yet.
+                let facts = task::branch_facts(town, dir, base);
+                facts.or_debug(format_args!("the branch of {id} is unknown"))
+            })
             .map(|branch| Branch {
                 // Committed conflicts need no resolver, even if its process still runs.
                 resolver: branch.merging && has_resolver(site.container.as_ref()),
@@ -132,6 +136,7 @@ fn is_starting(server: &Server) -> bool {
 
 fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
     let found = dev_servers::beside(town, &site.agent, dir, site.container.as_ref());
+    let found = found.or_warn(format_args!("the servers of {} are unknown", site.agent));
     let servers = found.unwrap_or_default().into_iter();
     servers
         .map(|server| Server {
@@ -163,7 +168,8 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
         work: Some(id.to_string()),
         ..Query::default()
     };
-    let mut lives = Sessions::of(town).find(&query).unwrap_or_default();
+    let lives = Sessions::of(town).find(&query);
+    let mut lives = lives.or_warn(format_args!("the usage of {id} is unknown"))?;
     usage::refresh(town, &mut lives);
     usage::keep_shares(&mut lives, id.as_str());
     let mut all = lives.iter().filter_map(|life| life.usage.as_ref());
@@ -197,7 +203,7 @@ impl Places {
         }
         let files = monitor::seen(base_branch::files(town, rig));
         self.files.extend(files);
-        let base = task::base_of(town, rig).ok();
+        let base = task::base_of(town, rig).or_warn(format_args!("the base of {rig} is unknown"));
         self.bases.insert(rig.to_owned(), base.clone());
         base
     }
@@ -205,17 +211,18 @@ impl Places {
     /// Returns the folder of an agent's worktree, if it exists.
     pub(super) fn worktree(&mut self, town: &Town, agent: &Identity, rig: &str) -> Option<PathBuf> {
         if agent.role() != Role::Task {
-            let role = roles::resolve(town, agent.role(), agent.rig()).ok()?.value;
-            let dir = workspace::path(town, agent, &role).ok()?;
+            let unknown = format!("the folder of {agent} is unknown");
+            let role = roles::resolve(town, agent.role(), agent.rig()).or_warn(&unknown)?;
+            let dir = workspace::path(town, agent, &role.value).or_warn(&unknown)?;
             return dir.join(".git").exists().then_some(dir);
         }
         // The project's settings change only with the base commit.
         let base = self.base(town, rig)?;
         let key = (rig.to_owned(), base.commit);
-        let project = self
-            .projects
-            .entry(key)
-            .or_insert_with(|| project::of_rig(town, rig).ok());
+        let project = self.projects.entry(key).or_insert_with(|| {
+            let project = project::of_rig(town, rig);
+            project.or_warn(format_args!("the settings of {rig} are unknown"))
+        });
         let project = project.as_ref();
         let by_template =
             project.and_then(|project| workspace::task_worktree_at_template(town, agent, project));
@@ -231,5 +238,30 @@ impl Places {
             *known = WorktreesByBranch::of_rig(town, rig);
         }
         known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::{town, warnings_of};
+
+    #[test]
+    fn unknown_base_and_usage_are_logged() {
+        let (_folder, town) = town();
+        let (base, warnings) = warnings_of(|| Places::default().base(&town, "nope"));
+        assert!(base.is_none());
+        assert!(
+            warnings[0].starts_with("the base of nope is unknown"),
+            "{warnings:?}"
+        );
+        let journal = Sessions::of(&town).journal_path().to_owned();
+        std::fs::create_dir_all(&journal).unwrap();
+        let (usage, warnings) = warnings_of(|| usage_of(&town, &"gt-abc12".parse().unwrap()));
+        assert!(usage.is_none());
+        assert!(
+            warnings[0].starts_with("the usage of gt-abc12 is unknown"),
+            "{warnings:?}"
+        );
     }
 }

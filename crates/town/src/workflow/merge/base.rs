@@ -53,7 +53,7 @@ impl<'a> Base<'a> {
             Some(branch) => branch.clone(),
             None => Git::at(&repository, town.around()).run(["symbolic-ref", "--short", "HEAD"])?,
         };
-        let remote = Remote::of(town, &repository);
+        let remote = Remote::of(town, &repository)?;
         let wanted = town.settings().merge_of(rig).into;
         let into = wanted.unwrap_or_else(|| match &remote {
             Remote::None => MergeInto::Own,
@@ -179,6 +179,7 @@ impl<'a> Base<'a> {
             .says(["merge-base", "--is-ancestor", part, whole])
     }
 
+    /// Returns the commit of a name; `None` if there is none.
     pub(crate) fn commit(&self, name: &str) -> Option<String> {
         let name = format!("{name}^{{commit}}");
         self.git()

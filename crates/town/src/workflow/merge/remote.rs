@@ -2,8 +2,9 @@
 //!
 //! It only reads. `base.rs` moves branches.
 
-use crate::Town;
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
+use crate::{Result, Town};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -18,18 +19,20 @@ pub(super) enum Remote {
 }
 
 impl Remote {
-    pub(super) fn of(town: &Town, repository: &Path) -> Self {
+    /// Asks git for the remote. Fails if git fails: work of a rig with a remote would otherwise be
+    /// merged as if it had none.
+    pub(super) fn of(town: &Town, repository: &Path) -> Result<Self> {
         let git = Git::at(repository, town.around());
         // Ask git: a URL may be an alias for another, and pushes may go elsewhere than fetches.
-        let remotes = git.run(["remote", "--verbose"]).unwrap_or_default();
+        let remotes = git.run(["remote", "--verbose"])?;
         let urls: Vec<&str> = urls(&remotes, "origin").collect();
         if urls.is_empty() {
-            return Remote::None;
+            return Ok(Remote::None);
         }
         // Branches are moved at the push URL, which git names last.
         let mut urls = urls.iter().rev();
         let folder = urls.find_map(|url| folder_of(repository, url));
-        folder.map_or(Remote::Elsewhere, Remote::Folder)
+        Ok(folder.map_or(Remote::Elsewhere, Remote::Folder))
     }
 }
 
@@ -86,15 +89,33 @@ pub(super) fn is_checkout(town: &Town, path: &Path) -> bool {
     bare.is_ok_and(|answer| answer == "false")
 }
 
+/// Returns whether a branch is checked out anywhere. A repository that cannot be read counts: a
+/// branch that may be checked out is not moved.
 pub(super) fn is_checked_out(town: &Town, path: &Path, branch: &str) -> bool {
     let line = format!("branch refs/heads/{branch}");
     let worktrees = Git::at(path, town.around()).run(["worktree", "list", "--porcelain"]);
-    worktrees.is_ok_and(|text| text.lines().any(|found| found == line))
+    let worktrees = worktrees.or_warn(format_args!("{} cannot be read", path.display()));
+    worktrees.is_none_or(|text| text.lines().any(|found| found == line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::log::testing::town;
+
+    #[test]
+    fn failing_git_is_not_taken_for_a_missing_remote() {
+        let (dir, town) = town();
+        let repository = dir.path().join("repo");
+        std::fs::create_dir(&repository).unwrap();
+        let git = Git::at(&repository, town.around()).own_alone();
+        git.run(["init", "--quiet", "--bare"]).unwrap();
+        let remote = Remote::of(&town, &repository);
+        assert!(matches!(remote, Ok(Remote::None)), "{remote:?}");
+        std::fs::write(repository.join("config"), "[remote \"origin\n").unwrap();
+        assert!(Remote::of(&town, &repository).is_err());
+        assert!(is_checked_out(&town, &repository, "main"));
+    }
 
     #[test]
     fn a_remote_has_the_addresses_that_git_names() {

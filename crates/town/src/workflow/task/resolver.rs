@@ -23,7 +23,7 @@ pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
         Some(container) => tag_of(site.town, container, tag::START)?,
         None => String::new(),
     };
-    let before = StartOptions::from_tag(&started);
+    let before = StartOptions::from_tag(&started)?;
     let of_agent = container.map(|container| container.pane().tag_harness.clone());
     let of_agent = of_agent.filter(|name| !name.is_empty());
     let of_project = || {

@@ -246,7 +246,7 @@ fn start_again(
     wip: Undone,
 ) -> Result<Resumed> {
     let (town, id) = (site.town, &site.id);
-    let before = StartOptions::from_tag(last.start.as_deref().unwrap_or_default());
+    let before = StartOptions::from_tag(last.start.as_deref().unwrap_or_default())?;
     let harness = last.harness.clone().or(before.harness.clone());
     let ended = Resumable {
         harness: harness.as_deref().unwrap_or_default(),
