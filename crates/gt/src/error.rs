@@ -59,6 +59,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         }
         return report(&problem, true);
     }
+    // Without a terminal or a reader, the text cannot be printed.
     let _ = error.print();
     ExitCode::from(if asked_for_help {
         0

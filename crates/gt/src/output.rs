@@ -58,6 +58,7 @@ fn with_tabs(line: &str) -> String {
 /// Prints a warning on stderr, with aligned lines and without control characters.
 pub(crate) fn warn(text: impl AsRef<str>) {
     let paint = Paint::for_stderr();
+    // If stderr is closed, the warning cannot be printed.
     let _ = writeln!(
         std::io::stderr(),
         "{} {}",
@@ -68,6 +69,7 @@ pub(crate) fn warn(text: impl AsRef<str>) {
 
 /// Prints a progress line on stderr.
 pub(crate) fn note(text: impl AsRef<str>) {
+    // If stderr is closed, the line cannot be printed.
     let _ = writeln!(std::io::stderr(), "{}", clean(text.as_ref()));
 }
 

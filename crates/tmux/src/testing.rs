@@ -109,6 +109,7 @@ impl TestServer {
         let deadline = Instant::now() + TIMEOUT;
         while is_running(process) {
             if Instant::now() > deadline {
+                // It may have ended by now.
                 let _ = kill_process(process, Signal::KILL);
                 return Some(process.as_raw_pid().unsigned_abs());
             }
@@ -145,6 +146,7 @@ fn is_running(process: Pid) -> bool {
 impl Drop for TestServer {
     fn drop(&mut self) {
         let survivor = self.end();
+        // A folder that stays is in the temporary folder of the machine.
         let _ = fs::remove_dir_all(&self.folder);
         if let Some(pid) = survivor
             && !std::thread::panicking()

@@ -114,6 +114,7 @@ impl Report<'_> {
         let (Some(repair), Some(repairer)) = (&self.merge.repair, self.repair) else {
             return;
         };
+        // Writing to a string cannot fail.
         let _ = match repairer {
             Repairer::Agent(agent) => writeln!(
                 text,

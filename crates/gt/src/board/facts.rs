@@ -39,6 +39,7 @@ impl Facts {
     }
 
     pub(super) fn ask(&self) {
+        // The worker ends with the board.
         let _ = self.0.send(());
     }
 }

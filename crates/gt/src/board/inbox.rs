@@ -42,6 +42,7 @@ impl Post {
     /// Requests the terminal's bell for a change that a person should notice.
     pub(super) fn ring(&self) {
         self.bell.store(true, Ordering::Relaxed);
+        // A full pipe wakes the board too.
         let _ = (&*self.waker).write(&[0]);
     }
 

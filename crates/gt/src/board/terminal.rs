@@ -68,6 +68,7 @@ fn take(mouse: bool) -> io::Result<()> {
 /// Restores the terminal. This fails only if the terminal is gone, and then nothing is left to
 /// restore.
 fn give_back() {
+    // Fails only without a terminal.
     let _ = execute!(
         stdout(),
         DisableMouseCapture,
@@ -75,6 +76,7 @@ fn give_back() {
         LeaveAlternateScreen,
         Show
     );
+    // Fails only without a terminal.
     let _ = disable_raw_mode();
 }
 

@@ -83,24 +83,30 @@ impl View {
         View(tell)
     }
 
+    /// Gives the worker a task. The worker ends with the board.
+    fn tell(&self, task: Task) {
+        // Without a worker there is no board.
+        let _ = self.0.send(task);
+    }
+
     pub(super) fn look(&self, id: Option<WorkId>) {
-        let _ = self.0.send(Task::Look(id));
+        self.tell(Task::Look(id));
     }
 
     pub(super) fn show(&self, what: Option<(WorkId, Tab)>) {
-        let _ = self.0.send(Task::Show(what));
+        self.tell(Task::Show(what));
     }
 
     pub(super) fn printed(&self) {
-        let _ = self.0.send(Task::Printed);
+        self.tell(Task::Printed);
     }
 
     pub(super) fn happened(&self) {
-        let _ = self.0.send(Task::Happened);
+        self.tell(Task::Happened);
     }
 
     pub(super) fn changed(&self) {
-        let _ = self.0.send(Task::Changed);
+        self.tell(Task::Changed);
     }
 }
 
@@ -173,6 +179,7 @@ impl Worker {
         let text = pane.and_then(|pane| {
             let capture = Command::new("capture-pane").args(["-p", "-e"]);
             let capture = capture.target(pane.pane);
+            // A pane that is gone shows nothing.
             match place?.socket {
                 Some(socket) => self.town.at(&socket).server().run(capture).ok(),
                 None => self.town.server().run(capture).ok(),

@@ -4,6 +4,7 @@ use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
 use gt_town::agents::target;
+use gt_town::base::or_log::OrLog;
 use gt_town::terminal::containers::{self, tmux_problem};
 use gt_town::{Surroundings, Town};
 use std::io::IsTerminal;
@@ -41,7 +42,9 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
         let window = format!("{}:{}", container.id(), row.window);
         let select = Command::new("select-window").args(["-t", &window]);
         let pane = Command::new("select-pane").target(row.pane);
-        let _ = home.server().run([select, pane]);
+        // Otherwise the person sees the pane that was shown last.
+        let selected = home.server().run([select, pane]);
+        selected.or_warn(format_args!("cannot show the pane of {identity}"));
     }
     go(&home, container.name(), args.read_only, context)
 }

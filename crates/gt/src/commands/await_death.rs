@@ -21,6 +21,7 @@ const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 pub(crate) fn run(args: &AwaitDeathArgs) -> Answer {
     let process = processes::hold_one(args.pid);
+    // Returns only after its end.
     let _ = processes::wait_all(process.into_iter().collect(), LONG);
     std::thread::sleep(AFTERWARDS);
     Ok(ExitCode::SUCCESS)

@@ -219,6 +219,7 @@ fn clean(dir: &Path, context: &Context) -> Answer {
     // The server is in the demo's own folder. It ends with its last session, unless the user's
     // configuration keeps it.
     if town.server().socket_path().starts_with(dir) {
+        // Usually it has ended already.
         let _ = town.server().run(gt_tmux::Command::new("kill-server"));
     }
     gt_town::catalog::other_towns::forget(town.around(), &town.server().socket_path())?;

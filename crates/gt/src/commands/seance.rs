@@ -153,6 +153,7 @@ fn wait(mut child: Child, term: Term) -> Result<(ExitStatus, String), Problem> {
     let exited = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), exited) {}
     low_level::unregister(id);
+    // A panic of the thread is printed by its hook.
     let _ = forward.join();
     let status = child.wait().map_err(failed)?;
     read.map_err(failed)?;

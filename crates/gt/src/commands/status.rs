@@ -114,6 +114,7 @@ fn hold() -> Result<(), Problem> {
     output::line("\nAny key closes this.")?;
     // Without raw mode, a key would arrive only after Enter.
     let _raw = RawMode::enter();
+    // An input that cannot be read closes it too.
     let _ = std::io::stdin().read(&mut [0]);
     Ok(())
 }

@@ -438,6 +438,7 @@ fn owner_of_a_control_client() {
     println!("connected");
     // After the kill the output of this command has no reader, which can block a server.
     loop {
+        // Fails after the kill.
         let _ = control.run(Command::new("list-keys"));
     }
 }

@@ -158,6 +158,7 @@ impl Drop for Connection {
                 // The child did not exit in time. The kill fails only if it has exited by now.
                 let _ = child.kill();
             }
+            // The reader is left alone if it does not end by then.
             let _ = finished.recv_timeout(FAREWELL);
         }
     }
@@ -269,6 +270,7 @@ impl Reader {
                 .ok()
                 .flatten()
                 .and_then(|status| status.code());
+            // Both fail only if it has ended by now.
             let _ = child.kill();
             let _ = child.wait();
         }

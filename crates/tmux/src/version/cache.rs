@@ -49,7 +49,9 @@ fn remember(cache: &Path, key: &str, version: Version) {
     let aside = cache.with_extension(format!("{}.new", std::process::id()));
     let written =
         fs::write(&aside, format!("{version} {key}\n")).and_then(|()| fs::rename(&aside, cache));
-    if written.is_err() {
+    if let Err(error) = written {
+        tracing::debug!("cannot write {}: {error}", cache.display());
+        // It may not exist.
         let _ = fs::remove_file(&aside);
     }
 }

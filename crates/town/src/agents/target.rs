@@ -1,6 +1,7 @@
 //! Resolves the text that a person typed to an agent.
 
 use crate::agents::caller;
+use crate::base::or_log::OrLog;
 use crate::catalog::{directory, roles};
 use crate::records::items::Work;
 use crate::records::sessions::{Query, Sessions};
@@ -94,7 +95,7 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let answer = town
         .server()
         .run(ask.arg("#{@gt_agent} #{@gt_town}"))
-        .ok()?;
+        .or_debug("the pane names no agent")?;
     let (agent, root) = answer.trim_end_matches('\n').split_once(' ')?;
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
@@ -207,6 +208,7 @@ pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Resul
 /// still found by name.
 fn holder(town: &Town, text: &str) -> Option<Identity> {
     let id: WorkId = text.parse().ok()?;
-    let holder = Work::of(town).holder(&id).ok()??;
+    let holder = Work::of(town).holder(&id);
+    let holder = holder.or_warn(format_args!("the agent of {id} is unknown"))??;
     Identity::from_address(&holder, town.registry())
 }

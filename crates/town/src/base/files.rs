@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::base::clock::Clock;
+use crate::base::or_log::OrLog;
 use gt_core::{Kind, Problem};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -184,6 +185,7 @@ pub(crate) fn make_writable(path: &Path) {
     }
     let mode = meta.permissions().mode();
     if mode & 0o700 != 0o700 {
+        // If this fails, the removal that follows fails and is reported.
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o700));
     }
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
@@ -207,8 +209,9 @@ impl Passing {
 impl Drop for Passing {
     fn drop(&mut self) {
         // Git may have left its lock file beside it.
-        let _ = remove_if_there(&self.0.with_extension("lock"));
-        let _ = remove_if_there(&self.0);
+        for path in [&self.0.with_extension("lock"), &self.0] {
+            remove_if_there(path).or_debug("a temporary file stays");
+        }
     }
 }
 

@@ -128,6 +128,7 @@ fn open(path: &Path) -> Result<File> {
 fn note_holder(file: &mut File) {
     // One write: formatting directly into the file would write the padding separately.
     let text = format!("{:<10}", std::process::id());
+    // Only a message lacks the process id then.
     let _ = file.write_all_at(text.as_bytes(), 0);
 }
 

@@ -28,6 +28,7 @@ pub fn monitors(town: &Town) {
         last_access: now,
         last_modification: now,
     };
+    // Without a monitor there is no file.
     let _ = utimensat(CWD, folder(town).join(FILE), &times, AtFlags::empty());
 }
 
@@ -71,6 +72,7 @@ impl Drop for Listening {
         // `std` does not define the upgrade of a lock that is held.
         let is_alone = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
         if is_alone && is_at(&self.file, &self.path) {
+            // A file that stays costs other processes one system call.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,6 +1,7 @@
 //! Harness presets with the town's changes, and the programs installed on this machine.
 
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::harness::{self, Preset};
@@ -89,7 +90,9 @@ impl Presets {
             return None;
         }
         if !self.0.contains_key(name) {
-            let preset = resolve(town, name).ok().map(|resolved| resolved.value);
+            // `gt doctor` reports a harness that cannot be read.
+            let preset = resolve(town, name).or_debug(format_args!("harness {name}"));
+            let preset = preset.map(|resolved| resolved.value);
             self.0.insert(name.to_owned(), preset);
         }
         self.0.get(name).and_then(Option::as_ref)

@@ -195,6 +195,7 @@ impl ProgramsLock {
                 .ok()
                 .and_then(|at| Clock::default().system_time().duration_since(at).ok());
             if age.is_some_and(|age| age > STALE) {
+                // Another process may have removed it.
                 let _ = fs::remove_dir(&lock);
             } else {
                 // There is no event for the removal of a folder.
@@ -206,6 +207,7 @@ impl ProgramsLock {
 
 impl Drop for ProgramsLock {
     fn drop(&mut self) {
+        // Another process takes a lock that stays as stale.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -1,6 +1,7 @@
 //! Recognizes agent programs among processes.
 
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::base::processes;
 use crate::catalog::harnesses;
 use gt_core::adopt::is_program;
@@ -13,7 +14,8 @@ pub(crate) struct Programs(Vec<Preset>);
 impl Programs {
     pub(crate) fn of(town: &Town) -> Self {
         let names = harnesses::names(town).into_iter();
-        let preset = |name: String| harnesses::resolve(town, &name).ok();
+        // `gt doctor` reports a harness that cannot be read.
+        let preset = |name: String| harnesses::resolve(town, &name).or_debug(name);
         Programs(names.filter_map(preset).map(|it| it.value).collect())
     }
 

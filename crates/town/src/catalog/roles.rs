@@ -1,6 +1,7 @@
 //! Roles with the changes of the town and its rigs.
 
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::{Result, Town};
 use gt_core::overlay::{Layer, Overlaid};
 use gt_core::role::{OnExit, RoleConfig};
@@ -26,7 +27,10 @@ pub fn resolve(town: &Town, role: Role, rig: Option<&str>) -> Result<Overlaid<Ro
 /// role cannot be read, it is not respawned.
 pub(crate) fn on_exit(town: &Town, address: &str) -> OnExit {
     let identity = Identity::from_address(address, town.registry());
-    let role = identity.and_then(|agent| resolve(town, agent.role(), agent.rig()).ok());
+    let role = identity.and_then(|agent| {
+        let role = resolve(town, agent.role(), agent.rig());
+        role.or_warn(format_args!("{address} is not started again"))
+    });
     role.map_or(OnExit::Stop, |role| role.value.start.on_exit)
 }
 

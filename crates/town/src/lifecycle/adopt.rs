@@ -22,6 +22,7 @@ pub use ending::note_end;
 pub use pane::container_of_pane;
 
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::{fault, processes, surroundings, wake};
 use crate::catalog::directory::{self, AgentFile};
 use crate::catalog::{harnesses, live_hooks, other_towns, roles};
@@ -294,16 +295,18 @@ fn container(
         .map_err(|error| tmux_problem("cannot tag the container", error))
 }
 
-/// Undoes an adoption that failed: the container ends, or is as it was before. Best effort: the
-/// error that caused it is reported, and the next sync removes leftovers by the note.
+/// Undoes an adoption that failed: the container ends, or is as it was before. The error that caused
+/// it is reported, failures of the rollback are logged, and the next sync removes leftovers by the
+/// note.
 fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours: bool) {
-    let made = containers::find(home, name).ok().flatten();
+    let left = format!("the container {name} is left");
+    let made = containers::find(home, name).or_warn(&left).flatten();
     let made = made.filter(|made| matches!(made.owner(), Owner::Agent(owner) if owner == identity));
     if let Some(container) = made {
-        let _ = linked::release(home, &container);
+        linked::release(home, &container).or_warn(&left);
         let unset = Command::new("set-option").arg("-u").target(container.id());
         if !was_ours {
-            let _ = home.server().run(unset.arg(tag::TOWN));
+            home.server().run(unset.arg(tag::TOWN)).or_warn(&left);
         }
     }
     linked::forget_locked(town, identity);

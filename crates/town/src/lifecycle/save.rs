@@ -17,6 +17,7 @@ mod store;
 pub use store::{Entry, Save, find, find_with, list};
 
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::surroundings;
 use crate::base::time::timestamp;
 use crate::catalog::roles;
@@ -56,7 +57,11 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     let mut looks = Vec::from_iter(seen::look(town, now)?);
     // The agents of a server that does not answer are carried over from the previous save.
     let others = adopted::elsewhere(town).into_iter();
-    looks.extend(others.filter_map(|other| seen::look(&other, now).ok()?));
+    looks.extend(others.filter_map(|other| {
+        let socket = other.server().socket_path();
+        let look = seen::look(&other, now);
+        look.or_warn(format_args!("{} is not saved", socket.display()))?
+    }));
     let servers: Vec<ServerId> = looks.iter().map(|(server, _)| *server).collect();
     let mut containers: Vec<Saved> = looks.into_iter().flat_map(|(_, found)| found).collect();
     let Some(server) = servers.first().filter(|_| !containers.is_empty()) else {
@@ -68,7 +73,11 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
     // From an unreadable save nothing is carried over.
     let before = find(town, None).map_or_else(|_| Vec::new(), |(save, _)| save.containers);
     let not_before = timestamp(now - LOST_FOR_GOOD_SECONDS);
-    let last = |agent: &str| sessions.newest_of(agent).ok().flatten();
+    let last = |agent: &str| {
+        let newest = sessions.newest_of(agent);
+        let what = format_args!("the last session of {agent} is unknown");
+        newest.or_warn(what).flatten()
+    };
     let since = timestamp(server.started);
     let on_exit = |agent: &str| roles::on_exit(town, agent);
     let lost = core::carried(
@@ -134,7 +143,7 @@ pub(crate) fn newest_at(town: &Town) -> Option<i64> {
 /// Returns whether a save is requested or in progress.
 pub(crate) fn is_on_its_way(town: &Town) -> bool {
     let ask = Command::new("show-options").args(["-gqv", &save_schedule::due_option(town)]);
-    let due = town.server().run(ask).ok();
+    let due = town.server().run(ask).or_debug("no save is requested");
     let due = due.and_then(|due| due.trim().parse::<i64>().ok());
     due.is_some_and(|due| due >= town.clock().seconds()) || FileLock::is_held(&lock_path(town))
 }

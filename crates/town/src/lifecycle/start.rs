@@ -27,6 +27,7 @@ pub use restored::Restored;
 
 use crate::base::clock::Clock;
 use crate::base::lock::{self, FileLock};
+use crate::base::or_log::OrLog;
 use crate::base::{fault, processes, wake};
 use crate::catalog::{hook_installers, other_towns, roles};
 use crate::lifecycle::stop::Leaving;
@@ -243,12 +244,13 @@ fn begin(
         }
         Err(problem) => {
             if is_recorded {
-                // Best effort: if this fails, the next sync records the end.
+                // If this fails, the next sync records the end.
                 let crash = End::of(Outcome::Crash);
-                let _ = sessions.record(&[Record {
+                let recorded = sessions.record(&[Record {
                     failed_start: Some(true),
                     ..Sessions::ending(session.to_string(), crash, town.clock())
                 }]);
+                recorded.or_warn("the end of a failed start is not recorded");
             }
             // Each step checks that it acts on this session, so the container of another process
             // with this name is not touched.
@@ -343,9 +345,9 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
     let mut rigs: Vec<&str> = identities
         .iter()
         .filter_map(|identity| {
-            let role = roles::resolve(town, identity.role(), identity.rig())
-                .ok()?
-                .value;
+            // The start reports a role that cannot be read.
+            let role = roles::resolve(town, identity.role(), identity.rig());
+            let role = role.ok()?.value;
             identity.rig().filter(|_| role.session.needs_pre_sync)
         })
         .collect();
@@ -494,12 +496,13 @@ fn finish(
     Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
-/// Rolls back a container that did not come up. Best effort: the caller sees the original problem.
+/// Rolls back a container that did not come up. The caller reports the original problem; failures of
+/// the rollback are logged.
 /// `made_all` says that this start has made everything in the container.
 fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool) {
-    let found = containers::find(town, prepared.container.as_str())
-        .ok()
-        .flatten();
+    let left = format!("the container {} is left", prepared.container.as_str());
+    let found = containers::find(town, prepared.container.as_str());
+    let found = found.or_warn(&left).flatten();
     // Removes only what this start has made: the container may hold panes of the user, or belong to
     // another session by now.
     if let Some(container) = found.filter(|container| container.life() == Some(session)) {
@@ -508,11 +511,12 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
             std::slice::from_ref(&container),
             Duration::from_millis(500),
         );
-        let _ = match made_all {
+        let removed = match made_all {
             // The panes beside the agent were restored by this start.
             true => stop::remove_whole(town, &container),
             false => stop::remove_container(town, &container),
         };
+        removed.or_warn(&left);
     }
 }
 

@@ -10,6 +10,7 @@ mod leaving;
 pub use leaving::Leaving;
 
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::processes::{self, Handle};
 use crate::base::wake;
 use crate::catalog::{harnesses, roles};
@@ -390,7 +391,9 @@ fn ask(town: &Town, victims: &[Container]) -> Duration {
             .then_line();
     }
     if !by_keys.is_empty() {
-        let _ = town.server().run_private(by_keys);
+        // The processes that do not quit are ended by signals.
+        let typed = town.server().run_private(by_keys);
+        typed.or_debug("the keys to quit were not typed");
     }
     longest
 }
@@ -456,6 +459,7 @@ fn end_members(
         let left = processes::wait_all(handles, timeout);
         processes::signal_all(&left, Signal::KILL);
         killed.extend(left.iter().map(Handle::pid));
+        // The next snapshot shows those that are left.
         let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
         later = Some(processes::snapshot());
     }
@@ -654,6 +658,7 @@ pub fn end_orphans_of(
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, grace);
     processes::signal_all(&left, Signal::KILL);
+    // The PID files below show those that are left.
     let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
     // Read again: a start may have written a new file meanwhile.
     let now = pidfile::all(town);

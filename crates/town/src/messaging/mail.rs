@@ -6,6 +6,7 @@
 
 use crate::agents::{caller, target};
 use crate::base::fault;
+use crate::base::or_log::OrLog;
 use crate::messaging::nudge::{self, Mode, Order};
 use crate::records::events::Events;
 use crate::records::items::{LetterDraft, LetterQuery, Work};
@@ -132,9 +133,10 @@ pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
         return Some(life);
     }
     let identity = Identity::from_address(reader, town.registry())?;
-    // Staleness is only a hint, so failures are ignored.
     let home = adopted::home_of(town, &identity);
-    containers::of_agent(&home, &identity).ok()??.life()
+    let container = containers::of_agent(&home, &identity);
+    // Staleness is only a hint.
+    container.or_debug("the session is unknown")??.life()
 }
 
 /// Returns why a message was not meant for this session, if it was sent before the session began. A

@@ -4,6 +4,7 @@
 //! container as tags, in one call. A prompt that the agent took leaves its fingerprint, the receipt
 //! of a nudge. The end of a turn wakes the delivery of waiting messages.
 
+use crate::base::or_log::OrLog;
 use crate::base::{callback, wake};
 use crate::catalog::harnesses::Presets;
 use crate::messaging::queue::{self, Queue};
@@ -349,7 +350,10 @@ fn note_interrupt(town: &Town, container: &Container) {
     if Queue::of(town, identity).wants_deliverer()
         && let Ok(target) = SessionName::try_from(container.name())
     {
-        let _ = wake_delivery(town, &target);
+        let woken = wake_delivery(town, &target);
+        woken.or_warn(format_args!(
+            "messages to {identity} wait for the next command"
+        ));
     }
 }
 

@@ -6,6 +6,7 @@
 use crate::Town;
 use crate::base::clock::Clock;
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use gt_core::Identity;
 use gt_core::keepalive::{Keepalive, age_seconds};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,7 @@ pub fn touch(root: &Path, address: &str, command: &str, clock: &Clock) {
         timestamp: clock.text(),
     };
     if let Ok(text) = serde_json::to_vec(&sign) {
-        let _ = files::write_passing(&path, &text);
+        files::write_passing(&path, &text).or_warn("no keepalive");
     }
 }
 

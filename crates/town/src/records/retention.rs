@@ -17,6 +17,7 @@ pub use stats::{FileStats, KindStats};
 use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::settings::KrcSettings;
 use crate::records::events::Events;
 use crate::{Result, Town};
@@ -110,8 +111,9 @@ impl Chronicle {
 
     /// Returns the last prune, or `None` if there was none or its record cannot be read.
     pub fn last_prune(&self) -> Option<LastPrune> {
-        let text = files::read_if_there(&self.state_path()).ok()??;
-        serde_json::from_str(&text).ok()
+        let unknown = "the last prune is unknown";
+        let text = files::read_if_there(&self.state_path()).or_warn(unknown)??;
+        serde_json::from_str(&text).or_warn(unknown)
     }
 
     fn prune_alone(&self, only_tell: bool) -> Result<Pruned> {

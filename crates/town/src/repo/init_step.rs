@@ -6,6 +6,7 @@
 //! file says so, or when its process is gone. It is idempotent: if the line is typed twice, the
 //! step runs once.
 
+use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
@@ -167,8 +168,12 @@ pub(crate) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
 pub(crate) fn environment(town: &Town, agent: &Identity) -> Vec<(String, String)> {
     // Without the file the agent gets only the container's environment.
     let text = files::read_if_there(&environment_file(&folder(town, agent).join("x")));
-    let kept = text.ok().flatten();
-    let kept = kept.and_then(|text| serde_json::from_str::<BTreeMap<String, String>>(&text).ok());
+    let lost = format!("the environment of the init commands of {agent} is lost");
+    let kept = text.or_warn(&lost).flatten();
+    let kept = kept.and_then(|text| {
+        let kept = serde_json::from_str::<BTreeMap<String, String>>(&text);
+        kept.or_warn(&lost)
+    });
     let mut kept = kept.unwrap_or_default();
     if let Some(path) = kept.get_mut("PATH") {
         // The agent must find `gt`, whatever the shell's settings made of the path.

@@ -26,6 +26,7 @@ pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_templ
 use crate::base::files;
 use crate::base::git::Git;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::repo::rig;
 use crate::{Result, Town};
 use gt_core::role::{Role, RoleConfig};
@@ -138,7 +139,8 @@ pub fn glance(town: &Town, rig: &str) {
     let repository = rig::repository(town, rig);
     if let Ok(Some(_lock)) = FileLock::try_take(&repository_lock(town, rig)) {
         let git = Git::at(&repository, town.around()).within(MOMENT);
-        let _ = git.run(["fetch", "--quiet", "origin"]);
+        let fetched = git.run(["fetch", "--quiet", "origin"]);
+        fetched.or_debug(format_args!("{rig} is not fetched"));
     }
 }
 

@@ -11,6 +11,7 @@ mod orphans;
 pub(crate) use orphans::id_of_untagged;
 
 use crate::base::clock::Clock;
+use crate::base::or_log::OrLog;
 use crate::base::processes;
 use crate::terminal::adopted;
 use crate::{Result, Town};
@@ -239,7 +240,7 @@ pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
     let others = adopted::elsewhere(town).into_iter();
     containers.extend(
         others
-            .filter_map(|other| list_agents(&other).ok())
+            .filter_map(|other| list_agents(&other).or_debug("a server does not answer"))
             .flatten(),
     );
     Ok(containers)

@@ -6,6 +6,7 @@
 //! certificate and is left alone.
 
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::base::processes::{self, Handle};
 use crate::terminal::containers::Container;
 use crate::{Result, Town};
@@ -104,7 +105,10 @@ impl Entry {
 }
 
 fn read(path: &Path) -> Option<Entry> {
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        text => text.or_warn(format_args!("{} cannot be read", path.display()))?,
+    };
     let mut parts = text.lines().next().unwrap_or_default().splitn(3, '|');
     Some(Entry {
         pid: parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0),

@@ -3,6 +3,7 @@
 //! Nothing here saves. tmux calls `gt save`, so that no process of ours has to wait.
 
 use crate::base::callback;
+use crate::base::or_log::OrLog;
 use crate::terminal::containers::tmux_problem;
 use crate::terminal::tmux_hooks;
 use crate::{Result, Town};
@@ -20,12 +21,13 @@ pub(crate) fn folder(town: &Town) -> PathBuf {
     town.root().join(".sessions/saves")
 }
 
-/// Asks tmux for a save after a short delay, unless one is already requested. Does not wait and
-/// ignores failures: the next start or stop retries.
+/// Asks tmux for a save after a short delay, unless one is already requested. Does not wait. After a
+/// failure the next start or stop retries.
 pub(crate) fn request(town: &Town) {
     let town = &*town.own();
     if let Some(command) = request_command(town) {
-        let _ = town.server().run(command);
+        let asked = town.server().run(command);
+        asked.or_debug("no save is requested");
     }
 }
 
@@ -46,7 +48,8 @@ pub(crate) fn keep_timer(town: &Town, age: i64) {
         let wait = every.saturating_sub(age).max(1);
         let next = timer_option(town);
         let call = call_once(town, &next, wait + DUE_SECONDS, wait, "save --auto --timer");
-        let _ = town.server().run(call);
+        let asked = town.server().run(call);
+        asked.or_debug("no automatic save is scheduled");
     }
 }
 

@@ -70,6 +70,7 @@ pub fn defect(town: &Town) -> Option<String> {
     let bin = format!("#{{@gt_sync_bin_{place}}}");
     let mut ask = vec![Command::new("display-message").args(["-p", &bin])];
     ask.extend(EVENTS.map(|event| Command::new("show-hooks").args(["-g", event])));
+    // Another check reports a server that does not answer.
     let told = town.server().run(ask).ok()?;
     let missing: Vec<&str> = EVENTS
         .into_iter()

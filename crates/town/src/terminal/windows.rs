@@ -3,6 +3,7 @@
 //! A tag of the pane identifies the window, because its name may be the user's. The window closes
 //! with its agent, while panes of the user's own keep a container open.
 
+use crate::base::or_log::OrLog;
 use crate::base::processes;
 use crate::terminal::containers::{PaneRow, tmux_problem};
 use crate::terminal::tmux_hooks;
@@ -112,7 +113,7 @@ pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String>
             .target(pane)
             .args([tag::BESIDE_TOLD, mark]),
     ];
-    let before = town.server().run(swap).ok()?;
+    let before = town.server().run(swap).or_debug("the window is gone")?;
     Some(before.trim().to_owned())
 }
 

@@ -121,6 +121,7 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         self.shared.wish(|wishes| wishes.stop = true);
         if let Some(thread) = self.thread.take() {
+            // A panic of the thread is printed by its hook.
             let _ = thread.join();
         }
     }

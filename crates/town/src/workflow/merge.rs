@@ -220,7 +220,10 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     let merge = work.merge(id)?;
     refuse_landed(town, &work, &merge)?;
     let repair = merge.repair.as_ref();
-    let holder = repair.and_then(|repair| work.holder(repair).ok().flatten());
+    let holder = repair
+        .map(|repair| work.holder(repair))
+        .transpose()?
+        .flatten();
     let rejected = work.reject_merge(id, rejection)?;
     note(town, &rejected, Status::Rejected);
     if let (Some(repair), Some(holder)) = (repair, &holder) {

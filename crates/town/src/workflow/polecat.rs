@@ -13,6 +13,7 @@ pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
 
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
 use crate::catalog::{directory, roles};
 use crate::repo::{base_branch, rig, workspace};
 use crate::{Result, Town};
@@ -148,9 +149,11 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
     if is_there {
         let base = base_branch::start_point(town, identity.rig().unwrap_or_default());
         let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
-        ahead = count.ok().and_then(|n| n.parse().ok());
+        let unknown = format!("the work of {identity} is unknown");
+        ahead = count.or_warn(&unknown).and_then(|n| n.parse().ok());
         let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);
-        changed_files = changes.ok().map(|changes| changes.lines().count());
+        let changes = changes.or_warn(&unknown);
+        changed_files = changes.map(|changes| changes.lines().count());
     }
     let state = if house.lives(&identity) {
         State::Working

@@ -35,6 +35,7 @@ pub(super) fn diff(town: &Town, args: &DiffArgs, context: &Context) -> Answer {
     }
     // Ctrl-C is for the pager: if this process ended first, the pager would stay on the terminal.
     let ignored = Arc::new(AtomicBool::new(false));
+    // If this fails, Ctrl-C ends both.
     let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, ignored);
     let status = diff
         .command(args.stat)

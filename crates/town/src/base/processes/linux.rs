@@ -224,9 +224,12 @@ impl Handle {
         self.pid
     }
 
-    /// Sends a signal, and ignores the error if the process has ended.
+    /// Sends a signal. A process that has ended gets none.
     pub fn signal(&self, signal: Signal) {
-        let _ = pidfd_send_signal(&self.fd, signal);
+        match pidfd_send_signal(&self.fd, signal) {
+            Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+            Err(error) => tracing::warn!("no signal to process {}: {error}", self.pid),
+        }
     }
 
     pub fn has_ended(&self) -> bool {

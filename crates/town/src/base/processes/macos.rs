@@ -116,6 +116,7 @@ impl Handle {
 
     pub fn signal(&self, signal: Signal) {
         if let (false, Some(pid)) = (self.has_ended(), to_pid(self.pid)) {
+            // It may have ended since.
             let _ = kill_process(pid, signal);
         }
     }

@@ -3,6 +3,7 @@
 use super::container::Made;
 use super::prepared::Prepared;
 use super::type_prompt;
+use crate::base::or_log::OrLog;
 use crate::base::processes;
 use crate::messaging::inject;
 use crate::terminal::containers::{self, Container};
@@ -263,9 +264,8 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Proble
 /// Returns the container of an agent that has ended, once tmux knows its exit status.
 fn last_look(town: &Town, prepared: &Prepared<'_>) -> Option<Container> {
     let look = || {
-        containers::find(town, prepared.container.as_str())
-            .ok()
-            .flatten()
+        let found = containers::find(town, prepared.container.as_str());
+        found.or_debug("the container is unknown").flatten()
     };
     let deadline = Instant::now() + Duration::from_secs(2);
     loop {

@@ -3,6 +3,7 @@
 use super::StartOptions;
 use super::lineage::Parent;
 use crate::agents::account;
+use crate::base::or_log::OrLog;
 use crate::base::surroundings;
 use crate::catalog::hook_installers::{self, Wiring};
 use crate::catalog::{directory, harnesses, onboarding, roles};
@@ -348,15 +349,17 @@ fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Op
     Ok(set.map(str::to_owned))
 }
 
-/// Returns the work item on the agent's hook. Ignores errors: the agent finds them out.
+/// Returns the work item on the agent's hook. An error is logged: the agent finds it out too.
 pub(crate) fn hooked_work(town: &Town, identity: &Identity) -> Option<WorkId> {
-    let hooked = Work::of(town).hooked(&identity.address()).ok()?;
+    let hooked = Work::of(town).hooked(&identity.address());
+    let hooked = hooked.or_warn(format_args!("the hook of {identity} is unknown"))?;
     hooked.and_then(|hooked| hooked.unit())
 }
 
 /// Returns the molecule that is attached to the agent.
 fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
-    crate::work::molecule::id(town, identity).ok()?
+    let id = crate::work::molecule::id(town, identity);
+    id.or_warn(format_args!("the molecule of {identity} is unknown"))?
 }
 
 const GO_ON: &str =

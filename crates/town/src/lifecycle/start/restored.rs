@@ -11,6 +11,7 @@
 use super::container::Made;
 use super::layout;
 use super::prepared::Prepared;
+use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::terminal::watch::{PaneWatch, Woke};
 use crate::{Result, Town};
@@ -56,8 +57,9 @@ pub(super) struct Replay<'a> {
 impl Drop for Replay<'_> {
     fn drop(&mut self) {
         // Usually the process that printed the file has removed it.
-        let _ = files::remove_if_there(&soon(&self.file));
-        let _ = files::remove_if_there(&self.file);
+        for path in [&soon(&self.file), &self.file] {
+            files::remove_if_there(path).or_warn("a replayed text stays");
+        }
     }
 }
 

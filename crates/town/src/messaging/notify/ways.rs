@@ -105,6 +105,7 @@ fn await_end(child: &mut Child, what: &str) -> Result<()> {
     if processes::wait_all(held, TIMEOUT).is_empty() {
         return Ok(());
     }
+    // Both fail only if it has ended by now.
     let _ = child.kill();
     let _ = child.wait();
     Err(Problem::failed(format!(

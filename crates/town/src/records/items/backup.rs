@@ -9,6 +9,7 @@ use super::Work;
 use super::store::problem;
 use crate::Result;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::{database, files, processes};
 use gt_core::Problem;
 use jiff::Timestamp;
@@ -90,7 +91,7 @@ impl Work {
             Ok(items)
         });
         let items = made.inspect_err(|_| {
-            let _ = remove_with_logs(&temporary);
+            remove_with_logs(&temporary).or_warn("a temporary file stays");
         })?;
         self.note_checked();
         self.prune_backups();
@@ -178,10 +179,10 @@ impl Work {
         Ok(items)
     }
 
-    /// Removes superseded backups. Failures are ignored, because an extra file is harmless.
+    /// Removes superseded backups. An extra file is harmless.
     fn prune_backups(&self) {
         for backup in superseded(&self.backups()) {
-            let _ = files::remove_if_there(&backup.path);
+            files::remove_if_there(&backup.path).or_warn("an old backup stays");
         }
     }
 

@@ -9,6 +9,7 @@ use super::store::{TIMEOUT, migrate, problem};
 use crate::Result;
 use crate::base::files;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use gt_core::Problem;
 use rusqlite::Connection;
 use std::fs::{self, File, OpenOptions};
@@ -100,7 +101,8 @@ impl Work {
         }
         // If this fails, a removed database is not noticed; the next call retries.
         let mut options = OpenOptions::new();
-        let _ = options.create(true).append(true).mode(0o600).open(mark);
+        let made = options.create(true).append(true).mode(0o600).open(mark);
+        made.or_warn("the marker of the work items is not written");
     }
 
     /// Returns the path of the marker, which is also the lock for migrations.

@@ -9,6 +9,7 @@ use super::store::{LATEST, TIMEOUT, problem, version};
 use crate::Result;
 use crate::base::files;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use gt_core::Problem;
 use jiff::Timestamp;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -70,7 +71,7 @@ impl Work {
         let fresh = files::temporary_beside(&self.path);
         let made = self.prepare(&backup.path, &fresh);
         made.inspect_err(|_| {
-            let _ = remove_with_logs(&fresh);
+            remove_with_logs(&fresh).or_warn("a temporary file stays");
         })?;
         let aside = self.set_aside()?;
         let put = || {
@@ -172,7 +173,9 @@ fn damage_in(path: &Path) -> Option<String> {
 
 /// Returns the number of items in a backup, if it is intact and its version is known.
 fn whole_items(path: &Path) -> Option<usize> {
-    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok()?;
+    let damaged = format!("{} cannot be read", path.display());
+    let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let db = db.or_warn(damaged)?;
     let known = 1..=LATEST;
     let is_known = version(&db).is_ok_and(|version| known.contains(&version));
     is_known.then(|| examine(&db).ok()?.ok()).flatten()
@@ -191,9 +194,13 @@ fn ids(path: &Path) -> BTreeSet<String> {
         }
         Ok(())
     };
-    // If the table is damaged, the index may be intact, and vice versa; read errors are ignored.
-    let _ = read("SELECT id FROM items NOT INDEXED");
-    let _ = read("SELECT id FROM items INDEXED BY items_by_status ORDER BY status");
+    // If the table is damaged, the index may be intact, and vice versa.
+    for query in [
+        "SELECT id FROM items NOT INDEXED",
+        "SELECT id FROM items INDEXED BY items_by_status ORDER BY status",
+    ] {
+        read(query).or_debug("not all ids can be read");
+    }
     ids.into_iter()
         .filter(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_graphic()))
         .collect()

@@ -143,6 +143,7 @@ impl Work {
 
     /// Opens the database ahead of the next query, which reports any failure.
     pub(crate) fn open_ahead(&self) {
+        // The next query reports a failure.
         let _ = self.open_if_there();
     }
 
@@ -150,6 +151,7 @@ impl Work {
     /// reports any failure.
     pub fn tidy(&self) {
         if let Ok(Some(db)) = self.open_if_there() {
+            // The next change reports a failure.
             let _ = database::tidy(&db, &self.path);
         }
     }

@@ -6,6 +6,7 @@
 
 use crate::Result;
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -94,7 +95,7 @@ impl Archive {
         for line in BufReader::new(GzDecoder::new(opened)).lines() {
             let line = line.map_err(cannot)?;
             let id = serde_json::from_str(&line)
-                .ok()
+                .or_warn(format_args!("a line of {} cannot be read", path.display()))
                 .and_then(|life: Record| Some(life.id).filter(|id| !id.is_empty()));
             if let Some(id) = id {
                 give(&id, &line)?;

@@ -245,8 +245,9 @@ impl Index {
         &self.db
     }
 
-    /// Checkpoints the log and closes the index; best effort.
+    /// Checkpoints the log and closes the index.
     pub(super) fn tidy(self) {
+        // A log that stays is checkpointed by the next change.
         let _ = database::tidy(&self.db, self.db.path());
     }
 

@@ -5,6 +5,7 @@ use super::index::Broken;
 use super::{Sessions, query};
 use crate::Result;
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use gt_core::Problem;
 use gt_core::record::Record;
 use serde_json::Value;
@@ -64,8 +65,9 @@ impl Sessions {
         }
         for id in gone {
             // The details are in the archive now; a file that cannot be removed does no harm.
-            let _ = files::remove_if_there(&self.detail_path(id));
-            let _ = files::remove_if_there(self.step_lines(id).path());
+            for path in [&self.detail_path(id), self.step_lines(id).path()] {
+                files::remove_if_there(path).or_warn("a file of an archived session stays");
+            }
         }
         Ok(archived)
     }

@@ -3,6 +3,7 @@
 
 use super::{folder, program_folder};
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::session::SessionId;
@@ -69,7 +70,7 @@ impl Notes {
     }
 
     pub(super) fn remove(&self) {
-        let _ = files::remove_if_there(&self.path);
+        files::remove_if_there(&self.path).or_warn("notes of an ended session stay");
     }
 
     /// Appends one line in one write, so that concurrent hooks do not mix their lines.

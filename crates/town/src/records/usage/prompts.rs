@@ -4,6 +4,7 @@
 use super::notes::Notes;
 use super::{database, find, window};
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::Presets;
 use crate::records::sessions::Sessions;
 use gt_core::usage::{Format, is_prompt};
@@ -30,7 +31,8 @@ pub(crate) fn find_prompt(town: &Town, session: &str, prompt: &str, since: i64) 
 }
 
 fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
-    let found = Sessions::of(town).in_journal([session].into_iter()).ok()?;
+    let found = Sessions::of(town).in_journal([session].into_iter());
+    let found = found.or_warn(format_args!("session {session} is unknown"))?;
     let record = found.get(session)?;
     let preset = Presets::default()
         .get(town, record.harness.as_deref()?)?

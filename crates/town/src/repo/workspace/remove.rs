@@ -11,6 +11,7 @@ use super::{lock_repository, snapshot, submodules};
 use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};
@@ -166,7 +167,11 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
     tips.extend(put_aside_by_git(dir));
     if dir.join(".git").exists() {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
-        tips.extend(Git::at(dir, town.around()).to_the_end().run(head).ok());
+        // A broken worktree has no readable checkout, and one without commits has none.
+        let head = Git::at(dir, town.around()).to_the_end().ask(head);
+        let head = head.or_warn(format_args!("the checkout of {identity} cannot be read"));
+        let head = head.filter(|(is_there, _)| *is_there);
+        tips.extend(head.map(|(_, commit)| commit.trim_end().to_owned()));
     }
     tips.sort();
     tips.dedup();
@@ -254,9 +259,11 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
 }
 
 /// Removes the entry of a worktree that no longer exists, even if git has locked it and was killed:
-/// otherwise its name stays taken. Fails silently if git has no such entry.
+/// otherwise its name stays taken.
 fn forget(git: Git<'_>, target: &str) {
-    let _ = git.run(["worktree", "remove", "--force", "--force", "--", target]);
+    // git usually has no such entry.
+    let removed = git.run(["worktree", "remove", "--force", "--force", "--", target]);
+    removed.or_debug("no entry to remove");
 }
 
 /// Saves the commit that git has noted as checked out in an unreadable worktree: a commit on no

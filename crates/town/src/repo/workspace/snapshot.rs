@@ -4,6 +4,7 @@
 use crate::base::files::Passing;
 use crate::base::git::committer;
 use crate::base::git::{Git, own_dir};
+use crate::base::or_log::OrLog;
 use crate::{Result, Town};
 use gt_core::Problem;
 use std::path::Path;
@@ -78,7 +79,8 @@ pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Optio
 fn staged(town: &Town, dir: &Path) -> Result<Option<String>> {
     let index = copy_of_index(town, dir)?;
     let git = Git::at(dir, town.around()).to_the_end();
-    let staged = git.with_index(&index.0).run(["write-tree"]).ok();
+    let staged = git.with_index(&index.0).run(["write-tree"]);
+    let staged = staged.or_debug("the index has conflicts");
     let last = last_tree(town, dir)?;
     Ok(staged.filter(|staged| *staged != last))
 }

@@ -6,6 +6,7 @@
 use super::{Container, tmux_problem};
 use crate::base::fault;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::catalog::live_hooks;
 use crate::terminal::adopted::Note;
 use crate::{Result, Town};
@@ -57,7 +58,8 @@ pub(crate) fn make_container(
     if error.kind() != ErrorKind::Duplicate {
         // Rollback: the error that caused it is reported.
         let kill = Command::new("kill-session").target(target.clone());
-        let _ = home.server().run(kill);
+        let killed = home.server().run(kill);
+        killed.or_debug(format_args!("no container {target} to remove"));
     }
     Err(tmux_problem("cannot make the container", error))
 }

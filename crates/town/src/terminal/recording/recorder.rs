@@ -175,6 +175,7 @@ impl Inbox {
         let inbox = self.clone();
         std::thread::spawn(move || {
             let process = processes::hold_one(pid);
+            // Returns only after its end.
             let _ = processes::wait_all(process.into_iter().collect(), LONG);
             inbox.change(|waiting| waiting.process_ended = true);
         });

@@ -2,6 +2,7 @@
 //! person closed their container by hand.
 
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::records::sessions::Sessions;
 use gt_core::Identity;
 use gt_core::record::Outcome;
@@ -43,7 +44,8 @@ impl Lost {
         let last = Sessions::of(town).newest_that_came_up(&address);
         // A session without a recorded end is lost as well.
         let is_lost = |outcome| matches!(outcome, None | Some(Outcome::Crash));
-        let lost = last.ok().flatten().filter(|life| is_lost(life.outcome));
+        let last = last.or_warn(format_args!("the last session of {agent} is unknown"));
+        let lost = last.flatten().filter(|life| is_lost(life.outcome));
         let lost = lost.map(|life| Loss {
             at: life.ended_at.as_deref().and_then(seconds),
         });

@@ -4,6 +4,7 @@
 use super::{Moved, Window};
 use crate::agents::states::{self, Resolver, States};
 use crate::base::git;
+use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::Presets;
 use crate::messaging::signal;
 use crate::terminal::adopted;
@@ -141,7 +142,7 @@ impl Reading {
             let asked = self.silent.get(&socket);
             let listed = match asked.is_some_and(|at| at.elapsed() < SILENT_SERVER_PAUSE) {
                 true => None,
-                false => containers::list_agents(&other).ok(),
+                false => containers::list_agents(&other).or_debug("a server does not answer"),
             };
             match listed {
                 Some(containers) => {

@@ -9,6 +9,7 @@ use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
 use super::{Change, Moved, Shared, lock};
 use crate::base::clock::Clock;
+use crate::base::or_log::OrLog;
 use crate::base::wake::Listening;
 use crate::lifecycle::sync;
 use crate::messaging::notify;
@@ -374,7 +375,8 @@ impl<F: Fn(Change)> Rounds<F> {
         self.due.view = None;
         if let Some(pane) = pane {
             if self.tty_of(pane).is_none() {
-                let _ = self.read(&BTreeSet::new());
+                let read = self.read(&BTreeSet::new());
+                read.or_debug("the pane's terminal is unknown");
             }
             self.arm(pane);
             (self.send)(Change::Screen(pane));

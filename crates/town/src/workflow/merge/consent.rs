@@ -5,6 +5,7 @@
 
 use super::{Base, validate};
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::base::settings::MergeInto;
 use crate::repo::base_branch;
 use crate::{Result, Town};
@@ -30,7 +31,8 @@ impl MergePlan {
         let place = format!("{:?} {} {}\n", base.into(), base.branch, base.remote_url());
         let wants_none = !town.settings().merge_defaults_of(base.rig()).confirm;
         let before = files::read_if_there(&confirmed_path(town, base.rig()));
-        let is_known = before.ok().flatten().is_some_and(|before| before == place);
+        let before = before.or_warn("the confirmation is asked for again");
+        let is_known = before.flatten().is_some_and(|before| before == place);
         MergePlan {
             rig: base.rig().to_owned(),
             branch: branch.to_owned(),

@@ -1,6 +1,7 @@
 //! Assigns repairs to agents, and cancels them.
 
 use super::{Note, Tell};
+use crate::base::or_log::OrLog;
 use crate::messaging::nudge::{self, Mode, Order};
 use crate::records::items::Work;
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
@@ -70,7 +71,8 @@ pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str)
         priority: Priority::Normal,
         timeout: Duration::ZERO,
     };
-    let _ = nudge::send(town, &agent, &order);
+    let sent = nudge::send(town, &agent, &order);
+    sent.or_debug(format_args!("{agent} is not told that {repair} is closed"));
 }
 
 fn unhanded(item: &Item, problem: &Problem) -> String {

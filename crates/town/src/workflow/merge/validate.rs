@@ -228,6 +228,7 @@ fn signal(table: &gt_core::process::Table, pids: &BTreeSet<u32>) {
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, GRACE);
     processes::signal_all(&left, Signal::KILL);
+    // A process that survives KILL is left to the kernel.
     let _ = processes::wait_all(left, GRACE);
 }
 

@@ -99,8 +99,14 @@ impl Order<'_> {
             };
             failures.extend(work.update(id, &patch).err());
         }
-        if made.hooked && work.holder(id).ok().flatten() == Some(agent.address()) {
-            failures.extend(hook::take_back(self.town, id).err());
+        if made.hooked {
+            let back = work.holder(id).and_then(|holder| match holder {
+                Some(holder) if holder == agent.address() => {
+                    hook::take_back(self.town, id).map(drop)
+                }
+                _ => Ok(()),
+            });
+            failures.extend(back.err());
         }
         if let Some(placed) = &made.placed {
             let back = work_dir(self.town, agent)

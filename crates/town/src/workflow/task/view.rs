@@ -3,6 +3,7 @@
 use super::{is_tasks, tag_of, tags};
 use crate::agents::listing::{self, AgentView, Wanted};
 use crate::agents::states::{Resolver, States};
+use crate::base::or_log::OrLog;
 use crate::records::items::Work;
 use crate::repo::workspace::WorktreesByBranch;
 use crate::repo::{project, workspace};
@@ -61,9 +62,10 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
         .into_iter()
         .map(|agent| {
             let rig = agent.rig().unwrap_or_default().to_owned();
-            let project = projects
-                .entry(rig.clone())
-                .or_insert_with_key(|rig| project::of_rig(town, rig).ok());
+            let project = projects.entry(rig.clone()).or_insert_with_key(|rig| {
+                let project = project::of_rig(town, rig);
+                project.or_warn(format_args!("the settings of {rig} are unknown"))
+            });
             let project = project.as_ref();
             let by_template = project
                 .and_then(|project| workspace::task_worktree_at_template(town, &agent, project));

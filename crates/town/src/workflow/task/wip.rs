@@ -9,6 +9,7 @@ use super::site::Site;
 use crate::Result;
 use crate::base::fault;
 use crate::base::git::Git;
+use crate::base::or_log::OrLog;
 use crate::repo::workspace::{half_done, pause_commit, snapshot, submodules};
 use gt_core::Problem;
 
@@ -30,13 +31,17 @@ fn staged(branch: &str) -> String {
 
 fn resolve(site: &Site<'_>, name: &str) -> Option<String> {
     let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
-    site.git().run(words).ok()
+    // git answers in this way for a name that does not exist.
+    site.git().run(words).or_debug(name)
 }
 
 /// Returns the commit of a pause, if it is the tip of the branch.
 pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
     let wip = resolve(site, &pause_commit::recorded_at(&site.branch()?))?;
-    (site.head().ok()? == wip).then_some(wip)
+    let head = site
+        .head()
+        .or_warn("the commit of the pause is not recognised")?;
+    (head == wip).then_some(wip)
 }
 
 /// Refuses operations that would build on the commit of a pause: it could not be undone afterwards.

@@ -30,6 +30,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     // A rebuild that was killed may have left files.
     remove_database(&fresh)?;
     let rebuilt = make(&fresh, sources).map_err(|broken| {
+        // The next rebuild removes it first.
         let _ = remove_database(&fresh);
         broken.into_problem()
     })?;
@@ -104,6 +105,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
         });
         let written = rows.iter().try_for_each(|rows| {
             portion::write(db, &rows, Fill::Anew)?;
+            // The reader has ended, and needs no more buffers.
             let _ = give_back.send(rows);
             Ok::<(), Broken>(())
         });

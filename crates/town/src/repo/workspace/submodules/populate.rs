@@ -10,6 +10,7 @@ use super::pointers;
 use crate::base::files;
 use crate::base::git::{Git, own_dir, without_password};
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::repo::rig;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -269,9 +270,11 @@ impl<'a> LocalCopy<'a> {
                 let own = own.to_string_lossy().into_owned();
                 let branches = "+refs/remotes/origin/*:refs/heads/*";
                 let but_head = "^refs/remotes/origin/HEAD";
-                // The remote may have commits that the checkout lacks.
-                let _ = self.take(self.git(), &own, &[branches, but_head]);
-                let _ = self.take(self.git(), &own, &[&keep]);
+                // The checkout may lack commits that the remote has.
+                for refs in [&[branches, but_head][..], &[keep.as_str()]] {
+                    let taken = self.take(self.git(), &own, refs);
+                    taken.or_debug(format_args!("{own} is not fetched"));
+                }
             }
         }
         if self.has(id) {
