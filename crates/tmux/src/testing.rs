@@ -161,10 +161,21 @@ impl Drop for TestServer {
 ///
 /// # Panics
 /// With the name of the condition, if the timeout passes.
-pub fn wait_until<T>(
+#[track_caller]
+pub fn wait_until<T>(condition: &str, timeout: Duration, check: impl FnMut() -> Option<T>) -> T {
+    wait_until_or(condition, timeout, check, String::new)
+}
+
+/// Waits like [`wait_until`]. If the timeout passes, the panic contains the report.
+///
+/// # Panics
+/// With the name of the condition and the report, if the timeout passes.
+#[track_caller]
+pub fn wait_until_or<T>(
     condition: &str,
     timeout: Duration,
     mut check: impl FnMut() -> Option<T>,
+    report: impl FnOnce() -> String,
 ) -> T {
     const SHORTEST: Duration = Duration::from_millis(2);
     const LONGEST: Duration = Duration::from_millis(100);
@@ -174,10 +185,9 @@ pub fn wait_until<T>(
         if let Some(value) = check() {
             return value;
         }
-        assert!(
-            Instant::now() < deadline,
-            "gave up waiting until {condition}"
-        );
+        if Instant::now() >= deadline {
+            panic!("gave up waiting until {condition}\n{}", report());
+        }
         std::thread::sleep(began.elapsed().clamp(SHORTEST, LONGEST));
     }
 }

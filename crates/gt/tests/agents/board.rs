@@ -2,7 +2,7 @@
 
 use crate::each;
 use crate::stage::{Stage, TIMEOUT};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, Server, Socket};
 use serde_json::Value;
 
@@ -47,10 +47,8 @@ impl<'s> Board<'s> {
             let capture = Tmux::new("capture-pane").args(["-p", "-t", ":"]);
             self.server.run(capture).unwrap_or_default()
         };
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(text, TIMEOUT, || screen().contains(text).then_some(()));
-        }));
-        assert!(found.is_ok(), "no {text:?} on the board:\n{}", screen());
+        let matches = || screen().contains(text).then_some(());
+        wait_until_or(text, TIMEOUT, matches, screen);
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 
 use crate::stage::{Stage, TIMEOUT};
 use crate::{each, every, runs_without_asking_and_stops};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::fs;
@@ -25,21 +25,15 @@ fn told(stage: &Stage, after: usize, words: &str) {
             .flat_map(|request| request.user.iter().chain(&request.asides));
         texts.any(|text| text.contains(words)).then_some(())
     };
-    let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until("the model was told", TIMEOUT, is_told);
-    }));
-    if waited.is_ok() {
-        return;
-    }
-    let asked: Vec<String> = stage.requests()[after..]
-        .iter()
-        .map(|request| format!("{:#?} {:#?}", request.user, request.asides))
-        .collect();
-    panic!(
-        "the model was not told {words:?}\n{}\n{}",
-        asked.join("\n"),
-        stage.screen()
-    );
+    let report = || {
+        let asked: Vec<String> = stage.requests()[after..]
+            .iter()
+            .map(|request| format!("{:#?} {:#?}", request.user, request.asides))
+            .collect();
+        format!("{}\n{}", asked.join("\n"), stage.screen())
+    };
+    let what = format!("the model was told {words:?}");
+    wait_until_or(&what, TIMEOUT, is_told, report);
 }
 
 /// Makes the model call its shell tool.

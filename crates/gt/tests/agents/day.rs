@@ -3,16 +3,15 @@
 
 use crate::program::PROGRAMS;
 use crate::stage::Stage;
+use gt_tmux::testing::wait_until_or;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum wait for one step, which may include several starts of the program.
 const STEP_TIMEOUT: Duration = Duration::from_secs(180);
-/// Poll interval.
-const PAUSE: Duration = Duration::from_millis(100);
 
 const MAX: &str = "gastown/crew/max";
 
@@ -202,16 +201,7 @@ fn sling(stage: &Stage, title: &str, commands: &[&str]) -> String {
 /// Waits until the condition holds. On timeout it fails with a report of the town.
 #[track_caller]
 fn wait<T>(stage: &Stage, what: &str, condition: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + STEP_TIMEOUT;
-    loop {
-        if let Some(found) = condition() {
-            return found;
-        }
-        if Instant::now() > deadline {
-            panic!("gave up waiting until {what}\n{}", report(stage));
-        }
-        std::thread::sleep(PAUSE);
-    }
+    wait_until_or(what, STEP_TIMEOUT, condition, || report(stage))
 }
 
 /// Returns the agents with their screens, the sessions, the merge queue and the newest events.

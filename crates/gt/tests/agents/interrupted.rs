@@ -3,7 +3,7 @@
 
 use crate::each;
 use crate::stage::{Stage, TIMEOUT};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use serde_json::Value;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -29,17 +29,14 @@ fn notes(stage: &Stage) -> Vec<String> {
 
 #[track_caller]
 fn await_state(stage: &Stage, wanted: &str) -> Value {
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until(wanted, TIMEOUT, || {
-            let all: Value = serde_json::from_str(&stage.ok(&["agents", "--json"])).unwrap();
-            (all[0]["state"] == wanted).then(|| all[0].clone())
-        })
-    }));
-    let Ok(found) = found else {
-        let is = stage.ok(&["agents", "--json"]);
-        panic!("it is not {wanted}: {is}\n{}", stage.plain_screen());
+    let reached = || {
+        let all: Value = serde_json::from_str(&stage.ok(&["agents", "--json"])).unwrap();
+        (all[0]["state"] == wanted).then(|| all[0].clone())
     };
-    found
+    wait_until_or(wanted, TIMEOUT, reached, || {
+        let agents = stage.ok(&["agents", "--json"]);
+        format!("{agents}\n{}", stage.plain_screen())
+    })
 }
 
 /// Presses Escape until the dialog closes. Claude Code ignores a key that arrives in the same

@@ -2,7 +2,7 @@
 
 use crate::program::{KEY, Program};
 use gt_model::{FakeModel, Request, fingerprint};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -326,14 +326,12 @@ impl Stage {
     #[track_caller]
     pub(crate) fn wait_prompt(&self, beginning: &str) {
         let what = format!("{} was given {beginning:?}", self.program.harness);
-        let waited = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(&what, TIMEOUT, || {
-                let requests = self.model.requests();
-                let found = requests.iter().any(|r| r.prompt.starts_with(beginning));
-                found.then_some(())
-            });
-        }));
-        assert!(waited.is_ok(), "not {what}\n{}", self.screen());
+        let given = || {
+            let requests = self.model.requests();
+            let found = requests.iter().any(|r| r.prompt.starts_with(beginning));
+            found.then_some(())
+        };
+        wait_until_or(&what, TIMEOUT, given, || self.screen());
     }
 
     /// Starts `gt` in the background.

@@ -10,7 +10,7 @@ mod two_sessions;
 
 use crate::env::{Answer, TIMEOUT, TestEnv, is_alive, signal};
 use crate::sessions;
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, Server, Socket};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -58,6 +58,13 @@ impl<'a> Desk<'a> {
     fn run(&self, line: &str) {
         self.tmux(&["send-keys", "-t", "=desk:", "-l", line]);
         self.tmux(&["send-keys", "-t", "=desk:", "Enter"]);
+    }
+
+    /// Waits until the screen contains a text.
+    fn wait_screen(&self, text: &str) {
+        let screen = || self.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
+        let matches = || screen().contains(text).then_some(());
+        wait_until_or(text, TIMEOUT, matches, screen);
     }
 
     /// Starts the demo agent in the shell, and waits until it shows its prompt.
@@ -152,11 +159,8 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     assert_eq!(desk.sessions(), ["desk"]);
     assert!(!desk.settings().exists(), "no hook is left");
     assert!(!desk.folder.join(".gt-demo").exists());
-    desk.run("echo the shell goes on");
-    wait_until("the shell answers", TIMEOUT, || {
-        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
-        (screen.matches("the shell goes on").count() > 1).then_some(())
-    });
+    desk.run("echo the shell goes on-$((6 * 7))");
+    desk.wait_screen("the shell goes on-42");
     let known = &sessions::list_sessions(env, &["--agent", "agent/my-project"])[0];
     assert_eq!(known["status"], "stopped", "{known}");
 }
@@ -285,7 +289,9 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
 
     // After adoption the agent has a conversation and hooks; its tmux session still belongs to the
     // person.
-    let adopted = env.json(&["adopt", "agent_other"]);
+    let socket = env.socket();
+    let socket = ["--socket", socket.to_str().unwrap()];
+    let adopted = env.json(&[&["adopt", "agent_other"], &socket[..]].concat());
     assert_eq!(adopted["agent"], "agent/other", "{adopted}");
     assert_eq!(adopted["conversation"], CONVERSATION, "{adopted}");
     env.json(&["nudge", "agent/other", "hello again"]);

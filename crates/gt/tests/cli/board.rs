@@ -8,7 +8,7 @@ pub(crate) mod terminal;
 
 use crate::env::{TIMEOUT, TestEnv};
 use crate::task::{folder, with_project};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use serde_json::Value;
 use std::fs;
 use terminal::Terminal;
@@ -31,14 +31,10 @@ fn card(env: &TestEnv, id: &str) -> Value {
 
 #[track_caller]
 fn wait_card(env: &TestEnv, id: &str, what: &str, is_so: impl Fn(&Value) -> bool) {
-    let mut last = Value::Null;
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        wait_until(&format!("{id}: {what}"), TIMEOUT, || {
-            last = card(env, id);
-            is_so(&last).then_some(())
-        });
-    }));
-    assert!(found.is_ok(), "{id} is not {what}: {last:#}");
+    let matches = || is_so(&card(env, id)).then_some(());
+    wait_until_or(&format!("{id}: {what}"), TIMEOUT, matches, || {
+        format!("{:#}", card(env, id))
+    });
 }
 
 /// Returns a shell line that commits one file.

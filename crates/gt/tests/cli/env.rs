@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
@@ -356,6 +356,20 @@ pub(crate) fn repetitions(full: usize, quick: usize) -> usize {
         Some(_) => full,
         None => quick,
     }
+}
+
+/// Kills a process at an instant, unless it ends before. Returns its output, and whether it was
+/// killed.
+pub(crate) fn kill_at(mut child: Child, at: Instant) -> (Output, bool) {
+    const STEP: Duration = Duration::from_micros(200);
+    let is_over = |child: &mut Child| child.try_wait().unwrap().is_some();
+    while !is_over(&mut child) && Instant::now() < at {
+        // The instant itself is awaited: a test chooses when in its run a process is killed.
+        std::thread::sleep(at.saturating_duration_since(Instant::now()).min(STEP));
+    }
+    let was_alive = !is_over(&mut child);
+    signal(child.id(), Signal::KILL);
+    (child.wait_with_output().unwrap(), was_alive)
 }
 
 /// Returns the login name of the user that runs the tests.

@@ -301,6 +301,10 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     assert_eq!(comes_to_its_prompt()["state_reason"], "finished its turn");
     // An interrupted turn produces no notice, and the state becomes idle.
     env.gt(&["nudge", "mayor", "[[delay=60]]"]).ok();
+    // The tag is still idle until the hook has reported the prompt.
+    wait_until("the hook has reported the prompt", TIMEOUT, || {
+        (env.format("hq-mayor", "#{@gt_state}") == "busy").then_some(())
+    });
     env.wait_screen("mayor", "esc to interrupt");
     // The tag is idle until the hook has reported the prompt.
     wait_until("it is busy", TIMEOUT, || {

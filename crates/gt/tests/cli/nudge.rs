@@ -4,7 +4,7 @@
 
 mod delivery;
 
-use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, kill_at, repetitions, signal};
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
@@ -287,15 +287,11 @@ fn killed_at_any_moment_nothing_is_doubled_lost_or_left_behind() {
     let rounds = u64::try_from(repetitions(200, 100)).unwrap();
     for round in 0..rounds {
         let text = format!("round {round} of the killing");
-        let mut child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
+        let child = env.spawn(&["nudge", "gastown/max", &text, "--timeout", "30"]);
         // Evenly distributed, in a permuted order.
         let share = round * 37 % rounds;
         let at = Instant::now() + Duration::from_micros(longest * share / rounds);
-        while Instant::now() < at && child.try_wait().unwrap().is_none() {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        signal(child.id(), Signal::KILL);
-        let output = child.wait_with_output().unwrap();
+        let (output, _) = kill_at(child, at);
         if output.status.success() {
             acknowledged.push(text);
         }

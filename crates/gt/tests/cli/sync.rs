@@ -426,3 +426,27 @@ fn a_server_that_starts_by_itself_has_the_hooks_from_its_configuration() {
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text, "set-option -g @mine yes\n");
 }
+
+#[test]
+fn sync_that_listed_tmux_before_a_stop_does_not_revive_the_session() {
+    let env = TestEnv::with_crew(&["max"]);
+    // A user's session keeps the server alive.
+    env.tmux(Tmux::new("new-session").args(["-d", "-s", "mine", "exec sleep 1000"]));
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    // Without its records, the session is new to every sync.
+    fs::remove_dir_all(env.town().join(".sessions")).unwrap();
+    let gate = env.path("gate");
+    let mut late = env.gt_command(&["sync"]);
+    late.env("GT_HOLD", format!("sync.listed={}", gate.display()));
+    let mut late = late.spawn().unwrap();
+    wait_until("tmux is listed", TIMEOUT, || {
+        gate.with_extension("reached").exists().then_some(())
+    });
+    env.gt(&["sync"]).ok();
+    env.gt(&["stop", "gastown/max", "--force"]).ok();
+    fs::write(&gate, "").unwrap();
+    assert!(late.wait().unwrap().success());
+    let known = list_sessions(&env, &[]);
+    let outcomes: Vec<&Value> = known.iter().map(|session| &session["outcome"]).collect();
+    assert_eq!(outcomes, ["stopped"], "{known:?}");
+}

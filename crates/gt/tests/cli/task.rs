@@ -10,7 +10,7 @@ mod start;
 mod update;
 
 use crate::env::{TIMEOUT, TestEnv};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use gt_tmux::testing::wait_until_or;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -142,18 +142,8 @@ impl Stage {
     }
 
     pub(crate) fn wait_until(&self, name: &str, mut test: impl FnMut(&str) -> bool) {
-        let until = Instant::now() + TIMEOUT;
-        loop {
-            let screen = self.screen();
-            if test(&screen) {
-                return;
-            }
-            assert!(
-                Instant::now() < until,
-                "never: {name}; the screen:\n{screen}"
-            );
-            sleep(Duration::from_millis(10));
-        }
+        let matches = || test(&self.screen()).then_some(());
+        wait_until_or(name, TIMEOUT, matches, || self.screen());
     }
 
     pub(crate) fn wait_for(&self, text: &str) {

@@ -11,6 +11,7 @@ mod glance;
 
 pub use adopted_ends::{settle_adopted, settle_adopted_after};
 
+use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::base::processes;
 use crate::base::time::timestamp;
@@ -85,6 +86,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         return Ok(synced);
     }
     let containers = settled(town, &running)?;
+    fault::point(town, "sync.listed");
     if !only_tell {
         background_tasks::tell_of_failures(town, &containers);
         dev_servers::tell_of_failures(town, &containers);
@@ -150,9 +152,15 @@ fn confirm_revivals(town: &Town, lines: &mut Vec<(Change, Record)>) -> Result<()
     if lines.iter().all(|(change, _)| *change != Change::Revived) {
         return Ok(());
     }
+    let socket = town.server().socket_path().to_string_lossy().into_owned();
     let containers = containers::list(town)?;
-    let is_there = |id: &str| containers.iter().any(|it| it.pane().tag_session == id);
-    lines.retain(|(change, line)| *change != Change::Revived || is_there(&line.id));
+    // The id of a session without tags is derived from its container.
+    let shown: HashSet<String> = containers
+        .iter()
+        .filter_map(|container| shown(container, &socket))
+        .map(|shown| shown.life.id)
+        .collect();
+    lines.retain(|(change, line)| *change != Change::Revived || shown.contains(&line.id));
     Ok(())
 }
 

@@ -171,10 +171,9 @@ fn register(
         let mut entry = RigEntry::with_prefix(prefix);
         entry.git_url = source.to_owned();
         entry.default_branch = Some(default_branch.clone());
-        entry.added_at = now
-            .round(jiff::Unit::Second)
-            .ok()
-            .map(|now| now.to_string());
+        // Rounded down: a folder that a removal keeps is newer than the rig.
+        let second = jiff::Timestamp::from_second(now.as_second()).ok();
+        entry.added_at = second.map(|second| second.to_string());
         registry.rigs.insert(name.to_owned(), entry);
         Ok(())
     })?;

@@ -100,11 +100,19 @@ fn adoption_that_fails_leaves_the_persons_session_as_it_was() {
     let journal = env.town().join(".sessions/index.jsonl");
     let _ = fs::remove_file(&journal);
     fs::create_dir_all(journal.join("in the way")).unwrap();
-    let refused = env.gt(&["adopt", "agent_helper"]);
+    // Other tests have sessions of this name on their servers.
+    let socket = env.socket();
+    let adopt = [
+        "adopt",
+        "agent_helper",
+        "--socket",
+        socket.to_str().unwrap(),
+    ];
+    let refused = env.gt(&adopt);
     assert_ne!(refused.code, 0, "{refused:?}");
     let tags = "#{@gt_agent}#{@gt_town}#{@gt_adopted}#{@gt_session}#{@gt_pane}";
     assert_eq!(env.format("agent_helper", tags), "");
     assert_eq!(notes(&env), 0);
     fs::remove_dir_all(&journal).unwrap();
-    env.json(&["adopt", "agent_helper"]);
+    env.json(&adopt);
 }

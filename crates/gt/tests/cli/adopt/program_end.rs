@@ -29,20 +29,23 @@ fn adopt(env: &TestEnv, desk: &Desk<'_>, options: &[&str]) -> u32 {
 }
 
 /// Repairs the terminal: a killed or stopped program leaves it without echo and line discipline.
+/// Returns when the shell has done so: before, Enter does not end a line.
 fn sane(desk: &Desk<'_>) {
-    desk.tmux(&["send-keys", "-t", "=desk:", "-l", "stty sane"]);
+    let line = "stty sane; echo repaired-$((6 * 7))";
+    desk.tmux(&["send-keys", "-t", "=desk:", "-l", line]);
     desk.tmux(&["send-keys", "-t", "=desk:", "C-j"]);
+    desk.wait_screen("repaired-42");
 }
 
 fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
     assert_eq!(env.running(), Vec::<String>::new());
-    assert_eq!(desk.sessions(), ["desk"]);
-    sane(desk);
-    desk.run("echo the shell goes on");
-    wait_until("the shell answers", TIMEOUT, || {
-        let screen = desk.tmux(&["capture-pane", "-p", "-t", "=desk:"]);
-        (screen.matches("the shell goes on").count() > 1).then_some(())
+    // The process that records the end removes the container afterwards.
+    wait_until("only the person's session is left", TIMEOUT, || {
+        (desk.sessions() == ["desk"]).then_some(())
     });
+    sane(desk);
+    desk.run("echo the shell goes on-$((6 * 7))");
+    desk.wait_screen("the shell goes on-42");
     assert_eq!(
         desk.candidates(),
         Vec::<Value>::new(),
@@ -52,14 +55,20 @@ fn check_shell_is_left_alone(env: &TestEnv, desk: &Desk<'_>) {
 
 fn check_exit(env: &TestEnv, socket: &Path) {
     let desk = Desk::open(env, socket);
-    adopt(env, &desk, &[]);
+    let pid = adopt(env, &desk, &[]);
     desk.run("/exit");
+    // Until the program has exited, it reads what is typed for the shell.
+    wait_until("the program has exited", TIMEOUT, || {
+        (!is_alive(pid)).then_some(())
+    });
     // The program's hook records the end, without another command.
     let known = ended(env);
     assert_eq!(known["outcome"], "exited", "{known}");
     assert_eq!(known["exit_code"], Value::Null, "{known}");
     check_shell_is_left_alone(env, &desk);
-    assert!(!desk.settings().exists(), "no hook is left");
+    wait_until("no hook is left", TIMEOUT, || {
+        (!desk.settings().exists()).then_some(())
+    });
 }
 
 #[test]
@@ -137,8 +146,11 @@ fn program_that_is_killed_is_recorded_as_a_crash() {
 fn end_without_hooks_is_recorded_by_the_next_look() {
     let env = TestEnv::with_town();
     let desk = Desk::open(&env, &env.socket());
-    adopt(&env, &desk, &["--no-hooks"]);
+    let pid = adopt(&env, &desk, &["--no-hooks"]);
     desk.run("/exit");
+    wait_until("the program has exited", TIMEOUT, || {
+        (!is_alive(pid)).then_some(())
+    });
     wait_until("it has left the list", TIMEOUT, || {
         env.running().is_empty().then_some(())
     });

@@ -469,6 +469,7 @@ fn session_that_begins_with_a_prompt_is_busy_until_the_prompt_is_reported() {
 fn early_end_of_a_program_gives_the_hint_of_its_preset() {
     let env = TestEnv::with_crew(&["max"]);
     let preset = "[command]\nprogram = 'sh'\nargs = ['-c', 'echo cannot be used with root; exit 1']\n\
+                  [screen]\nready = ['^a prompt that never appears$']\n\
                   [[failures]]\nshows = ['be used with root']\nhint = 'set THIS=1'\n";
     std::fs::write(env.town().join("harnesses/early.toml"), preset).unwrap();
     let start = ["crew", "start", "max", "--no-prompt", "--harness", "early"];

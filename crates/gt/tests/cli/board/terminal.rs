@@ -1,7 +1,7 @@
 //! A terminal that shows the board, on a private tmux server.
 
 use crate::env::{TIMEOUT, TestEnv};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::wait_until_or;
 use gt_tmux::{Command as Tmux, Server, Socket};
 use std::path::PathBuf;
 
@@ -96,17 +96,11 @@ impl<'e> Terminal<'e> {
 
     #[track_caller]
     pub(crate) fn wait(&self, what: &str, is_there: impl Fn(&str) -> bool) {
-        let mut last = String::new();
-        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            wait_until(what, TIMEOUT, || {
-                last = self.screen();
-                is_there(&last).then_some(())
-            });
-        }));
-        if found.is_err() {
+        let matches = || is_there(&self.screen()).then_some(());
+        wait_until_or(what, TIMEOUT, matches, || {
             let cards = self.env.gt(&["board", "--json"]);
-            panic!("no {what}; the screen:\n{last}\n{}", cards.stdout);
-        }
+            format!("{}\n{}", self.screen(), cards.stdout)
+        });
     }
 
     #[track_caller]

@@ -3,7 +3,7 @@
 //! Assertions use the agent's own log of its prompts.
 
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, SessionName};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -43,17 +43,15 @@ fn prompts(env: &TestEnv) -> Vec<String> {
 
 #[track_caller]
 fn await_prompts(env: &TestEnv, expected: &[&str]) {
-    let deadline = Instant::now() + TIMEOUT;
-    while prompts(env) != expected {
-        assert!(
-            Instant::now() < deadline,
+    let arrived = || (prompts(env) == expected).then_some(());
+    wait_until_or("all messages have arrived", TIMEOUT, arrived, || {
+        format!(
             "{:?}\n{}\n{}",
             prompts(env),
             env.gt(&["nudge", "gastown/max", "--list", "--json"]).stdout,
             env.gt(&["peek", "gastown/max"]).stdout
-        );
-        std::thread::sleep(Duration::from_millis(20));
-    }
+        )
+    });
 }
 
 fn queue(env: &TestEnv) -> PathBuf {

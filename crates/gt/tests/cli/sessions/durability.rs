@@ -1,10 +1,9 @@
 //! The records of a town survive kills and failures of the processes that write them.
 
-use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, kill_at, repetitions};
 use crate::sessions::list_sessions;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -69,19 +68,11 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             6 => &["sessions", "archive", "--before", "now", "--json"],
             _ => &["save", "--json"],
         };
-        let mut child = env.spawn(args);
+        let child = env.spawn(args);
         // Kills at any point of the run. A command that ended earlier is not waited for, because
         // its duration varies with the load.
         let at = Instant::now() + Duration::from_micros(numbers.below(longest));
-        while child.try_wait().unwrap().is_none() && Instant::now() < at {
-            std::thread::sleep(
-                at.duration_since(Instant::now())
-                    .min(Duration::from_millis(1)),
-            );
-        }
-        let was_alive = child.try_wait().unwrap().is_none();
-        signal(child.id(), Signal::KILL);
-        let output = child.wait_with_output().unwrap();
+        let (output, was_alive) = kill_at(child, at);
         kills += usize::from(was_alive);
         if !output.status.success() {
             continue;

@@ -101,10 +101,13 @@ fn told(env: &TestEnv, id: &str) -> (String, u32) {
 /// report the prompt shortly after the title shows busy.
 #[track_caller]
 fn wait_told(env: &TestEnv, id: &str, count: u32) -> String {
-    wait_until(&format!("{count} prompts"), TIMEOUT, || {
-        Some(told(env, id)).filter(|it| it.1 == count)
-    })
-    .0
+    let reached = || Some(told(env, id)).filter(|it| it.1 == count);
+    let report = || {
+        let queue = env.gt(&["nudge", id, "--list", "--json"]).stdout;
+        let screen = env.gt(&["peek", id]).stdout;
+        format!("{:?}\n{queue}\n{screen}", told(env, id))
+    };
+    wait_until_or(&format!("{count} prompts"), TIMEOUT, reached, report).0
 }
 
 #[test]

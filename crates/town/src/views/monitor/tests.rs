@@ -201,8 +201,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
     settle(&monitor);
     let before = monitor.wakeups();
     std::fs::write(&server, "Do you want it?\r\n").unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(monitor.wakeups(), before, "nothing happens that counts");
+    expect_no_wakeup(&monitor, before, "nothing happens that counts");
     for question in ["Do you want one?", "Do you want two?"] {
         std::fs::write(&tty, format!("\x1b[2J\x1b[H{question}\r\n")).unwrap();
         let moved = expect_state(&changes, State::Waiting);
@@ -223,8 +222,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
     let news: Vec<Change> = changes.try_iter().filter(is_news).collect();
     assert_eq!(news, []);
     let before = monitor.wakeups();
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(monitor.wakeups(), before, "it only waits");
+    expect_no_wakeup(&monitor, before, "it only waits");
     let close = Command::new("kill-pane").target(pane);
     stage.tmux.server().run(close).unwrap();
     wait_until("it is gone", TIMEOUT, || resolver().is_none().then_some(()));
@@ -271,6 +269,14 @@ fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
     settle(&monitor);
 }
 
+/// Checks that the monitor was not woken since a count of its wakeups. The absence of an event
+/// cannot be awaited: this waits several times as long as a wakeup takes.
+#[track_caller]
+fn expect_no_wakeup(monitor: &Monitor, before: u64, why: &str) {
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(monitor.wakeups(), before, "{why}");
+}
+
 fn place_of(monitor: &Monitor, pane: PaneId) -> PanePlace {
     let seen = monitor.agents();
     let mut places = seen.iter().map(|seen| seen.place);
@@ -295,15 +301,12 @@ fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     settle(&monitor);
     let before = monitor.wakeups();
     stage.print(&amy, "three");
-    // Absence cannot be awaited: a print in view takes a tenth of this time.
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(monitor.wakeups(), before, "the other pane woke it");
+    expect_no_wakeup(&monitor, before, "the other pane woke it");
     monitor.look_at(None);
     settle(&monitor);
     let before = monitor.wakeups();
     stage.print(&max, "four");
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(monitor.wakeups(), before, "nothing is in view");
+    expect_no_wakeup(&monitor, before, "nothing is in view");
 }
 
 #[test]
@@ -320,8 +323,7 @@ fn nothing_wakes_it_while_nothing_happens() {
     let items = Work::of(&stage.town).find(&crate::records::items::Query::default());
     assert_eq!(items.unwrap().len(), 1);
     agents(&stage.town).unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(monitor.wakeups(), before);
+    expect_no_wakeup(&monitor, before, "nothing happens");
 }
 
 #[test]
@@ -446,8 +448,7 @@ fn events_are_told_to_whoever_wants_to_hear_of_them() {
         changes.try_iter().for_each(drop);
         let before = monitor.wakeups();
         write("three");
-        std::thread::sleep(Duration::from_millis(500));
-        assert_eq!(monitor.wakeups(), before, "nobody wants to hear of it");
+        expect_no_wakeup(&monitor, before, "nobody wants to hear of it");
     }
 }
 
@@ -462,8 +463,7 @@ fn files_that_stay_as_they_are_wake_nobody() {
     settle(&monitor);
     let before = monitor.wakeups();
     assert_eq!(std::fs::read(&head).unwrap(), b"one");
-    std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(monitor.wakeups(), before, "it was only read");
+    expect_no_wakeup(&monitor, before, "it was only read");
     put(&other, "one");
     settle(&monitor);
     let is_told = |change: &Change| *change == Change::Files;
@@ -472,8 +472,7 @@ fn files_that_stay_as_they_are_wake_nobody() {
     settle(&monitor);
     let before = monitor.wakeups();
     put(&head, "two");
-    std::thread::sleep(Duration::from_millis(500));
-    assert_eq!(monitor.wakeups(), before, "nobody wants to hear of it");
+    expect_no_wakeup(&monitor, before, "nobody wants to hear of it");
 }
 
 #[test]

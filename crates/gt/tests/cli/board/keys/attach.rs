@@ -2,7 +2,8 @@
 //! server.
 
 use super::*;
-use crate::env::{processes_of, signal};
+use crate::env::{TIMEOUT, processes_of, signal};
+use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::Signal;
 
@@ -62,13 +63,16 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     board.act("a");
     wait_at_agent(&env, &board, &id);
     // Ctrl-C reaches every process of the terminal; the board ignores it while attached.
-    let boards = processes_of(env.home()).into_iter().filter(|pid| {
+    let is_board = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line == concat!(env!("CARGO_BIN_EXE_gt"), "\0board\0").as_bytes()
+    };
+    // A child of the board has its command line until it runs its own program.
+    let pid = wait_until("one process is the board", TIMEOUT, || {
+        let mut boards = processes_of(env.home()).into_iter().filter(is_board);
+        boards.next().filter(|_| boards.next().is_none())
     });
-    let boards: Vec<u32> = boards.collect();
-    assert_eq!(boards.len(), 1);
-    signal(boards[0], Signal::INT);
+    signal(pid, Signal::INT);
     leave(&env, &board, &before);
     let own = head(&env, &dir);
     commit_to_base(&env, "theirs", "1\n");
