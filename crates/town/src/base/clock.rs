@@ -1,6 +1,5 @@
 //! The clock, and the source of new ids. Tests replace both.
 
-use crate::base::time::format;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -70,6 +69,12 @@ impl Clock {
         random[2..].copy_from_slice(&number.to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid()
     }
+}
+
+/// Formats a time for a record.
+pub fn format(at: Timestamp) -> String {
+    // Always milliseconds, so that texts sort chronologically.
+    format!("{at:.3}")
 }
 
 #[cfg(test)]

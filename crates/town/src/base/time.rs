@@ -2,21 +2,15 @@
 //! timestamp.
 
 use crate::Result;
-use crate::base::clock::Clock;
+use crate::base::clock::{self, Clock};
 use gt_core::Problem;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
-/// Formats a time for a record.
-pub fn format(at: Timestamp) -> String {
-    // Always milliseconds, so that texts sort chronologically.
-    format!("{at:.3}")
-}
-
 /// Formats a time in seconds since the epoch for a record.
 pub fn timestamp(seconds: i64) -> String {
-    format(Timestamp::from_second(seconds).unwrap_or_default())
+    clock::format(Timestamp::from_second(seconds).unwrap_or_default())
 }
 
 /// Parses a time expression, relative to `now`.

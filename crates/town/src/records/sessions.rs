@@ -163,7 +163,7 @@ impl Sessions {
             let since = jiff::SignedDuration::from_secs(news::TOGETHER_SECONDS);
             let recent = self.events.find(&events::Query {
                 kinds: vec!["*_death".to_owned()],
-                since: jiff::Timestamp::now().checked_sub(since).ok(),
+                since: self.clock.now().checked_sub(since).ok(),
                 ..events::Query::default()
             });
             let mass = recent.ok().and_then(|recent| news::mass_death(&recent));
