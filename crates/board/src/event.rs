@@ -2,13 +2,14 @@
 
 use crate::{Detail, Facts, Question, Screen, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
+use gt_core::Kind;
 use gt_core::work::WorkId;
 
 /// The failure of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
-    /// The name of the error kind, if the command reported one.
-    pub kind: String,
+    /// The kind of the error, if the command reported one.
+    pub kind: Option<Kind>,
     pub text: String,
     /// The causes, one by one; for a command that needs a confirmation, its steps.
     pub causes: Vec<String>,
@@ -17,7 +18,7 @@ pub struct Failure {
 impl<T: Into<String>> From<T> for Failure {
     fn from(text: T) -> Self {
         Failure {
-            kind: String::new(),
+            kind: None,
             text: text.into(),
             causes: Vec::new(),
         }

@@ -12,10 +12,10 @@ use crate::keys::Mode;
 use crate::{Board, Event, Facts, Failure, Moment, Question, Theme, Wish};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, Parts, Resolver, Server, ServerState, Session};
-use gt_core::merge;
 use gt_core::state::{Source, State};
 use gt_core::usage::Usage;
 use gt_core::work::{Status, WorkId};
+use gt_core::{Kind, merge};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -179,7 +179,7 @@ pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
 /// Returns the failure of a start whose init command failed.
 pub(crate) fn init_failed() -> Failure {
     Failure {
-        kind: "init_failed".to_owned(),
+        kind: Some(Kind::InitFailed),
         text: "the init command `make` ended with exit code 2\n`gt attach` goes there".to_owned(),
         causes: Vec::new(),
     }
@@ -188,7 +188,7 @@ pub(crate) fn init_failed() -> Failure {
 /// Returns the failure of an unconfirmed first merge of a rig.
 pub(crate) fn unconfirmed() -> Failure {
     Failure {
-        kind: "unconfirmed".to_owned(),
+        kind: Some(Kind::Unconfirmed),
         text: "the first merge in gastown has to be confirmed: …".to_owned(),
         causes: vec![
             "merge gt-00bsy with main of gastown".to_owned(),

@@ -257,7 +257,7 @@ impl Board {
             }
             Err(failure) => {
                 let Failure { kind, text, causes } = failure;
-                if kind == Kind::Unconfirmed.as_str() {
+                if kind == Some(Kind::Unconfirmed) {
                     let confirmed = command::confirmed(&under_way.item, &title, &under_way.words);
                     self.to_ask.push_back(Overlay::Confirm {
                         question: format!("Merge {}? It is the first time here", under_way.item),
@@ -270,7 +270,7 @@ impl Board {
                     self.toasts.end(order, Tenor::Note, text, now);
                     return;
                 }
-                if kind == Kind::InitFailed.as_str() {
+                if kind == Some(Kind::InitFailed) {
                     let go_on = command::go_on(&under_way.item, &title, &under_way.words);
                     self.to_ask.push_back(Overlay::InitFailed {
                         id: under_way.item,

@@ -8,7 +8,7 @@ use crate::harness::Preset;
 use crate::notify::Event;
 use crate::patterns::Patterns;
 use crate::screen;
-use crate::state::{self, Change, Observed, Report, Source, State};
+use crate::state::{self, Change, Observed, Reason, Report, Source, State};
 
 /// Derives the state from the process and the screen.
 pub fn judge(
@@ -73,16 +73,17 @@ pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
 
 /// Returns the reason why a person is needed. While the program works there is none: its screen
 /// changes too often to be useful here.
-fn words(window: &str, state: State, reason: &str) -> Option<String> {
-    match state {
-        State::Waiting if state::names_a_question(reason) => Some(format!("{window} {reason}")),
-        State::Waiting => Some(format!("{window} waits: {reason}")),
-        State::Error | State::Crashed => Some(format!("{window} failed: {reason}")),
-        State::Limited => Some(format!("{window} is limited: {reason}")),
+fn words(window: &str, state: State, reason: &str) -> Option<Reason> {
+    let text = match state {
+        State::Waiting if state::names_a_question(reason) => format!("{window} {reason}"),
+        State::Waiting => format!("{window} waits: {reason}"),
+        State::Error | State::Crashed => format!("{window} failed: {reason}"),
+        State::Limited => format!("{window} is limited: {reason}"),
         // A person is needed only if work is left; the caller decides that.
-        State::Idle | State::Done => Some(format!("{window} stands at its prompt")),
-        _ => None,
-    }
+        State::Idle | State::Done => format!("{window} stands at its prompt"),
+        _ => return None,
+    };
+    Some(Reason::Other(text))
 }
 
 /// Returns whether the report carries no information. The screen may be in the middle of a redraw,
@@ -258,7 +259,7 @@ mod tests {
                 state,
                 source: Source::Screen,
                 since: None,
-                reason: reason.map(str::to_owned),
+                reason: reason.map(Reason::from),
                 background: 0,
                 limit: None,
             };

@@ -3,7 +3,7 @@
 //! [`begins`] returns the notification for a change of state, if there is one. The engine decides
 //! who is notified, and how.
 
-use crate::state::{self, Report, Source, State};
+use crate::state::{Reason, Report, Source, State};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -67,10 +67,9 @@ pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
 /// Returns whether the agent may be idle because its turn ended. If the state comes from hooks,
 /// one hook reports the end of a turn; the others only report that the agent is idle.
 fn may_have_finished(now: &Report) -> bool {
-    let reason = now.reason.as_deref();
     match now.source {
-        Source::Hook => reason == Some(state::FINISHED),
-        _ => reason != Some(state::INTERRUPTED),
+        Source::Hook => now.reason == Some(Reason::Finished),
+        _ => now.reason != Some(Reason::Interrupted),
     }
 }
 
@@ -207,7 +206,7 @@ mod tests {
             state,
             source,
             since: None,
-            reason: Some(reason.to_owned()),
+            reason: Some(reason.into()),
             background: 0,
             limit: None,
         }
@@ -218,20 +217,20 @@ mod tests {
         let (hook, screen, title) = (Source::Hook, Source::Screen, Source::Title);
         for before in [State::Busy, State::Waiting] {
             let told = |source, reason| begins(Some(before), &report(State::Idle, source, reason));
-            assert_eq!(told(hook, state::FINISHED), Some(Event::Done));
+            assert_eq!(told(hook, Reason::Finished.as_str()), Some(Event::Done));
             assert_eq!(told(screen, "at its prompt"), Some(Event::Done));
             assert_eq!(told(title, "waits at its prompt"), Some(Event::Done));
             // A reminder that the agent is idle does not end a turn, nor does the start of a
             // conversation.
             for reason in [
-                state::INTERRUPTED,
+                Reason::Interrupted.as_str(),
                 "Claude is waiting for your input",
                 "started",
             ] {
                 assert_eq!(told(hook, reason), None, "{reason}");
             }
-            assert_eq!(told(screen, state::INTERRUPTED), None);
-            assert_eq!(told(title, state::INTERRUPTED), None);
+            assert_eq!(told(screen, Reason::Interrupted.as_str()), None);
+            assert_eq!(told(title, Reason::Interrupted.as_str()), None);
         }
     }
 

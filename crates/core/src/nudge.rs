@@ -45,6 +45,31 @@ pub enum Priority {
     Normal,
 }
 
+/// Evidence that an agent took a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Proof {
+    /// A hook of its program has reported the prompt.
+    Hook,
+    /// Its screen shows that it works.
+    Screen,
+    /// The text has left its input line.
+    Line,
+    /// The transcript of its program has the prompt.
+    Transcript,
+}
+
+impl Proof {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Proof::Hook => "hook",
+            Proof::Screen => "screen",
+            Proof::Line => "line",
+            Proof::Transcript => "transcript",
+        }
+    }
+}
+
 impl Message {
     /// Returns the text that the agent sees.
     pub fn shown(&self) -> String {

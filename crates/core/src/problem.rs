@@ -12,9 +12,6 @@ use std::fmt;
 pub enum Kind {
     /// A failure without a more specific kind.
     Failed,
-    /// The agent program exited by itself during its start: the program failed, not its
-    /// environment.
-    Ended,
     /// An init command of a project failed; the start can continue without it.
     InitFailed,
     /// A person must confirm it first, and there is no terminal to ask on.
@@ -37,7 +34,7 @@ impl Kind {
     /// Returns the exit code that scripts may rely on.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Failed | Kind::Ended | Kind::InitFailed => 1,
+            Kind::Failed | Kind::InitFailed => 1,
             Kind::Usage | Kind::Unconfirmed => 2,
             Kind::NotFound => 3,
             Kind::Conflict | Kind::Running => 4,
@@ -46,10 +43,26 @@ impl Kind {
         }
     }
 
+    /// Parses the word of a JSON error.
+    pub fn from_word(word: &str) -> Option<Self> {
+        let all = [
+            Kind::Failed,
+            Kind::InitFailed,
+            Kind::Unconfirmed,
+            Kind::Usage,
+            Kind::NotFound,
+            Kind::Conflict,
+            Kind::Running,
+            Kind::Environment,
+            Kind::Queued,
+        ];
+        all.into_iter().find(|kind| kind.as_str() == word)
+    }
+
     /// Returns the word for JSON errors.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Failed | Kind::Ended => "failed",
+            Kind::Failed => "failed",
             Kind::InitFailed => "init_failed",
             Kind::Unconfirmed => "unconfirmed",
             Kind::Usage => "usage",

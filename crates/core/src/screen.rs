@@ -25,7 +25,7 @@ pub use witness::{Looked, witness};
 
 use crate::harness::{Dialog, Frame, Preset, TitleMarks};
 use crate::limit::{Limit, Retry};
-use crate::state::{self, State};
+use crate::state::{self, Reason, State};
 use line::Line;
 use outcome::Ending;
 use serde::Serialize;
@@ -236,7 +236,7 @@ fn around<'p>(
                 Verdict::new(State::Error, "error", Some(mark), text)
             }
             Some(Ending::Interrupted { mark }) => {
-                let reason = state::INTERRUPTED.to_owned();
+                let reason = Reason::Interrupted.into();
                 Verdict::new(State::Idle, INTERRUPTED_RULE, Some(mark), reason)
             }
             Some(Ending::Limited { mark, text }) => {

@@ -4,7 +4,7 @@
 //! state of the agent from a hook.
 
 use crate::limit;
-use crate::state::{self, State};
+use crate::state::{Reason, State};
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub state: State,
-    pub reason: String,
+    pub reason: Reason,
     /// Number of tasks that the finished turn left running in the background.
     pub background: u32,
 }
@@ -83,7 +83,7 @@ pub struct Said {
 pub fn first_prompt() -> Said {
     Said {
         state: State::Busy,
-        reason: state::FIRST_PROMPT.to_owned(),
+        reason: Reason::FirstPrompt,
         background: 0,
     }
 }
@@ -93,13 +93,13 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
     let said = |state, reason: &str| {
         Some(Said {
             state,
-            reason: one_line(reason),
+            reason: one_line(reason).into(),
             background: 0,
         })
     };
     match event {
         Event::SessionStart => said(State::Idle, "started"),
-        Event::Prompt => said(State::Busy, state::TOOK_A_PROMPT),
+        Event::Prompt => said(State::Busy, Reason::TookPrompt.as_str()),
         Event::ToolStart | Event::Permission if is_a_question(report) => {
             let reason = question(report).map(|question| format!("asks: {question}"));
             said(
@@ -113,7 +113,7 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         // The turn is over even if background tasks still run.
         Event::Stop => Some(Said {
             state: State::Idle,
-            reason: state::FINISHED.to_owned(),
+            reason: Reason::Finished,
             background: background_tasks(report),
         }),
         Event::StopFailure => {
@@ -124,11 +124,11 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
             };
             Some(Said {
                 state,
-                reason: one_line(message),
+                reason: one_line(message).into(),
                 background: background_tasks(report),
             })
         }
-        Event::Interrupt => said(State::Idle, state::INTERRUPTED),
+        Event::Interrupt => said(State::Idle, Reason::Interrupted.as_str()),
         Event::Compact => said(State::Busy, "compacts its context"),
         Event::Done => {
             let why = report["reason"].as_str().or(report["message"].as_str());
@@ -210,7 +210,7 @@ fn notification(report: &Value) -> Option<Said> {
     };
     Some(Said {
         state,
-        reason: one_line(message),
+        reason: one_line(message).into(),
         background: 0,
     })
 }

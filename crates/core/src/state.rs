@@ -9,15 +9,16 @@
 //! the screen shows. A [`Tracker`] derives changes from a series of reports.
 
 mod judge;
+mod reason;
 mod refine;
 mod report;
 mod reported;
 mod tracker;
 
 pub use judge::{judge, wants_screen};
+pub use reason::Reason;
 pub(crate) use refine::names_a_question;
-pub use report::{FINISHED, INTERRUPTED, Observed, Report, label};
-pub(crate) use report::{FIRST_PROMPT, TOOK_A_PROMPT};
+pub use report::{Observed, Report, label};
 pub(crate) use reported::{death, in_words, shown_since};
 pub use tracker::{Change, Tracker};
 

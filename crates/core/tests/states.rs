@@ -7,7 +7,7 @@ use corpus::{Screen, screens};
 use gt_core::harness::Preset;
 use gt_core::patterns::{self, Pattern, Patterns, Rules};
 use gt_core::screen::Looked;
-use gt_core::state::{INTERRUPTED, Observed, Report, Source, State, Tracker, judge};
+use gt_core::state::{Observed, Reason, Report, Source, State, Tracker, judge};
 use std::collections::BTreeSet;
 
 /// Returns the observation of an agent whose hooks have reported this state, if any.
@@ -130,7 +130,7 @@ fn no_recorded_question_and_no_work_is_taken_for_an_interrupt() {
             let report = judge(&seen, Some(&screen.preset), &Patterns::default());
             let goes_on = matches!(screen.row.state.as_str(), "busy" | "waiting");
             let by_screen = report.source == Source::Screen;
-            let is_over = by_screen && report.reason.as_deref() == Some(INTERRUPTED);
+            let is_over = by_screen && report.reason == Some(Reason::Interrupted);
             assert!(!(goes_on && is_over), "{} {report:?}", screen.name);
         }
     }
@@ -144,7 +144,7 @@ fn every_open_dialog_says_what_it_asks() {
         if report.state != State::Waiting {
             continue;
         }
-        let reason = report.reason.unwrap_or_default();
+        let reason = report.reason.as_deref().unwrap_or_default();
         assert!(reason.starts_with("asks: "), "{} {reason:?}", screen.name);
         count += 1;
     }

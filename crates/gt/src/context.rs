@@ -74,7 +74,7 @@ impl Context {
     /// Returns whether tmux, a hook or a background process of `gt` runs the command with these
     /// names, so that its output is discarded.
     pub(crate) fn is_unattended(&self, command: &[&str]) -> bool {
-        const ALWAYS: &[&str] = &["await-death", "record", "respawn", "signal", "status-line"];
+        const ALWAYS: &[&str] = &["internal", "signal", "status-line"];
         let by_gt = self.around.var(caller::VARIABLE) == Some(Caller::Gt.as_str());
         by_gt || command.first().is_some_and(|name| ALWAYS.contains(name))
     }
@@ -89,6 +89,11 @@ impl Context {
     /// Finds the folder of the town.
     pub(crate) fn root(&self) -> Result<PathBuf, Problem> {
         Town::find(self.town.as_deref(), &self.around)
+    }
+
+    /// Returns whether the caller named a town, with `--town` or `GT_ROOT`.
+    pub(crate) fn names_town(&self) -> bool {
+        self.town.is_some() || self.around.var("GT_ROOT").is_some()
     }
 
     /// Opens the town.

@@ -4,7 +4,7 @@
 
 use super::Event;
 use crate::caller::Caller;
-use crate::state::{FINISHED, INTERRUPTED, Report, Source, State, names_a_question};
+use crate::state::{Reason, Report, Source, State, names_a_question};
 use crate::{beside, notify};
 
 /// The reason of a question whose text is unknown.
@@ -23,8 +23,9 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
     let reason = now.reason.as_deref().filter(|it| !it.is_empty());
     let reason = match kind {
         // A mark in a title or on a screen adds nothing to the type, nor does the default text.
-        "turn_end" if reason == Some(INTERRUPTED) => Some("interrupted"),
-        "turn_end" => reason.filter(|it| *it != FINISHED && now.source == Source::Hook),
+        "turn_end" if now.reason == Some(Reason::Interrupted) => Some("interrupted"),
+        "turn_end" if now.reason == Some(Reason::Finished) => None,
+        "turn_end" => reason.filter(|_| now.source == Source::Hook),
         "question" if now.source == Source::Title => Some(ASKS_SOMETHING),
         "question" => reason.or(Some(ASKS_SOMETHING)),
         _ => reason,
@@ -61,7 +62,7 @@ mod tests {
                 state,
                 source,
                 since: None,
-                reason: Some(reason.to_owned()),
+                reason: Some(reason.into()),
                 background: 0,
                 limit: None,
             };

@@ -1,9 +1,9 @@
 //! Derives the state from all sources, and decides where the screen has a say.
 
 use super::refine::{is_bare_code, with_limit, with_question, with_reason, with_retry};
-use super::report::{FIRST_PROMPT, INTERRUPTED, Observed, Report, TOOK_A_PROMPT};
+use super::report::{Observed, Report};
 use super::reported::{shown_since, without_screen};
-use super::{Source, State};
+use super::{Reason, Source, State};
 use crate::harness::Preset;
 use crate::patterns::Patterns;
 use crate::screen::{self, Asking, Classification};
@@ -24,7 +24,7 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
     if ends_untold(&report, seen, &shown) {
         return Report {
             since: shown_since(State::Idle, seen),
-            reason: Some(INTERRUPTED.to_owned()),
+            reason: Some(Reason::Interrupted),
             ..Report::new(State::Idle, Source::Screen)
         };
     }
@@ -88,7 +88,7 @@ fn from_screen(shown: Classification, seen: &Observed<'_>) -> Report {
     };
     Report {
         since,
-        reason: Some(shown.reason),
+        reason: Some(shown.reason.into()),
         background: shown.background,
         limit: shown.limit,
         ..Report::new(shown.state, Source::Screen)
@@ -125,9 +125,12 @@ fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool
 fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
     // The prompt may have been drawn before any state was noted.
-    let is_newer = is_newer || report.reason.as_deref() == Some(FIRST_PROMPT);
+    let is_newer = is_newer || report.reason == Some(Reason::FirstPrompt);
     let is_said = shown.rule == screen::INTERRUPTED_RULE;
-    let has_only_begun = matches!(report.reason.as_deref(), Some(TOOK_A_PROMPT | FIRST_PROMPT));
+    let has_only_begun = matches!(
+        report.reason,
+        Some(Reason::TookPrompt | Reason::FirstPrompt)
+    );
     let is_silent = seen
         .screen
         .is_some_and(|looked| is_silent(looked.silent_seconds));

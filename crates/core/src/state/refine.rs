@@ -11,7 +11,7 @@ pub(super) fn with_question(report: Report, shown: Classification) -> Report {
     let is_known = report.reason.as_deref().is_some_and(names_a_question);
     match is_asked && !is_known {
         true => Report {
-            reason: Some(shown.reason),
+            reason: Some(shown.reason.into()),
             ..report
         },
         false => report,
@@ -22,7 +22,7 @@ pub(super) fn with_question(report: Report, shown: Classification) -> Report {
 pub(super) fn with_retry(report: Report, shown: Classification) -> Report {
     match shown.rule == screen::RETRYING_RULE {
         true => Report {
-            reason: Some(shown.reason),
+            reason: Some(shown.reason.into()),
             ..report
         },
         false => report,
@@ -33,7 +33,7 @@ pub(super) fn with_retry(report: Report, shown: Classification) -> Report {
 pub(super) fn with_reason(report: Report, shown: Classification) -> Report {
     match report.reason.as_deref().is_none_or(is_bare_code) {
         true => Report {
-            reason: Some(shown.reason),
+            reason: Some(shown.reason.into()),
             ..report
         },
         false => report,
@@ -54,7 +54,7 @@ pub(super) fn with_limit(report: Report, shown: Classification) -> Report {
         _ => shown.reason,
     };
     Report {
-        reason: Some(reason),
+        reason: Some(reason.into()),
         limit: Some(limit),
         ..report
     }

@@ -1,6 +1,6 @@
 //! The input and the result of [`judge`](super::judge()).
 
-use super::{Source, State};
+use super::{Reason, Source, State};
 use crate::limit::Limit;
 use crate::screen::Looked;
 
@@ -33,7 +33,7 @@ pub struct Report {
     pub state: State,
     pub source: Source,
     pub since: Option<i64>,
-    pub reason: Option<String>,
+    pub reason: Option<Reason>,
     /// Number of tasks that still run in the background after the agent's turn.
     pub background: u32,
     /// Usage limit of an agent that is [`State::Limited`].
@@ -68,12 +68,3 @@ pub fn label(state: State, background: u32) -> String {
         count => format!("{word} ({count} background tasks)"),
     }
 }
-
-/// Reason for the idle state after an interrupted turn.
-pub const INTERRUPTED: &str = "its turn was interrupted";
-/// Reason for the idle state after a turn whose end a hook has reported.
-pub const FINISHED: &str = "finished its turn";
-/// Reason for the busy state after a hook has reported a prompt and nothing since.
-pub(crate) const TOOK_A_PROMPT: &str = "took a prompt";
-/// Reason for the busy state after a start with a prompt, until a hook reports that prompt.
-pub(crate) const FIRST_PROMPT: &str = "takes its first prompt";

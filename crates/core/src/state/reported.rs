@@ -1,7 +1,7 @@
 //! The state by process, tag and title, without the screen.
 
-use super::report::{FIRST_PROMPT, INTERRUPTED, Observed, Report};
-use super::{Source, State};
+use super::report::{Observed, Report};
+use super::{Reason, Source, State};
 use crate::harness::{Preset, TitleMarks};
 use crate::limit::Limit;
 
@@ -11,7 +11,7 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
     }
     let tagged = |state, source| Report {
         since: seen.tag_since,
-        reason: seen.tag_reason.map(str::to_owned),
+        reason: seen.tag_reason.map(Reason::from),
         background: match state {
             State::Idle | State::Done | State::Error | State::Limited => seen.tag_background,
             _ => 0,
@@ -31,7 +31,7 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
     // The tag is what a hook last reported; the title is current. No hook reports some changes,
     // such as an interrupt or an approval. Before its first turn, a program that was started with a
     // prompt has the title of an idle one.
-    let has_begun = seen.tag_reason != Some(FIRST_PROMPT);
+    let has_begun = seen.tag_reason.map(Reason::from) != Some(Reason::FirstPrompt);
     let titled = preset.and_then(|preset| by_title(seen.title, preset));
     if let Some(state) = titled.filter(|state| has_begun || *state != State::Idle) {
         if let Some(tag) = seen.tag.filter(|tag| agrees(*tag, state)) {
@@ -43,7 +43,7 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
         }
         return Report {
             since: shown_since(state, seen),
-            reason: Some(by_title_because(state, seen).to_owned()),
+            reason: Some(by_title_because(state, seen)),
             ..Report::new(state, Source::Title)
         };
     }
@@ -51,7 +51,7 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
     match (seen.tag, seen.tag_source) {
         (Some(State::Busy | State::Waiting), _) if says_all => Report {
             since: shown_since(State::Idle, seen),
-            reason: Some(by_title_because(State::Idle, seen).to_owned()),
+            reason: Some(by_title_because(State::Idle, seen)),
             ..Report::new(State::Idle, Source::Title)
         },
         (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
@@ -68,7 +68,7 @@ pub(crate) fn death(seen: &Observed<'_>) -> Report {
     };
     Report {
         since: seen.died_at,
-        reason: Some(reason),
+        reason: Some(reason.into()),
         ..Report::new(state, Source::Process)
     }
 }
@@ -93,11 +93,11 @@ fn by_title(title: &str, preset: &Preset) -> Option<State> {
 
 /// Returns the reason for a state that a title shows. An idle title after a hook that reported work
 /// means an interrupt: the hooks report the normal end of a turn.
-fn by_title_because(state: State, seen: &Observed<'_>) -> &'static str {
+fn by_title_because(state: State, seen: &Observed<'_>) -> Reason {
     let goes_on = matches!(seen.tag, Some(State::Busy | State::Waiting));
     match state == State::Idle && goes_on && seen.tag_source == Some(Source::Hook) {
-        true => INTERRUPTED,
-        false => in_words(state),
+        true => Reason::Interrupted,
+        false => in_words(state).into(),
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn in_words(state: State) -> &'static str {
 mod tests {
     use super::*;
     use crate::patterns::Patterns;
-    use crate::state::{TOOK_A_PROMPT, judge};
+    use crate::state::judge;
 
     fn preset() -> Preset {
         let mut preset = Preset::default();
@@ -220,10 +220,9 @@ mod tests {
             };
             judge(&seen, Some(&preset), &Patterns::default()).reason
         };
-        let stands = Some(in_words(State::Idle).to_owned());
+        let stands = Some(Reason::from(in_words(State::Idle)));
         for tag in [State::Busy, State::Waiting] {
-            let interrupted = Some(INTERRUPTED.to_owned());
-            assert_eq!(reason(tag, Source::Hook), interrupted);
+            assert_eq!(reason(tag, Source::Hook), Some(Reason::Interrupted));
         }
         assert_eq!(reason(State::Running, Source::Process), stands);
         assert_eq!(reason(State::Idle, Source::Gt), stands);
@@ -271,7 +270,7 @@ mod tests {
             title: "proj",
             tag: Some(State::Busy),
             tag_source: Some(Source::Hook),
-            tag_reason: Some(FIRST_PROMPT),
+            tag_reason: Some("takes its first prompt"),
             ..Observed::default()
         };
         let state = |seen: &Observed<'_>| judge(seen, Some(&codex), &Patterns::default()).state;
@@ -279,7 +278,7 @@ mod tests {
         seen.title = "[ . ] Action Required";
         assert_eq!(state(&seen), State::Waiting);
         seen.title = "proj";
-        seen.tag_reason = Some(TOOK_A_PROMPT);
+        seen.tag_reason = Some("took a prompt");
         assert_eq!(state(&seen), State::Idle);
     }
 }

@@ -78,7 +78,7 @@ mod tests {
             state,
             source: Source::Screen,
             since,
-            reason: Some(reason.to_owned()),
+            reason: Some(reason.into()),
             background: 0,
             limit: None,
         };

@@ -3,6 +3,7 @@
 
 use super::inbox::Post;
 use gt_board::{Event, Failure, Order, Question};
+use gt_core::Kind;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use serde_json::Value;
@@ -190,7 +191,7 @@ fn failure(output: &Output) -> Failure {
         .and_then(|document| document.get("error").cloned());
     match error {
         Some(error) => Failure {
-            kind: error["kind"].as_str().unwrap_or_default().to_owned(),
+            kind: error["kind"].as_str().and_then(Kind::from_word),
             text: told(&error),
             causes: texts(&error["causes"]),
         },

@@ -289,7 +289,7 @@ fn check(town: &Town, context: &Context) -> Answer {
                 agent.container.clone().into(),
                 health_cell(agent.health),
                 state_cell(agent),
-                agent.report.reason.clone().unwrap_or_default().into(),
+                agent.report.reason.as_deref().unwrap_or_default().into(),
             ]);
         }
         for tracked in &lost {

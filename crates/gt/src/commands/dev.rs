@@ -4,7 +4,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::work::WorkId;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::Work;
@@ -262,15 +262,12 @@ fn agent(town: &Town, word: &str) -> Result<Identity, Problem> {
     let Ok(id) = word.parse::<WorkId>() else {
         return target::resolve(town, word);
     };
-    match Work::of(town).get(&id) {
-        Ok(_) => {
-            let holder = Work::of(town).holder(&id)?;
-            let holder = holder.and_then(|it| Identity::from_address(&it, town.registry()));
-            holder.map_or_else(|| Ok(task::agent_of(town, &id)?.0), Ok)
-        }
-        Err(problem) if problem.kind() == Kind::NotFound => {
-            target::resolve(town, word).map_err(|_| problem)
-        }
-        Err(problem) => Err(problem),
+    let work = Work::of(town);
+    if work.lookup(&id)?.is_none() {
+        // The error of an unknown item is clearer than that of an unknown agent.
+        return target::resolve(town, word).or_else(|unknown| work.get(&id).and(Err(unknown)));
     }
+    let holder = work.holder(&id)?;
+    let holder = holder.and_then(|it| Identity::from_address(&it, town.registry()));
+    holder.map_or_else(|| Ok(task::agent_of(town, &id)?.0), Ok)
 }

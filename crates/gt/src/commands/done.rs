@@ -58,6 +58,14 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
         leaving: args.status.parse()?,
         said: args.message,
         push: !args.no_push,
+/// Ends the session of an agent that has submitted its work: the last step of [`finish`].
+pub(super) fn end_session(agent: &str, context: &Context) -> Answer {
+    let town = context.town()?;
+    let agent = whose(&town, Some(agent))?;
+    done::end(&town, &agent, true)?;
+    Ok(ExitCode::SUCCESS)
+}
+
         force: args.force,
         exit: args.exit,
     };

@@ -6,10 +6,10 @@ use gt_core::handoff::{COMPACTION, Mode};
 use gt_core::merge::Leaving;
 use gt_core::prime::plain;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Kind, Problem, Role};
+use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::lifecycle::handoff::{self, HandoffOptions, Intent};
+use gt_town::lifecycle::handoff::{self, HandoffError, HandoffOptions, Intent};
 use gt_town::lifecycle::prime;
 use gt_town::records::items::Work;
 use gt_town::terminal::containers;
@@ -71,9 +71,6 @@ pub(crate) struct HandoffArgs {
 
 pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    if let Some(agent) = &args.take_over {
-        return take_over(&town, agent);
-    }
     let is_by_hook = args.reason.as_deref() == Some(COMPACTION);
     hand_over(args, &town, context).inspect_err(|problem| {
         // The output of a hook is not read, so the problem is logged.
@@ -135,7 +132,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
     let mut options = options;
     let mut intent = match handoff::intend(town, &agent, &options) {
         // The program compacts the context in any case, so at least the state is saved.
-        Err(problem) if may_save_instead(&problem, &options) => {
+        Err(HandoffError::NotReplaceable(problem)) if is_before_compaction(&options) => {
             options.mode = Mode::Auto;
             output::warn(format!("{problem}: only its state is saved"));
             held = None;
@@ -207,12 +204,9 @@ fn is_in(container: &Container, town: &Town, context: &Context) -> bool {
         && attach::inside(around).is_none_or(|socket| socket == town.server().socket_path())
 }
 
-/// Returns whether a cycle before a compaction, refused because it is too soon, can save the state
-/// instead.
-fn may_save_instead(problem: &Problem, options: &HandoffOptions) -> bool {
-    problem.kind() == Kind::Conflict
-        && options.mode == Mode::Cycle
-        && options.reason.as_deref() == Some(COMPACTION)
+/// Returns whether this is the cycle of a hook before a compaction.
+fn is_before_compaction(options: &HandoffOptions) -> bool {
+    options.mode == Mode::Cycle && options.reason.as_deref() == Some(COMPACTION)
 }
 
 fn answer(intent: &Intent, options: &HandoffOptions, letter: &WorkId) -> Value {
@@ -307,11 +301,7 @@ fn meaning(
 
 /// Returns the item if it exists. Fails if the store cannot be read.
 fn existing(town: &Town, id: WorkId) -> Result<Option<WorkId>, Problem> {
-    match Work::of(town).get(&id) {
-        Ok(_) => Ok(Some(id)),
-        Err(problem) if problem.kind() == Kind::NotFound => Ok(None),
-        Err(problem) => Err(problem),
-    }
+    Ok(Work::of(town).lookup(&id)?.map(|_| id))
 }
 
 /// Returns the agent of a role that a rig has once, in the rig of `own`.
@@ -356,7 +346,8 @@ fn told(answer: &Value, words: &str, context: &Context) -> Answer {
 
 /// Takes over in the background. The output of this process is not read, so results go to the
 /// log.
-fn take_over(town: &Town, agent: &str) -> Answer {
+pub(super) fn take_over(agent: &str, context: &Context) -> Answer {
+    let town = &context.town()?;
     let result = target::resolve(town, agent).and_then(|agent| handoff::take_over(town, &agent));
     match result {
         Ok(started) => {

@@ -3,10 +3,10 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
+use gt_core::Problem;
 use gt_core::harness::{self, Preset};
 use gt_core::patterns::Patterns;
 use gt_core::screen::{self, Asking, Classification, Input, Looked};
-use gt_core::{Kind, Problem};
 use gt_town::Town;
 use gt_town::catalog::harnesses;
 use gt_town::repo::project;
@@ -124,24 +124,12 @@ fn classify(args: &ClassifyArgs, context: &Context) -> Result<(), Problem> {
 
 /// Returns the town's preset, or the built-in one outside a town.
 fn preset(name: &str, context: &Context) -> Result<Preset, Problem> {
-    let town = match context.town() {
-        Ok(town) => Some(town),
-        Err(problem) if problem.kind() == Kind::NotFound && is_nowhere(&problem, context) => None,
-        Err(problem) => return Err(problem),
-    };
-    let resolved = match town {
-        Some(town) => harnesses::resolve(&town, name)?,
-        None => harness::resolve(name, None)?,
+    let resolved = match context.names_town() || Town::find_unnamed(context.around()).is_some() {
+        // A named town must exist.
+        true => harnesses::resolve(&context.town()?, name)?,
+        false => harness::resolve(name, None)?,
     };
     Ok(resolved.value)
-}
-
-/// Returns whether no town was named. A named town must exist.
-fn is_nowhere(problem: &Problem, context: &Context) -> bool {
-    let around = context.around();
-    let unnamed = Town::find(None, around);
-    around.var("GT_ROOT").is_none()
-        && unnamed.is_err_and(|nowhere| nowhere.to_string() == problem.to_string())
 }
 
 fn capture(args: &ClassifyArgs) -> Result<String, Problem> {

@@ -56,7 +56,6 @@ pub(crate) fn run(args: &NotifyArgs, context: &Context) -> Answer {
     match &args.command {
         None => show(context),
         Some(NotifyCommand::Test(args)) => test(args, context),
-        Some(NotifyCommand::Deliver) => deliver(context),
     }
 }
 
@@ -131,7 +130,7 @@ fn why(problem: &Problem) -> String {
     words.join(": ")
 }
 
-fn deliver(context: &Context) -> Answer {
+pub(super) fn deliver(context: &Context) -> Answer {
     let around = context.around();
     let missing = || Problem::usage("no event is named");
     let var = |name| around.var(name);

@@ -4,7 +4,7 @@ use crate::output;
 use crate::output::progress::Progress;
 use crate::output::table::Table;
 use clap::{Args, ValueEnum};
-use gt_core::nudge::{Message, NotNow, Priority};
+use gt_core::nudge::{Message, NotNow, Priority, Proof};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
@@ -28,7 +28,7 @@ pub(crate) struct NudgeArgs {
     /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
     /// The message, in one line or several
-    #[arg(required_unless_present_any = ["stdin", "list", "cancel", "again", "drain"])]
+    #[arg(required_unless_present_any = ["stdin", "list", "cancel", "again"])]
     message: Option<String>,
     /// Read the message from standard input
     #[arg(long, conflicts_with = "message")]
@@ -98,11 +98,6 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     if let Some(id) = &args.again {
         return again(&town, &identity, id, context);
     }
-    if args.drain {
-        context.catch_interrupts();
-        nudge::drain(&town, &identity, nudge::DELIVERER_LIMIT)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     if args.if_fresh && !is_fresh(&town, context)? {
         return Ok(ExitCode::SUCCESS);
     }
@@ -117,6 +112,16 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     } else {
         output::line(line(&identity, &sent))?;
     }
+/// Delivers the waiting messages of an agent, each as soon as the agent is ready.
+pub(super) fn deliver_waiting(target: &str, context: &Context) -> Answer {
+    let town = context.town()?;
+    let identity = target::resolve(&town, target)?;
+    let town = adopted::home_of(&town, &identity).into_owned();
+    context.catch_interrupts();
+    nudge::drain(&town, &identity, nudge::DELIVERER_LIMIT)?;
+    Ok(ExitCode::SUCCESS)
+}
+
     Ok(code(args.flags.mode(), &sent))
 }
 
@@ -219,7 +224,7 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
         Outcome::Delivered(receipt) => ("agent", Some(receipt), None),
         Outcome::Queued(reason) => ("queue", None, reason.map(NotNow::words)),
     };
-    let proof = receipt.and_then(|receipt| receipt.proof.as_deref());
+    let proof = receipt.and_then(|receipt| receipt.proof);
     let mut document = json!({
         "agent": identity,
         "mode": mode.as_str(),
@@ -264,10 +269,10 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
     let ms = sent.elapsed.as_millis();
     match &sent.outcome {
         Outcome::Delivered(receipt) => {
-            let proof = match receipt.proof.as_deref() {
-                Some("hook") => "its hook confirms it",
-                Some("transcript") => "its transcript has it",
-                Some(_) => "seen on its screen",
+            let proof = match receipt.proof {
+                Some(Proof::Hook) => "its hook confirms it",
+                Some(Proof::Transcript) => "its transcript has it",
+                Some(Proof::Screen | Proof::Line) => "seen on its screen",
                 None => "not seen to be taken",
             };
             format!("Delivered to {identity} ({proof}, {ms} ms).")

@@ -11,7 +11,6 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::lifecycle::restore::{self, Back, Intent};
-use gt_town::lifecycle::start::lost_to_another;
 use serde_json::{Value, json};
 
 /// Bring back the containers of a save
@@ -80,13 +79,13 @@ fn carry_out(
         let result = match &intent.verdict {
             Verdict::Restore => match results.next() {
                 // A concurrent process has restored it.
-                Some(Err(problem))
-                    if lost_to_another(&problem) && restore::is_there(town, &intent.identity) =>
+                Some(Err(error))
+                    if error.is_lost_to_another() && restore::is_there(town, &intent.identity) =>
                 {
                     intent.verdict = Verdict::Runs;
                     None
                 }
-                result => result,
+                result => result.map(|result| result.map_err(Problem::from)),
             },
             Verdict::Taken(words) => Some(Err(restore::taken(words))),
             _ => None,

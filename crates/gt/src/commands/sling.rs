@@ -70,7 +70,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     }
     let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {
         let to = to.as_ref().map_err(Problem::clone)?;
-        sling::sling(&town, id, to, &options)
+        Ok(sling::sling(&town, id, to, &options)?)
     });
     tell(&orders, &results, context)
 }
@@ -168,11 +168,7 @@ fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarge
     for word in words {
         let id = word.parse::<WorkId>().ok();
         let known = match &id {
-            Some(id) => match work.get(id) {
-                Ok(_) => true,
-                Err(problem) if problem.kind() == Kind::NotFound => false,
-                Err(problem) => return Err(problem),
-            },
+            Some(id) => work.lookup(id)?.is_some(),
             None => false,
         };
         let target = match known {

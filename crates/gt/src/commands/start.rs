@@ -9,7 +9,7 @@ use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::lifecycle::start;
-use gt_town::lifecycle::start::{StartOptions, Started};
+use gt_town::lifecycle::start::{StartError, StartOptions, Started};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -104,15 +104,14 @@ pub(crate) fn start_each(
                     output::warn(format!("{identity}: {warning}"));
                 }
             }
-            Err(problem)
-                if running_already == RunningAlready::IsFine && problem.kind() == Kind::Running =>
-            {
+            Err(StartError::Running(_)) if running_already == RunningAlready::IsFine => {
                 documents.push(json!({"agent": identity, "started": false, "running": true}));
                 if !context.json {
                     output::line(format!("{} {identity} runs already", paint.dim("·")))?;
                 }
             }
-            Err(problem) => {
+            Err(error) => {
+                let problem = error.problem();
                 let mut document = error::as_json(problem);
                 document["agent"] = json!(identity);
                 document["started"] = json!(false);
@@ -171,7 +170,7 @@ pub(crate) fn finish_as<T: Display>(
     }
 }
 
-type StartResult = (Identity, Result<Started, Problem>);
+type StartResult = (Identity, Result<Started, StartError>);
 
 fn start_in_parallel(town: &Town, wanted: &[&Wanted<'_>]) -> Vec<StartResult> {
     let results = in_parallel(town, "starting", wanted, |(identity, options)| {
@@ -183,16 +182,16 @@ fn start_in_parallel(town: &Town, wanted: &[&Wanted<'_>]) -> Vec<StartResult> {
 
 /// Runs `work` for each item, with the concurrency that the town allows. The results have the order
 /// of `items`.
-pub(crate) fn in_parallel<T: Sync, R: Send>(
+pub(crate) fn in_parallel<T: Sync, R: Send, E: Send + From<Problem>>(
     town: &Town,
     what: &str,
     items: &[T],
-    work: impl Fn(&T) -> Result<R, Problem> + Sync,
-) -> Vec<Result<R, Problem>> {
+    work: impl Fn(&T) -> Result<R, E> + Sync,
+) -> Vec<Result<R, E>> {
     let workers = town.settings().limits.parallel_starts.min(items.len());
     let progress = Progress::bar(what, items.len());
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<Result<R, Problem>>>> =
+    let results: Mutex<Vec<Option<Result<R, E>>>> =
         Mutex::new(items.iter().map(|_| None).collect());
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -214,7 +213,9 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     let results = results.into_inner().unwrap_or_default();
     results
         .into_iter()
-        .map(|result| result.unwrap_or_else(|| Err(Problem::failed("the start did not finish"))))
+        .map(|result| {
+            result.unwrap_or_else(|| Err(Problem::failed("the start did not finish").into()))
+        })
         .collect()
 }
 

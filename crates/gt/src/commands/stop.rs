@@ -101,7 +101,8 @@ pub(crate) fn stop_into(
                     output::line(stopped_line(stopped, paint))?;
                 }
             }
-            Err(problem) => {
+            Err(error) => {
+                let problem = error.problem();
                 let mut document = error::as_json(problem);
                 document["agent"] = json!(identity);
                 document["stopped"] = json!(false);

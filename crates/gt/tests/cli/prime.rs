@@ -52,7 +52,7 @@ pub(crate) fn state(env: &TestEnv) -> String {
 pub(crate) fn await_rest(env: &TestEnv) {
     wait_until("its first turn is over", TIMEOUT, || {
         let reason = env.format("gt-crew-max", "#{@gt_state_reason}");
-        (reason == gt_core::state::FINISHED).then_some(())
+        (reason == gt_core::state::Reason::Finished.as_str()).then_some(())
     });
 }
 

@@ -41,7 +41,7 @@ impl From<Resolver> for card::Resolver {
             window: it.window,
             state: it.report.state,
             since: it.report.since,
-            reason: it.report.reason,
+            reason: it.report.reason.map(String::from),
         }
     }
 }

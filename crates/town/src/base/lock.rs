@@ -31,7 +31,12 @@ impl FileLock {
 
     /// Takes the lock, and waits at most `timeout` for its holder.
     pub fn take(path: &Path, timeout: Duration) -> Result<Self> {
-        Self::wait(path, timeout, || Self::try_take(path))
+        Self::take_within(path, timeout)?.ok_or_else(|| still_held(path))
+    }
+
+    /// Takes the lock; returns `None` if another process still holds it after `timeout`.
+    pub fn take_within(path: &Path, timeout: Duration) -> Result<Option<Self>> {
+        Self::wait(timeout, || Self::try_take(path))
     }
 
     /// Takes the lock, and waits without a timeout. For background processes.
@@ -46,9 +51,8 @@ impl FileLock {
 
     /// Takes a shared lock. An exclusive lock waits for all shared ones.
     pub fn share(path: &Path, timeout: Duration) -> Result<Self> {
-        Self::wait(path, timeout, || {
-            Self::try_lock(path, File::try_lock_shared)
-        })
+        let attempt = || Self::try_lock(path, File::try_lock_shared);
+        Self::wait(timeout, attempt)?.ok_or_else(|| still_held(path))
     }
 
     /// Returns whether another process holds the lock exclusively. The check takes a shared lock
@@ -69,31 +73,27 @@ impl FileLock {
         }
     }
 
-    fn wait(
-        path: &Path,
-        timeout: Duration,
-        attempt: impl Fn() -> Result<Option<Self>>,
-    ) -> Result<Self> {
+    fn wait(timeout: Duration, attempt: impl Fn() -> Result<Option<Self>>) -> Result<Option<Self>> {
         let deadline = Instant::now() + timeout;
         let mut pause = Duration::from_millis(1);
         loop {
             if let Some(lock) = attempt()? {
-                return Ok(lock);
+                return Ok(Some(lock));
             }
             if Instant::now() >= deadline {
-                let holder =
-                    holder(path).map_or_else(String::new, |pid| format!(" (process {pid})"));
-                return Err(Problem::conflict(format!(
-                    "another gt{holder} still holds {}",
-                    path.display()
-                ))
-                .hint("try again when it is done"));
+                return Ok(None);
             }
             // A lock has no timeout, and a signal to interrupt it would affect the whole process.
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
+}
+
+fn still_held(path: &Path) -> Problem {
+    let holder = holder(path).map_or_else(String::new, |pid| format!(" (process {pid})"));
+    Problem::conflict(format!("another gt{holder} still holds {}", path.display()))
+        .hint("try again when it is done")
 }
 
 /// Returns the process that took the lock last.

@@ -30,11 +30,14 @@ pub struct Town {
     own_server: Option<Server>,
 }
 
+fn is_town(dir: &Path) -> bool {
+    dir.join(settings::FILE).is_file()
+}
+
 impl Town {
     /// Finds the town: the given folder, then `GT_ROOT`, then this folder and its parents, then
     /// `~/gt`.
     pub fn find(given: Option<&Path>, around: &Surroundings) -> Result<PathBuf> {
-        let is_town = |dir: &Path| dir.join(settings::FILE).is_file();
         if let Some(dir) = given {
             let dir = around.current_dir.join(dir);
             return if is_town(&dir) {
@@ -60,13 +63,18 @@ impl Town {
                 .hint(format!("`gt init {}` makes one there", dir.display())))
             };
         }
-        let above = around.current_dir.ancestors().map(Path::to_owned);
-        let home = around.home().map(|home| home.join("gt"));
-        above.chain(home).find(|dir| is_town(dir)).ok_or_else(|| {
+        Self::find_unnamed(around).ok_or_else(|| {
             Problem::not_found("there is no town here")
                 .hint("`gt init` makes one in ~/gt, `gt init PATH` elsewhere")
                 .hint("or name one with `--town PATH` or GT_ROOT")
         })
+    }
+
+    /// Returns the town that contains the current folder, or the one in `~/gt`, if there is one.
+    pub fn find_unnamed(around: &Surroundings) -> Option<PathBuf> {
+        let above = around.current_dir.ancestors().map(Path::to_owned);
+        let home = around.home().map(|home| home.join("gt"));
+        above.chain(home).find(|dir| is_town(dir))
     }
 
     /// Opens the town at that folder.

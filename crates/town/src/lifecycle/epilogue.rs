@@ -6,7 +6,6 @@
 
 use crate::base::or_log::OrLog;
 use crate::base::time::timestamp;
-use crate::base::{callback, files};
 use crate::records::events::{self, Events};
 use crate::records::sessions::Sessions;
 use crate::records::usage;

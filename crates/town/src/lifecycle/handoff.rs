@@ -76,12 +76,34 @@ pub struct Intent {
 
 /// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
 /// before the agent's state is read.
+/// A handoff that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum HandoffError {
+    /// The session cannot be replaced now. Its state can still be saved ([`Mode::Auto`]).
+    #[error(transparent)]
+    NotReplaceable(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+impl From<HandoffError> for Problem {
+    fn from(error: HandoffError) -> Self {
+        match error {
+            HandoffError::NotReplaceable(problem) | HandoffError::Other(problem) => problem,
+        }
+    }
+}
+
 pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
-    start::hold(town, agent)
+    Ok(start::hold(town, agent)?)
 }
 
 /// Reads everything that a handoff needs, and changes nothing.
-pub fn intend(town: &Town, agent: &Identity, options: &HandoffOptions) -> Result<Intent> {
+pub fn intend(
+    town: &Town,
+    agent: &Identity,
+    options: &HandoffOptions,
+) -> Result<Intent, HandoffError> {
     // The database is opened while tmux answers.
     let open_ahead = || Work::of(town).open_ahead();
     let home = adopted::home_of(town, agent);
@@ -323,21 +345,19 @@ fn options_before(town: &Town, container: &Container, life: &Record) -> Result<S
 
 /// Fails if the agent is a program that a person started and the next session could not take over,
 /// because the program would continue to run.
-fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<()> {
+fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<(), HandoffError> {
     if let Owner::Orphan(_) = container.owner() {
-        return Err(
-            Problem::conflict(format!("{agent} is an agent by its session's name alone")).hint(
-                format!("`gt adopt {}` makes it a whole one first", container.name()),
-            ),
-        );
+        let problem = Problem::conflict(format!("{agent} is an agent by its session's name alone"));
+        let hint = format!("`gt adopt {}` makes it a whole one first", container.name());
+        return Err(problem.hint(hint).into());
     }
     if mode == Mode::Cycle && container.adopted().is_some() {
-        return Err(Problem::conflict(format!(
+        let problem = Problem::conflict(format!(
             "{agent} runs in a pane of yours, and its program keeps the conversation"
-        ))
-        .hint(format!(
+        ));
+        return Err(HandoffError::NotReplaceable(problem.hint(format!(
             "`gt handoff {agent}` without `--cycle` begins a new conversation, with the letter"
-        )));
+        ))));
     }
     Ok(())
 }
@@ -412,7 +432,11 @@ fn known(life: &Record) -> Option<Record> {
     Some(life.clone()).filter(|life| life.agent.is_some())
 }
 
-fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Result<()> {
+fn check_cooldown(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+) -> Result<(), HandoffError> {
     let Some(began) = container.life().and_then(|life| life.began_at()) else {
         return Ok(());
     };
@@ -420,12 +444,14 @@ fn check_cooldown(town: &Town, agent: &Identity, container: &Container) -> Resul
     let cooldown = i64::try_from(town.settings().handoff.cooldown.0).unwrap_or(i64::MAX);
     match too_soon(age, cooldown) {
         None => Ok(()),
-        Some(seconds) => Err(Problem::conflict(format!(
-            "{agent} began only {age} s ago: a handoff so soon would be one of many"
-        ))
-        .hint(format!(
-            "in {seconds} s it may, or `--force`; go on with the work on the hook"
-        ))),
+        Some(seconds) => {
+            let problem = Problem::conflict(format!(
+                "{agent} began only {age} s ago: a handoff so soon would be one of many"
+            ));
+            Err(HandoffError::NotReplaceable(problem.hint(format!(
+                "in {seconds} s it may, or `--force`; go on with the work on the hook"
+            ))))
+        }
     }
 }
 

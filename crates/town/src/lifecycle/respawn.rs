@@ -7,10 +7,10 @@
 //! `gt restore` uses.
 
 use crate::base::lock::FileLock;
-use crate::base::{callback, wake};
+use crate::base::wake;
 use crate::catalog::roles;
 use crate::lifecycle::restore::{self, Resumable};
-use crate::lifecycle::start::{self, StartOptions, Started};
+use crate::lifecycle::start::{self, StartError, StartOptions, Started};
 use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::records::sessions::{Query, Sessions};
@@ -89,7 +89,10 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
             Decision::After { .. } => {}
         }
     }
-    let how = found.state(None).reason.unwrap_or_default();
+    let how = found
+        .state(None)
+        .reason
+        .map_or_else(String::new, String::from);
     let options = StartOptions {
         resume_prompt: Some(respawn::prompt(ended, &how)),
         sender: Some("gt".to_owned()),
@@ -100,7 +103,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         respawn_of: Some(pane),
         ..start::options_of(town, &found)?
     };
-    let start = || {
+    let start = || -> Result<_, StartError> {
         let conversation = conversation(town, &identity, &found, ended)?;
         restore::resume_or_begin(town, &conversation, |conversation| {
             let options = StartOptions {
@@ -111,7 +114,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         })
     };
     let mut started = start();
-    if started.as_ref().is_err_and(start::lost_to_another) {
+    if started.as_ref().is_err_and(StartError::is_lost_to_another) {
         // The holder of the lock may leave the agent dead, and no other hook will run.
         drop(FileLock::share(&town.lock_path(&identity), TIMEOUT)?);
         started = start();
@@ -121,8 +124,8 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
             started.warnings.extend(warning);
             Ok(Outcome::Respawned(Box::new(started)))
         }
-        Err(problem) if start::lost_to_another(&problem) => Ok(Outcome::LeftAlone),
-        Err(problem) => Err(problem),
+        Err(error) if error.is_lost_to_another() => Ok(Outcome::LeftAlone),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -237,7 +240,7 @@ fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
             Command::new("run-shell")
                 .args(["-b", "-d", &seconds.to_string()])
                 .target(container.id())
-                .arg(callback::automatic_by_tags(again)),
+                .arg(callback::automatic_by_tags(&again)),
         )
         .map(drop)
         .map_err(|error| {

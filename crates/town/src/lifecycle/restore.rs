@@ -11,7 +11,7 @@ pub use source::{Source, find};
 use crate::base::lock::FileLock;
 use crate::base::{fault, processes};
 use crate::catalog::{harnesses, roles};
-use crate::lifecycle::start::{self, Restored, StartOptions, Started, restored};
+use crate::lifecycle::start::{self, Restored, StartError, StartOptions, Started, restored};
 use crate::lifecycle::stop;
 use crate::messaging::nudge;
 use crate::records::items::Work;
@@ -22,7 +22,7 @@ use crate::{Result, Town};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::{self as core, Here, Saved, Verdict};
 use gt_core::startup::Conversation;
-use gt_core::{Identity, Kind, Problem, Role};
+use gt_core::{Identity, Problem, Role};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -210,13 +210,11 @@ pub(crate) fn conversation(
 pub(crate) fn resume_or_begin<T>(
     town: &Town,
     conversation: &Conversation,
-    mut start: impl FnMut(&Conversation) -> Result<T>,
-) -> Result<(T, Conversation, Option<String>)> {
+    mut start: impl FnMut(&Conversation) -> Result<T, StartError>,
+) -> Result<(T, Conversation, Option<String>), StartError> {
     match start(conversation) {
-        Err(problem)
-            if problem.kind() == Kind::Ended
-                && *conversation != Conversation::New
-                && !town.around().cancel.is_set() =>
+        Err(StartError::ProgramExited(problem))
+            if *conversation != Conversation::New && !town.around().cancel.is_set() =>
         {
             let started = start(&Conversation::New)?;
             let warning =
@@ -228,7 +226,11 @@ pub(crate) fn resume_or_begin<T>(
 }
 
 /// Restores one container, in its conversation if its program finds it.
-pub fn restore(town: &Town, intent: &Intent, extra_env: &[(String, String)]) -> Result<Back> {
+pub fn restore(
+    town: &Town,
+    intent: &Intent,
+    extra_env: &[(String, String)],
+) -> Result<Back, StartError> {
     let mut last = intent.last.clone();
     let (mut started, conversation, warning) =
         resume_or_begin(town, &intent.conversation, |conversation| {
@@ -252,7 +254,7 @@ fn start(
     last: &Option<Record>,
     conversation: &Conversation,
     extra_env: &[(String, String)],
-) -> Result<Started> {
+) -> Result<Started, StartError> {
     let saved = &intent.saved;
     let wishes = StartOptions::from_tag(&saved.start)?;
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());

@@ -14,7 +14,7 @@ mod resurrect;
 mod seen;
 mod store;
 
-pub use store::{Entry, Save, find, find_with, list};
+pub use store::{Entry, Save, find, find_with, list, newest};
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;

@@ -19,7 +19,6 @@ use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::harness::Preset;
-use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -215,10 +214,12 @@ fn environment(
 /// Returns the session whose id begins with `id`, or the newest whose conversation does.
 fn find(town: &Town, id: &str) -> Result<Record> {
     let sessions = Sessions::of(town);
-    let missing = match sessions.get(id) {
-        Err(problem) if problem.kind() == Kind::NotFound && !id.is_empty() => problem,
-        found => return found,
-    };
+    if id.is_empty() {
+        return sessions.get(id);
+    }
+    if let Some(life) = sessions.lookup(id)? {
+        return Ok(life);
+    }
     let all = sessions.find(&Query::default())?;
     let begins = |life: &&Record| {
         let conversation = life.harness_session_id.as_deref();
@@ -226,7 +227,9 @@ fn find(town: &Town, id: &str) -> Result<Record> {
     };
     let fitting: Vec<&Record> = all.iter().filter(begins).collect();
     let Some(newest) = fitting.first() else {
-        return Err(missing.hint("`gt seance` shows who can be talked to"));
+        return sessions
+            .get(id)
+            .map_err(|missing| missing.hint("`gt seance` shows who can be talked to"));
     };
     let same = |life: &&Record| life.harness_session_id == newest.harness_session_id;
     if !fitting.iter().all(same) {

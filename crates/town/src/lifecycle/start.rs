@@ -10,6 +10,7 @@ mod await_ready;
 mod beside;
 mod container;
 mod dress;
+mod error;
 mod existing;
 mod layout;
 mod lineage;
@@ -19,6 +20,7 @@ pub(crate) mod restored;
 
 pub(crate) use beside::beside;
 pub(crate) use container::{COLUMNS, ROWS, with_history_limit};
+pub use error::StartError;
 pub(crate) use existing::refuse_others;
 pub use options::{StartOptions, TakeOver};
 pub(crate) use options::{options_of, start_tag};
@@ -44,7 +46,6 @@ use crate::terminal::{appearance, pidfile, save_schedule};
 use crate::{Result, Town};
 use container::Made;
 use existing::{Existing, Place, Previous};
-use gt_core::problem::Kind;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::{Plan, tag};
@@ -74,11 +75,15 @@ pub struct Started {
 }
 
 /// Starts an agent.
-pub fn start(town: &Town, identity: &Identity, options: &StartOptions) -> Result<Started> {
+pub fn start(
+    town: &Town,
+    identity: &Identity,
+    options: &StartOptions,
+) -> Result<Started, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
     let prepared = Prepared::new(town, identity, options)
-        .map_err(|problem| options.hint_other_program(identity, problem))?;
+        .map_err(|error| options.hint_other_program(identity, error))?;
     let _held = hold(town, identity)?;
     fault::point(town, "start.locked");
     let existing = existing::existing(town, identity, &prepared)?;
@@ -92,7 +97,7 @@ pub(crate) fn take_over(
     mut prepared: Prepared<'_>,
     container: Container,
     handed: Option<&HandedOver>,
-) -> Result<Started> {
+) -> Result<Started, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
     prepared.handed = handed.cloned();
@@ -105,7 +110,7 @@ fn begin(
     mut prepared: Prepared<'_>,
     existing: Existing,
     began: Instant,
-) -> Result<Started> {
+) -> Result<Started, StartError> {
     let (identity, options) = (prepared.identity, prepared.options);
     // The processes of the old session are found by their parents, so this must happen while it
     // lives.
@@ -175,6 +180,7 @@ fn begin(
         Some(container) => existing::give_back(town, prepared.container.as_str(), container),
         None => Ok(existing.place),
     };
+    let place = place.map_err(StartError::from);
     let is_new = matches!(place, Ok(Place::New));
     let result = place
         .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
@@ -242,7 +248,7 @@ fn begin(
                 warnings,
             })
         }
-        Err(problem) => {
+        Err(error) => {
             if is_recorded {
                 // If this fails, the next sync records the end.
                 let crash = End::of(Outcome::Crash);
@@ -264,7 +270,7 @@ fn begin(
             if is_recorded {
                 epilogue::write(town, &sessions, &[session.to_string()]);
             }
-            Err(problem)
+            Err(error)
         }
     }
 }
@@ -373,7 +379,7 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
 /// anything.
 pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result<()> {
     let prepared = Prepared::new(town, identity, options)
-        .map_err(|problem| options.hint_other_program(identity, problem))?;
+        .map_err(|error| options.hint_other_program(identity, error))?;
     if options.create || prepared.work_dir.is_dir() || !workspace::is_worktree(identity.role()) {
         return Ok(());
     }
@@ -417,19 +423,16 @@ fn check_version(town: &Town) -> Result<()> {
 
 /// Takes the lock for one start of an agent at a time; a concurrent start fails at once. The short
 /// timeout allows for processes that only check the lock.
-pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock> {
+pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock, StartError> {
     const MOMENT: Duration = Duration::from_millis(50);
     let path = town.lock_path(identity);
-    FileLock::take(&path, MOMENT).map_err(|problem| {
-        if problem.kind() != Kind::Conflict {
-            return problem;
-        }
+    FileLock::take_within(&path, MOMENT)?.ok_or_else(|| {
         let holder =
             lock::holder(&path).map_or_else(String::new, |pid| format!(" (process {pid})"));
-        Problem::conflict(format!(
+        let problem = Problem::conflict(format!(
             "another gt{holder} is starting or stopping {identity}"
-        ))
-        .hint("wait for it, then look with `gt agents`")
+        ));
+        StartError::Taken(problem.hint("wait for it, then look with `gt agents`"))
     })
 }
 
@@ -441,7 +444,7 @@ fn finish(
     plan: &Plan,
     made: &Made,
     seen: State,
-) -> Result<State> {
+) -> Result<State, StartError> {
     let name = &prepared.container;
     // A prompt shows briefly before the program takes its first prompt.
     let takes_prompt = plan.reports_first_prompt && matches!(seen, State::Idle | State::Busy);
@@ -548,11 +551,6 @@ fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) 
             }
         }
     }
-}
-
-/// Returns whether a start failed because another process has started the agent.
-pub fn lost_to_another(problem: &Problem) -> bool {
-    matches!(problem.kind(), Kind::Conflict | Kind::Running)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use gt_core::process::Table;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::fs::Access;
 use rustix::process::Signal;
@@ -75,11 +75,38 @@ pub struct Stopped {
     pub is_recorded: bool,
 }
 
+/// An agent that was not stopped.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StopError {
+    /// It does not run on this tmux server.
+    #[error(transparent)]
+    NotRunning(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+impl StopError {
+    /// Returns the problem for people.
+    pub fn problem(&self) -> &Problem {
+        match self {
+            StopError::NotRunning(problem) | StopError::Other(problem) => problem,
+        }
+    }
+}
+
+impl From<StopError> for Problem {
+    fn from(error: StopError) -> Self {
+        match error {
+            StopError::NotRunning(problem) | StopError::Other(problem) => problem,
+        }
+    }
+}
+
 /// Stops one agent. Succeeds if it has already ended.
 pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -> Result<()> {
     for (_, result) in stop_all(town, std::slice::from_ref(identity), options) {
         match result {
-            Err(problem) if problem.kind() == Kind::NotFound => {}
+            Err(StopError::NotRunning(_)) => {}
             result => drop(result?),
         }
     }
@@ -91,7 +118,7 @@ pub fn stop_all(
     town: &Town,
     identities: &[Identity],
     options: StopOptions,
-) -> Vec<(Identity, Result<Stopped>)> {
+) -> Vec<(Identity, Result<Stopped, StopError>)> {
     let (elsewhere, here): (Vec<_>, Vec<_>) = identities
         .iter()
         .map(|identity| (identity, adopted::home_of(town, identity)))
@@ -111,14 +138,14 @@ fn stop_on_server(
     town: &Town,
     identities: &[Identity],
     options: StopOptions,
-) -> Vec<(Identity, Result<Stopped>)> {
+) -> Vec<(Identity, Result<Stopped, StopError>)> {
     let mut wanted: Vec<&Identity> = Vec::new();
     for identity in identities {
         if !wanted.contains(&identity) {
             wanted.push(identity);
         }
     }
-    let mut answers: Vec<(Identity, Option<Result<Stopped>>)> = wanted
+    let mut answers: Vec<(Identity, Option<Result<Stopped, StopError>>)> = wanted
         .into_iter()
         .map(|identity| (identity.clone(), None))
         .collect();
@@ -131,7 +158,7 @@ fn stop_on_server(
         let lock = lock_agent(town, &answers[index].0);
         match lock {
             Ok(lock) => locks.extend(lock),
-            Err(problem) => answers[index].1 = Some(Err(problem)),
+            Err(problem) => answers[index].1 = Some(Err(problem.into())),
         }
     }
     // Listed only under the locks, so that nothing is starting meanwhile.
@@ -149,7 +176,7 @@ fn stop_on_server(
         }
         Err(problem) => {
             for (_, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
-                *answer = Some(Err(problem.clone()));
+                *answer = Some(Err(problem.clone().into()));
             }
         }
     }
@@ -189,20 +216,20 @@ fn is_read_only(town: &Town) -> bool {
     rustix::fs::access(town.runtime_dir(), Access::WRITE_OK).is_err()
 }
 
-fn not_running(town: &Town, identity: &Identity) -> Problem {
+fn not_running(town: &Town, identity: &Identity) -> StopError {
     let container = roles::container_name(town, identity).ok();
     let elsewhere = container.and_then(|container| pidfile::elsewhere(town, &container));
     let Some((pid, socket)) = elsewhere else {
-        return Problem::not_found(format!("{identity} is not running"))
-            .hint("`gt agents` lists those that do");
+        let problem = Problem::not_found(format!("{identity} is not running"));
+        return StopError::NotRunning(problem.hint("`gt agents` lists those that do"));
     };
     let socket = socket.display();
-    Problem::not_found(format!(
+    let problem = Problem::not_found(format!(
         "{identity} is not running on this tmux server, but on {socket} (process {pid})"
-    ))
-    .hint(format!(
+    ));
+    StopError::NotRunning(problem.hint(format!(
         "`GT_TMUX_SOCKET={socket} gt stop {identity}` ends it"
-    ))
+    )))
 }
 
 /// Ends containers whose locks are held: processes first, then the containers.

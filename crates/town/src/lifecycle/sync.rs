@@ -194,8 +194,8 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Recor
         // The agent was running before it died.
         let event = notify::begins(Some(State::Running), &report);
         if let (Some(event), Some(agent)) = (event, container.identity()) {
-            let reason = report.reason.unwrap_or_default();
-            crate::messaging::notify::raise(town, event, &agent.address(), &reason);
+            let reason = report.reason.as_deref().unwrap_or_default();
+            crate::messaging::notify::raise(town, event, &agent.address(), reason);
         }
     }
 }

@@ -256,7 +256,7 @@ mod tests {
                     state: State::Waiting,
                     source: Source::Screen,
                     since: None,
-                    reason: Some(reason.to_owned()),
+                    reason: Some(reason.into()),
                 },
             };
             let telling = telling(&moved).unwrap();

@@ -21,7 +21,7 @@ use crate::records::events::Events;
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
-use delivery::Delivery;
+use delivery::{Delivery, Settled};
 use gt_core::event::Event;
 use gt_core::harness::Preset;
 use gt_core::nudge::{Message, NotNow, Priority, is_showable};
@@ -179,43 +179,30 @@ pub fn send_telling(
         Mode::Immediate => Instant::now(),
         _ => Instant::now() + order.timeout,
     };
-    let Some(_lock) = await_lock(
-        town,
-        &queue,
-        &message.id,
-        deadline.max(began + LOCK_TIMEOUT),
-        on_wait,
-    )?
-    else {
-        // Another process delivered it, or is still delivering.
-        return Ok(sent(match queue.receipt(&message.id) {
-            Some(receipt) => Outcome::Delivered(receipt),
-            None => Outcome::Queued(Some(NotNow::Locked)),
-        }));
+    let lock_deadline = deadline.max(began + LOCK_TIMEOUT);
+    let _lock = match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
+        Turn::Ours(lock) => lock,
+        Turn::Delivered(receipt) => return Ok(sent(Outcome::Delivered(receipt))),
+        Turn::TimedOut => return Ok(sent(Outcome::Queued(Some(NotNow::Locked)))),
     };
     // Read under the lock: the agent may have been restarted meanwhile.
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
     let while_busy = order.mode == Mode::Immediate;
-    let mut delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
-    let reason = delivery.run(Some(&message.id), on_wait)?;
-    drop(delivery);
-    let set_aside = queue.set_aside_messages().into_iter();
-    if let Some(aside) = set_aside.into_iter().find(|it| it.message.id == message.id) {
-        return Err(Problem::failed(format!(
-            "the message to {identity} was set aside: {}",
-            aside.reason
+    let delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
+    let ran = delivery.run(Some(&message.id), on_wait)?;
+    match ran.settled {
+        Some(Settled::Delivered(receipt)) => Ok(sent(Outcome::Delivered(receipt))),
+        Some(Settled::SetAside(reason)) => Err(Problem::failed(format!(
+            "the message to {identity} was set aside: {reason}"
         ))
         .hint(format!(
             "it is kept: `gt nudge {identity} --list` shows it, `--again {id}` sends it again, \
              `--cancel {id}` drops it",
-            id = aside.message.id
-        )));
+            id = message.id
+        ))),
+        None => Ok(sent(Outcome::Queued(ran.reason))),
     }
-    Ok(match queue.receipt(&message.id) {
-        Some(receipt) => sent(Outcome::Delivered(receipt)),
-        None => sent(Outcome::Queued(reason)),
-    })
 }
 
 /// Sets expired messages aside, and reports each in the log and as an event.
@@ -390,30 +377,39 @@ fn message(town: &Town, order: &Order<'_>) -> Message {
     }
 }
 
-/// Takes the typing lock. Returns `None` if another process delivers the message meanwhile, or at
-/// the deadline.
-fn await_lock(
+/// The result of waiting for the typing lock.
+enum Turn {
+    /// This process has the lock.
+    Ours(FileLock),
+    /// Another process has delivered the message meanwhile.
+    Delivered(Receipt),
+    /// Another process still holds the lock.
+    TimedOut,
+}
+
+/// Waits for the typing lock until the deadline.
+fn await_turn(
     town: &Town,
     queue: &Queue,
     id: &str,
     deadline: Instant,
     on_wait: &(dyn Fn(NotNow) + Sync),
-) -> Result<Option<FileLock>> {
+) -> Result<Turn> {
     /// Most holders release the lock within this time.
     const SOON: Duration = Duration::from_millis(300);
     let began = Instant::now();
     let mut is_told = false;
     let mut pause = Duration::from_millis(1);
     loop {
-        if queue.receipt(id).is_some() {
-            return Ok(None);
+        if let Some(receipt) = queue.receipt(id) {
+            return Ok(Turn::Delivered(receipt));
         }
         if let Some(lock) = FileLock::try_take(&queue.lock_path())? {
-            return Ok(Some(lock));
+            return Ok(Turn::Ours(lock));
         }
         town.around().cancel.check()?;
         if Instant::now() >= deadline {
-            return Ok(None);
+            return Ok(Turn::TimedOut);
         }
         if began.elapsed() > SOON && !std::mem::replace(&mut is_told, true) {
             on_wait(NotNow::Locked);

@@ -12,7 +12,7 @@ use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
-use gt_core::nudge::{Message, fingerprint};
+use gt_core::nudge::{Message, Proof, fingerprint};
 use gt_core::{Identity, Problem};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -104,8 +104,8 @@ fn unknown_reason() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub id: String,
-    /// `hook`, `screen`, `line` or `transcript`; absent without proof.
-    pub proof: Option<String>,
+    /// Absent if the message was not seen to be taken.
+    pub proof: Option<Proof>,
     pub attempts: u32,
 }
 
@@ -374,7 +374,7 @@ impl Queue {
         }
         self.write_receipt(&Receipt {
             id: taken.message.id,
-            proof: Some("hook".to_owned()),
+            proof: Some(Proof::Hook),
             attempts: 1,
         })
     }
@@ -524,7 +524,7 @@ mod tests {
         let taken = queue.take("life").unwrap().unwrap();
         let receipt = Receipt {
             id: "b".into(),
-            proof: Some("screen".into()),
+            proof: Some(Proof::Screen),
             attempts: 1,
         };
         queue.finish(&taken, &receipt).unwrap();
@@ -545,7 +545,7 @@ mod tests {
         queue.confirm("another text").unwrap();
         assert_eq!(queue.receipt("a"), None);
         queue.confirm("text of a\n").unwrap();
-        assert_eq!(queue.receipt("a").unwrap().proof.as_deref(), Some("hook"));
+        assert_eq!(queue.receipt("a").unwrap().proof, Some(Proof::Hook));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::base::or_log::OrLog;
 use crate::base::{callback, wake};
 use crate::catalog::harnesses::Presets;
-use crate::messaging::queue::{self, Queue};
+use crate::messaging::queue::Queue;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
@@ -18,7 +18,7 @@ use gt_core::record::Record;
 use gt_core::session::SessionId as LifeId;
 use gt_core::signal::{self, Event, Said};
 use gt_core::startup::tag;
-use gt_core::state::{INTERRUPTED, Report, Source, State};
+use gt_core::state::{Reason, Report, Source, State};
 use gt_core::{Identity, Problem, event, notify, nudge, shell};
 use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
 use serde_json::Value;
@@ -39,7 +39,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     // change.
     let tells = said.clone().filter(|said| signal::may_be_news(event, said));
     if tells.is_some() {
-        batch = batch.then(ask(target.clone(), BEFORE));
+        batch = batch.then(ask(target.clone(), &before_format()));
     }
     if let Some(said) = &said {
         let now = town.clock().seconds();
@@ -173,11 +173,19 @@ fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
     Batch::from(unless(target, &is_other, all))
 }
 
-/// The tags before a report: the state, the resumer and the question. The reason of a question is
-/// one line, which those of other states may not be. If only a screen showed an interrupt (see
-/// [`note_interrupt`]), the last report of a hook was busy, so a turn that ends after all was at
-/// work.
-const BEFORE: &str = "#{?#{&&:#{==:#{@gt_state_source},gt},#{==:#{@gt_state_reason},its turn was interrupted}},busy,#{@gt_state}} #{@gt_resumer} #{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
+/// Returns the format of the tags before a report: the state, the resumer and the question. The
+/// reason of a question is one line, which those of other states may not be. If only a screen
+/// showed an interrupt (see [`note_interrupt`]), the last report of a hook was busy, so a turn that
+/// ends after all was at work.
+fn before_format() -> String {
+    let interrupted = Reason::Interrupted;
+    let is_noted = format!(
+        "#{{&&:#{{==:#{{@gt_state_source}},gt}},#{{==:#{{@gt_state_reason}},{interrupted}}}}}"
+    );
+    let question = "#{?#{==:#{@gt_state},waiting},#{@gt_state_reason},}";
+    format!("#{{?{is_noted},busy,#{{@gt_state}}}} #{{@gt_resumer}} {question}")
+}
+
 /// The tags after a report: the state, whether the agent is being stopped, its session, and the
 /// agent.
 const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
@@ -246,7 +254,7 @@ impl<'a> Swapped<'a> {
             && !self.is_leaving;
         let another = is_another.then_some(notify::Event::Waiting);
         // The person who interrupts a turn needs no notification, but it is written as an event.
-        let is_cut = said.reason == INTERRUPTED
+        let is_cut = said.reason == Reason::Interrupted
             && matches!(self.before, Some(State::Busy | State::Waiting))
             && self.is_so(said)
             && !self.is_leaving;
@@ -275,7 +283,9 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<boo
     let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let forget = unless(&target, &is_paused, forget_stop(&target));
     let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
-    let batch = Batch::from(ask(target, BEFORE)).then(forget).then_all(tags);
+    let batch = Batch::from(ask(target, &before_format()))
+        .then(forget)
+        .then_all(tags);
     Ok(!was_paused(&apply(town, batch)?))
 }
 
@@ -288,12 +298,12 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let now = town.clock().seconds();
     let target = container.id();
     let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
-    let batch = Batch::from(ask(target, BEFORE));
+    let batch = Batch::from(ask(target, &before_format()));
     let batch = batch.then_all(tags).then(ask(target, AFTER));
     let answer = apply(town, batch)?;
     let said = Said {
         state: State::Done,
-        reason: reason.to_owned(),
+        reason: reason.into(),
         background: 0,
     };
     // The process that submits the work writes the event.
@@ -303,7 +313,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
 
 /// Notes an interrupt that the screen shows and that no hook has reported.
 pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &Report) {
-    if report.source == Source::Screen && report.reason.as_deref() == Some(INTERRUPTED) {
+    if report.source == Source::Screen && report.reason == Some(Reason::Interrupted) {
         note_interrupt(town, container);
     }
 }
@@ -332,15 +342,15 @@ fn note_interrupt(town: &Town, container: &Container) {
         None => pane.pane.into(),
     };
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
-    let (idle, why) = (State::Idle, INTERRUPTED);
-    let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, why);
+    let (idle, why) = (State::Idle, Reason::Interrupted);
+    let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, &why);
     // Of several concurrent readers, only one gets this answer.
     tags.push(ask(target.clone(), "noted"));
     let noted = apply(town, Batch::from(unless(&target, &other, tags)));
     // An interrupt that could not be noted is seen again.
     if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
         let report = Report {
-            reason: Some(why.to_owned()),
+            reason: Some(why),
             ..Report::new(idle, Source::Screen)
         };
         let event = event::begun(notify::Event::Done, &identity.address(), &report);
@@ -364,7 +374,7 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let now = town.clock().seconds();
     let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
-    let batch = Batch::from(ask(target, BEFORE)).then(unless(&target, &is_not, tags));
+    let batch = Batch::from(ask(target, &before_format())).then(unless(&target, &is_not, tags));
     let answer = apply(town, batch.then_all(forget_stop(&target)))?;
     Ok(was_paused(&answer))
 }
@@ -555,12 +565,9 @@ pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>
         .map(|container| container.name().to_owned()))
 }
 
-/// Wakes the delivery to those of these agents that have waiting messages and may be idle. Some
-/// turns end without a hook, so callers that list agents also do this.
+/// Wakes the delivery to those of these agents that have waiting messages and may be idle, unless a
+/// background process already delivers them.
 pub fn wake_deliveries(town: &Town, containers: &[Container]) {
-    if !queue::any(town) {
-        return;
-    }
     let mut presets = Presets::default();
     for container in containers {
         let Some(identity) = container.identity() else {

@@ -227,8 +227,15 @@ impl Sessions {
         self.ask(|index| query::find_all(index, &self.archive, query))
     }
 
-    /// Returns the one session whose id begins with `prefix`.
+    /// Returns the one session whose id begins with `prefix`. Fails if there is none.
     pub fn get(&self, prefix: &str) -> Result<Record> {
+        let found = self.lookup(prefix)?;
+        found.ok_or_else(|| not_found(&prefix.to_ascii_lowercase()))
+    }
+
+    /// Returns the one session whose id begins with `prefix`, if there is one. Fails if there are
+    /// several.
+    pub(crate) fn lookup(&self, prefix: &str) -> Result<Option<Record>> {
         self.ask(|index| query::by_prefix(index, &self.archive, prefix))
     }
 

@@ -185,7 +185,7 @@ impl Gatherer {
             background: report.background,
             resets_at: limits::resets_at(&report),
             continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
-            reason: report.reason,
+            reason: report.reason.map(String::from),
             attached: container.is_attached(),
             only_shell: container.life().is_none(),
         }

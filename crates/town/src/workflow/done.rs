@@ -19,7 +19,6 @@ use crate::work::molecule;
 use crate::workflow::merge::background;
 use crate::{Result, Town};
 use gt_core::merge::{Leaving, some_of};
-use gt_core::problem::Kind;
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail};
@@ -182,13 +181,7 @@ pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
             outcome: Some(Outcome::Done),
             ..StopOptions::default()
         };
-        for (_, stopped) in stop::stop_all(town, std::slice::from_ref(agent), options) {
-            match stopped {
-                Err(problem) if problem.kind() != Kind::NotFound => return Err(problem),
-                // An agent that does not run has nothing to end.
-                _ => {}
-            }
-        }
+        stop::stop_one(town, agent, options)?;
         fault::point(town, "done.stopped");
     }
     Work::of(town).finish_is_ended(&agent.address())

@@ -76,8 +76,31 @@ pub struct Slung {
     pub warnings: Vec<String>,
 }
 
+/// An item that was not assigned.
+#[derive(Debug, thiserror::Error)]
+pub enum SlingError {
+    /// Another agent has the item, or another process is giving it to one.
+    #[error(transparent)]
+    Taken(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+impl From<SlingError> for Problem {
+    fn from(error: SlingError) -> Self {
+        match error {
+            SlingError::Taken(problem) | SlingError::Other(problem) => problem,
+        }
+    }
+}
+
 /// Assigns an item to an agent and starts the agent.
-pub fn sling(town: &Town, id: &WorkId, to: &SlingTarget, options: &SlingOptions) -> Result<Slung> {
+pub fn sling(
+    town: &Town,
+    id: &WorkId,
+    to: &SlingTarget,
+    options: &SlingOptions,
+) -> Result<Slung, SlingError> {
     let item = Work::of(town).get(id)?;
     let start = start_options(options);
     check(town, &item, options.force)?;

@@ -42,7 +42,7 @@ pub use wip::Undone;
 
 use crate::catalog::roles;
 use crate::lifecycle::start;
-use crate::lifecycle::start::StartOptions;
+use crate::lifecycle::start::{StartError, StartOptions};
 use crate::records::events;
 use crate::records::items::Work;
 use crate::repo::{project, rig, workspace};
@@ -160,7 +160,7 @@ pub fn start(
     id: &WorkId,
     options: &TaskOptions,
     go_on: &mut dyn FnMut(&Ran) -> bool,
-) -> Result<Started> {
+) -> Result<Started, StartError> {
     let item = Work::of(town).get(id)?;
     let (agent, rig) = agent_of(town, id)?;
     let name = container_name(town, &agent)?;
@@ -169,7 +169,7 @@ pub fn start(
         // Another process is starting it and has created the container, so there is something to
         // show.
         None => match own_container(town, &agent, &name)? {
-            Some(container) => return present(town, &item, &agent, &container),
+            Some(container) => return Ok(present(town, &item, &agent, &container)?),
             None => claim::agent(town, &agent)?,
         },
     };
@@ -210,7 +210,10 @@ fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Op
         return Ok(Some(own));
     }
     match containers::find(town, name.as_str())? {
-        Some(other) => start::refuse_others(&other, agent).map(|()| None),
+        Some(other) => {
+            start::refuse_others(&other, agent)?;
+            Ok(None)
+        }
         None => Ok(None),
     }
 }
@@ -276,8 +279,8 @@ pub fn ensure_container(
         &agent.short_name().parse()?,
         &only_a_shell,
         &mut |_| false,
-    )
-    .map(drop)
+    )?;
+    Ok(())
 }
 
 /// Returns an event about a task, caused by the caller of this command.

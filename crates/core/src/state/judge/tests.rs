@@ -115,10 +115,10 @@ fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
         let since = report.since.unwrap();
         let found = format!("{} {:?} {since}", report.state.as_str(), report.source);
         assert_eq!(found, expected, "{tag:?} {reason} {lines:?}");
-        let is_interrupted = report.reason.as_deref() == Some(INTERRUPTED);
+        let is_interrupted = report.reason == Some(Reason::Interrupted);
         assert_eq!(is_interrupted, report.state == State::Idle, "{report:?}");
     };
-    let (asks, prompt, tool) = ("asks: Bash(x)", TOOK_A_PROMPT, "runs Bash(x)");
+    let (asks, prompt, tool) = ("asks: Bash(x)", "took a prompt", "runs Bash(x)");
     let (busy, waiting) = (State::Busy, State::Waiting);
     check(waiting, asks, &stopped, 0, "idle Screen 12");
     // An unreadable screen may be a question, and so may one that is not drawn yet.
@@ -210,7 +210,7 @@ fn retry_on_the_screen_is_the_reason_of_busy() {
     let report = judged(
         &claude_screen(retry, ""),
         State::Busy,
-        TOOK_A_PROMPT,
+        Reason::TookPrompt.as_str(),
         101,
         0,
     );
@@ -248,7 +248,7 @@ fn limit_of_a_hook_continues_where_the_footer_says_so() {
     let limit = report.limit.unwrap();
     assert!(limit.continues && limit.reset.is_some());
     let reason = format!("{told} · continues by itself");
-    assert_eq!(report.reason, Some(reason));
+    assert_eq!(report.reason.as_deref(), Some(reason.as_str()));
     let cancelled = judged(&claude_screen(&above, ""), State::Limited, told, 101, 0);
     assert!(!cancelled.limit.unwrap().continues);
     assert_eq!(cancelled.reason.as_deref(), Some(told));
@@ -264,14 +264,14 @@ fn limit_of_a_hook_continues_where_the_footer_says_so() {
 fn bare_code_of_a_hook_gives_way_to_the_message_on_the_screen() {
     let lines = claude_screen("● API Error: 400 bad request", "");
     let reason = |told: &str| judged(&lines, State::Error, told, 101, 0).reason.unwrap();
-    assert_eq!(reason("unknown"), "API Error: 400 bad request");
-    assert_eq!(reason("API Error: 401 no"), "API Error: 401 no");
+    assert_eq!(&*reason("unknown"), "API Error: 400 bad request");
+    assert_eq!(&*reason("API Error: 401 no"), "API Error: 401 no");
 }
 
 #[test]
 fn first_prompt_that_never_comes_ends_in_silence() {
     let lines = claude_screen("", "");
-    let state = |silent| judged(&lines, State::Busy, FIRST_PROMPT, 99, silent).state;
+    let state = |silent| judged(&lines, State::Busy, &Reason::FirstPrompt, 99, silent).state;
     assert_eq!(state(1), State::Busy);
     assert_eq!(state(3), State::Idle);
 }

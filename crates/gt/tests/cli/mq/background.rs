@@ -255,11 +255,17 @@ fn killed_run_is_resumed_by_commands_that_look_at_the_town() {
         &["status"],
         &["status-line"],
         &["mq", "list"],
+        &["sync", "--dry-run"],
     ] {
         let env = automatic(&["max"], "");
         let merge = killed_run(&env);
         env.gt(command).ok();
-        wait_merge(&env, &merge, "merged");
+        // A run would begin before the command ends, and finish the entry.
+        assert_eq!(runners(&env), [0; 0], "{command:?}");
+        let entry = env.json(&["mq", "status", &merge]);
+    env.gt(&["sync"]).ok();
+    wait_merge(&env, &merge, "merged");
+        assert_eq!(entry["status"], "merging", "{command:?}");
     }
 }
 

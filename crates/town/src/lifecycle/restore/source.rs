@@ -11,7 +11,7 @@ use crate::records::sessions::{Query, Sessions};
 use crate::{Result, Town};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::Saved;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 
 /// The containers of a restore.
 #[derive(Clone, Debug, Default)]
@@ -43,22 +43,19 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Sou
         let in_it = |who: &Identity| has(&save.containers, who) || has(&lost, who);
         named.iter().all(in_it)
     };
-    let mut source = match save::find_with(town, wanted, fits) {
-        Ok((save, damaged)) => Source {
-            save: Some(save.name),
-            containers: save.containers,
-            damaged,
-        },
-        // There is no save yet, or none can be read.
-        Err(problem)
-            if problem.kind() == Kind::NotFound && wanted.is_none() && !lost.is_empty() =>
-        {
-            Source {
-                damaged: problem.causes().to_vec(),
-                ..Source::default()
-            }
+    let (save, damaged) = match wanted.is_none() && !lost.is_empty() {
+        // Perhaps there is no save yet, or none can be read.
+        true => save::newest(town, fits),
+        false => {
+            let (save, damaged) = save::find_with(town, wanted, fits)?;
+            (Some(save), damaged)
         }
-        Err(problem) => return Err(problem),
+    };
+    let (name, containers) = save.map(|save| (save.name, save.containers)).unzip();
+    let mut source = Source {
+        save: name,
+        containers: containers.unwrap_or_default(),
+        damaged,
     };
     if wanted.is_none() || source.save == newest {
         let is_new = |life: &Saved| !source.containers.iter().any(|c| c.agent == life.agent);

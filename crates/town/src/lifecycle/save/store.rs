@@ -128,10 +128,10 @@ pub fn find_with(
     wanted: Option<&str>,
     fits: impl Fn(&Save) -> bool,
 ) -> Result<(Save, Vec<String>)> {
-    let names = names(town);
     let none =
         |words: String| Problem::not_found(words).hint("`gt save --list` shows those there are");
     if let Some(wanted) = wanted {
+        let names = names(town);
         let wanted = wanted.strip_suffix(EXTENSION).unwrap_or(wanted);
         let begins: Vec<&String> = names.iter().filter(|n| n.starts_with(wanted)).collect();
         let exact = begins.iter().find(|name| **name == wanted);
@@ -144,19 +144,30 @@ pub fn find_with(
             ),
         };
     }
+    let (found, damaged) = newest(town, fits);
+    match found {
+        Some(save) => Ok((save, damaged)),
+        None => {
+            let problem = match names(town).is_empty() {
+                true => none("nothing was saved yet".to_owned()),
+                false => none("no save has what is wanted".to_owned()),
+            };
+            Err(damaged.into_iter().fold(problem, Problem::cause))
+        }
+    }
+}
+
+/// Returns the newest intact save that `fits`, if there is one, with the errors of newer ones.
+pub fn newest(town: &Town, fits: impl Fn(&Save) -> bool) -> (Option<Save>, Vec<String>) {
     let mut damaged = Vec::new();
-    for name in &names {
-        match read(&path(town, name), name) {
-            Ok(save) if fits(&save) => return Ok((save, damaged)),
+    for name in names(town) {
+        match read(&path(town, &name), &name) {
+            Ok(save) if fits(&save) => return (Some(save), damaged),
             Ok(_) => {}
             Err(problem) => damaged.push(problem.to_string()),
         }
     }
-    let problem = match names.len() {
-        0 => none("nothing was saved yet".to_owned()),
-        _ => none("no save has what is wanted".to_owned()),
-    };
-    Err(damaged.into_iter().fold(problem, Problem::cause))
+    (None, damaged)
 }
 
 fn open(path: &Path) -> Result<BufReader<GzDecoder<File>>> {

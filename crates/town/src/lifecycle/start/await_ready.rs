@@ -1,6 +1,7 @@
 //! Waits until an agent is up: its process, its dialogs, its prompt.
 
 use super::container::Made;
+use super::error::StartError;
 use super::prepared::Prepared;
 use super::type_prompt;
 use crate::base::or_log::OrLog;
@@ -9,11 +10,11 @@ use crate::messaging::inject;
 use crate::terminal::containers::{self, Container};
 use crate::terminal::watch::{PaneWatch, Woke};
 use crate::{Result, Town};
+use gt_core::Problem;
 use gt_core::harness::Preset;
 use gt_core::screen;
 use gt_core::startup::Plan;
 use gt_core::state::State;
-use gt_core::{Kind, Problem};
 use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
@@ -33,7 +34,7 @@ pub(super) fn bring_up(
     plan: &Plan,
     made: &Made,
     warnings: &mut Vec<String>,
-) -> Result<State> {
+) -> Result<State, StartError> {
     let Some(process) = processes::hold_one(made.pid) else {
         return Err(death(town, prepared, made));
     };
@@ -65,7 +66,7 @@ fn await_survival(
     prepared: &Prepared<'_>,
     made: &Made,
     watch: &mut PaneWatch,
-) -> Result<()> {
+) -> Result<(), StartError> {
     let began = Instant::now();
     while began.elapsed() < FIRST_MOMENTS {
         if watch.wait(FIRST_MOMENTS) == Woke::Ended {
@@ -83,7 +84,7 @@ fn await_process(
     made: &Made,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
-) -> Result<()> {
+) -> Result<(), StartError> {
     if plan.process_names.is_empty() || prepared.options.command.is_some() {
         return Ok(());
     }
@@ -121,7 +122,7 @@ fn await_prompt(
     made: &Made,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
-) -> Result<State> {
+) -> Result<State, StartError> {
     let preset = &prepared.preset;
     let began = Instant::now();
     let timeout = prepared
@@ -224,27 +225,35 @@ fn question(prepared: &Prepared<'_>, lines: &[String]) -> String {
 }
 
 /// Fails the start, or only warns if the caller wants to keep the container.
-fn give_up(prepared: &Prepared<'_>, problem: Problem, warnings: &mut Vec<String>) -> Result<State> {
+fn give_up(
+    prepared: &Prepared<'_>,
+    problem: Problem,
+    warnings: &mut Vec<String>,
+) -> Result<State, StartError> {
     if prepared.options.keep_on_timeout {
         warnings.push(problem.to_string());
         return Ok(State::Starting);
     }
-    Err(problem)
+    Err(problem.into())
 }
 
 /// Returns the problem of an agent that ended during its start: its exit code and last lines.
-pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Problem {
+pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> StartError {
     let last = last_look(town, prepared);
     let how = last.as_ref().map_or_else(
         || "its container is gone".to_owned(),
-        |container| container.state(None).reason.unwrap_or_default(),
+        |container| {
+            container
+                .state(None)
+                .reason
+                .map_or_else(String::new, String::from)
+        },
     );
     // A signal, 126 or 127 means that the program did not end by its own decision.
     let by_itself = last.is_some_and(|container| {
         let pane = container.pane();
         pane.exit_signal.is_none() && !matches!(pane.exit_status, Some(126 | 127))
     });
-    let kind = if by_itself { Kind::Ended } else { Kind::Failed };
     let lines = inject::look_back(town, made.pane);
     let shown = match &lines {
         Ok(lines) => shown_lines(lines),
@@ -253,12 +262,15 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Proble
     // Long lines are wrapped, by the program or by its terminal.
     let whole = lines.map(|lines| lines.concat()).unwrap_or_default();
     let known = prepared.preset.hint_for(&[whole]);
-    let problem = Problem::new(kind, format!("{} ended at once: {how}", prepared.identity));
-    problem.cause(shown).hint(
-        known.unwrap_or(
+    let problem = Problem::failed(format!("{} ended at once: {how}", prepared.identity));
+    let problem =
+        problem.cause(shown).hint(known.unwrap_or(
             "`gt role show` and `gt harness show` say how it is started; try that by hand",
-        ),
-    )
+        ));
+    match by_itself {
+        true => StartError::ProgramExited(problem),
+        false => StartError::Other(problem),
+    }
 }
 
 /// Returns the container of an agent that has ended, once tmux knows its exit status.

@@ -1,6 +1,7 @@
 //! Creates the container of a start.
 
 use super::dress;
+use super::error::StartError;
 use super::existing::Place;
 use super::prepared::Prepared;
 use super::restored::Restored;
@@ -43,7 +44,7 @@ pub(super) fn make(
     plan: &Plan,
     place: Place,
     worn: &str,
-) -> Result<Made> {
+) -> Result<Made, StartError> {
     let name = &prepared.container;
     let mut batch = Batch::new();
     let is_respawn = prepared.options.respawn_of.is_some();
@@ -109,13 +110,14 @@ pub(super) fn make(
     };
     let output = server.run_private(batch).map_err(|error| {
         if error.kind() == ErrorKind::Duplicate {
-            return Problem::conflict(format!("there is a container {name} already"))
-                .hint("look with `gt agents --all`");
+            let problem = Problem::conflict(format!("there is a container {name} already"));
+            return StartError::Taken(problem.hint("look with `gt agents --all`"));
         }
-        tmux_problem(&format!("cannot make the container {name}"), error)
+        tmux_problem(&format!("cannot make the container {name}"), error).into()
     })?;
     parse_made(&output).ok_or_else(|| {
-        Problem::failed(format!("tmux did not say where the container {name} is")).cause(output)
+        let problem = Problem::failed(format!("tmux did not say where the container {name} is"));
+        problem.cause(output).into()
     })
 }
 

@@ -1,5 +1,6 @@
 //! The place of a start: what already exists under its name.
 
+use super::error::StartError;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::base::{fault, processes};
@@ -85,7 +86,7 @@ pub(super) fn existing(
     town: &Town,
     identity: &Identity,
     prepared: &Prepared<'_>,
-) -> Result<Existing> {
+) -> Result<Existing, StartError> {
     refuse_adopted_elsewhere(town, identity)?;
     let containers = containers::list(town)?;
     let keys_tag = keys_tag(containers.first());
@@ -96,16 +97,15 @@ pub(super) fn existing(
     if let Some(own) = own {
         refuse_elsewhere(own, name, identity)?;
     }
-    pidfile::refuse_elsewhere(town, identity, name)?;
+    pidfile::refuse_elsewhere(town, identity, name).map_err(StartError::Running)?;
     if let Some(pane) = prepared.options.respawn_of {
         let wanted = own.is_some_and(|container| {
             let row = container.pane();
             row.pane == pane && row.dead && row.tag_auto_respawn
         });
         if !wanted {
-            return Err(Problem::conflict(format!(
-                "nobody wants {identity} back any more"
-            )));
+            let words = format!("nobody wants {identity} back any more");
+            return Err(StartError::Taken(Problem::conflict(words)));
         }
     }
     let mut place = Place::New;
@@ -133,24 +133,20 @@ pub(super) fn existing(
                     given_back: None,
                     dress_tag: String::new(),
                 }),
-                false => Err(Problem::new(
-                    Kind::Running,
+                false => Err(running(
                     format!("{identity} has a shell in {name}, and no agent yet"),
-                )
-                .hint(format!(
-                    "`gt task start {}` goes on from there",
-                    identity.short_name()
-                ))),
+                    format!(
+                        "`gt task start {}` goes on from there",
+                        identity.short_name()
+                    ),
+                )),
             };
         }
         if health(container) == Health::Healthy {
-            return Err(Problem::new(
-                Kind::Running,
+            return Err(running(
                 format!("{identity} is running already, in {name}"),
-            )
-            .hint(format!(
-                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
-            )));
+                format!("`gt attach {identity}` goes there, `gt stop {identity}` ends it"),
+            ));
         }
         stop::end_processes(town, std::slice::from_ref(container), Duration::ZERO);
         previous = Previous::of(container);
@@ -186,13 +182,15 @@ pub(super) fn existing(
 
 /// Returns the place of a session that has handed over. It may still run: it is replaced in its
 /// pane, which is never dead in between, so that no process mistakes this for a crash.
-pub(super) fn taken_over(prepared: &Prepared<'_>, container: Container) -> Result<Existing> {
+pub(super) fn taken_over(
+    prepared: &Prepared<'_>,
+    container: Container,
+) -> Result<Existing, StartError> {
     let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
     if before.is_none_or(|before| before.life != container.pane().tag_session) {
-        return Err(Problem::conflict(format!(
-            "{identity} is not in the life any more that handed over"
-        )));
+        let words = format!("{identity} is not in the life any more that handed over");
+        return Err(StartError::Taken(Problem::conflict(words)));
     }
     let previous = Previous::of(&container).map(|before| Previous {
         outcome: Outcome::Handoff,
@@ -252,24 +250,19 @@ fn keys_tag(container: Option<&Container>) -> String {
 }
 
 /// Fails if the agent was adopted on another tmux server and still runs there.
-fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
+fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<(), StartError> {
     let Cow::Owned(home) = adopted::home_of(town, identity) else {
         return Ok(());
     };
     match containers::of_agent(&home, identity)? {
-        Some(container) if !container.pane().dead && !container.lost_agent_pane() => {
-            Err(Problem::new(
-                Kind::Running,
-                format!(
-                    "{identity} is running already, on the tmux server {}",
-                    home.server().socket_path().display()
-                ),
-            )
-            .hint(format!(
-                "`gt attach {identity}` goes there, `gt stop {identity}` ends it"
-            )))
-        }
-        Some(container) => stop::remove_container(&home, &container),
+        Some(container) if !container.pane().dead && !container.lost_agent_pane() => Err(running(
+            format!(
+                "{identity} is running already, on the tmux server {}",
+                home.server().socket_path().display()
+            ),
+            format!("`gt attach {identity}` goes there, `gt stop {identity}` ends it"),
+        )),
+        Some(container) => Ok(stop::remove_container(&home, &container)?),
         None => {
             linked::forget(town, identity);
             Ok(())
@@ -278,48 +271,53 @@ fn refuse_adopted_elsewhere(town: &Town, identity: &Identity) -> Result<()> {
 }
 
 /// Fails if the agent's container has another name than it would get now.
-fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<()> {
+fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<(), StartError> {
     if own.name() == name {
         return Ok(());
     }
-    Err(Problem::conflict(format!(
-        "{identity} lives in the container {} already",
-        own.name()
-    ))
-    .hint(format!(
-        "`gt stop {identity}` ends it, whatever the container is called"
-    )))
+    let words = format!("{identity} lives in the container {} already", own.name());
+    let hint = format!("`gt stop {identity}` ends it, whatever the container is called");
+    Err(StartError::Taken(Problem::conflict(words).hint(hint)))
 }
 
-pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<()> {
+/// Fails if the container of that name belongs to another agent, town or person.
+pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Result<(), StartError> {
     let name = container.name();
-    match container.owner() {
-        Owner::Agent(owner) if owner == identity => Ok(()),
-        Owner::Nobody if container.is_vacant() => Ok(()),
-        Owner::Agent(owner) if owner != identity => Err(Problem::conflict(format!(
-            "the container {name} holds {owner}"
-        ))),
-        Owner::OtherTown(root) => Err(Problem::conflict(format!(
+    let taken = match container.owner() {
+        Owner::Agent(owner) if owner == identity => return Ok(()),
+        Owner::Nobody if container.is_vacant() => return Ok(()),
+        Owner::Agent(owner) => Problem::conflict(format!("the container {name} holds {owner}")),
+        Owner::OtherTown(root) => Problem::conflict(format!(
             "the container {name} belongs to the town at {root}"
         ))
-        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml")),
-        Owner::Orphan(_) => Err(Problem::new(
-            Kind::Running,
-            format!("there is a tmux session {name} that gt did not start"),
-        )
-        .hint(format!(
-            "`gt adopt {name}` makes the program in it an agent"
-        ))
-        .hint(format!(
-            "or rename it: `tmux rename-session -t ={name} NEW-NAME`"
-        ))),
-        _ => Err(Problem::conflict(format!(
+        .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml"),
+        Owner::Orphan(_) => {
+            let problem = Problem::new(
+                Kind::Running,
+                format!("there is a tmux session {name} that gt did not start"),
+            );
+            return Err(StartError::Running(
+                problem
+                    .hint(format!(
+                        "`gt adopt {name}` makes the program in it an agent"
+                    ))
+                    .hint(format!(
+                        "or rename it: `tmux rename-session -t ={name} NEW-NAME`"
+                    )),
+            ));
+        }
+        Owner::Named(_) | Owner::Nobody => Problem::conflict(format!(
             "there is a tmux session {name} that gt did not start"
         ))
         .hint(format!(
             "rename it: `tmux rename-session -t ={name} NEW-NAME`"
-        ))),
-    }
+        )),
+    };
+    Err(StartError::Taken(taken))
+}
+
+fn running(message: String, hint: String) -> StartError {
+    StartError::Running(Problem::new(Kind::Running, message).hint(hint))
 }
 
 fn health(container: &Container) -> Health {

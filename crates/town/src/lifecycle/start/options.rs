@@ -1,13 +1,13 @@
 //! Options that a caller may set for a start. Unset ones come from the role.
 
-use super::Restored;
+use super::{Restored, StartError};
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::{Result, Town};
+use gt_core::Identity;
 use gt_core::record::Record;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
 use gt_core::startup::tag;
-use gt_core::{Identity, Kind, Problem};
 use gt_tmux::{Command, PaneId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -126,16 +126,16 @@ impl StartOptions {
         })
     }
 
-    /// Adds a hint to a problem with the agent program: how to start another program instead.
-    pub(super) fn hint_other_program(&self, identity: &Identity, problem: Problem) -> Problem {
-        if problem.kind() != Kind::Environment {
-            return problem;
-        }
+    /// Adds a hint if the agent program is missing: how to start another program instead.
+    pub(super) fn hint_other_program(&self, identity: &Identity, error: StartError) -> StartError {
+        let StartError::ProgramMissing(problem) = error else {
+            return error;
+        };
         let is_by_gt = self.restored.is_some() || self.respawn_of.is_some();
-        problem.hint(match is_by_gt {
+        StartError::ProgramMissing(problem.hint(match is_by_gt {
             true => format!("`gt start {identity} --harness NAME` starts it with another program"),
             false => "`--harness NAME` chooses another program".to_owned(),
-        })
+        }))
     }
 
     pub(super) fn apply_to(&self, role: &mut RoleConfig) {

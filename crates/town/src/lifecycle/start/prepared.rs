@@ -1,7 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
-use super::StartOptions;
 use super::lineage::Parent;
+use super::{StartError, StartOptions};
 use crate::agents::account;
 use crate::base::or_log::OrLog;
 use crate::base::surroundings;
@@ -45,7 +45,7 @@ impl<'a> Prepared<'a> {
         town: &Town,
         identity: &'a Identity,
         options: &'a StartOptions,
-    ) -> Result<Self> {
+    ) -> Result<Self, StartError> {
         identity.check_new(town.registry()).or_else(|problem| {
             // The town's own agents have no chosen name; their addresses are reserved words.
             if identity.name().is_none() {
@@ -72,7 +72,7 @@ impl<'a> Prepared<'a> {
         let program = if options.command.is_some() || role.session.start_command.is_some() {
             PathBuf::new()
         } else {
-            harnesses::locate(town, &preset)?
+            harnesses::locate(town, &preset).map_err(StartError::ProgramMissing)?
         };
         let container = roles::container_by(town, identity, &role)?;
         let container = SessionName::try_from(container.as_str())

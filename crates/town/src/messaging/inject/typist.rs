@@ -13,7 +13,7 @@ use crate::terminal::containers::{Container, PaneRow};
 use crate::terminal::watch::{PaneWatch, Woke};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
-use gt_core::nudge::{self, Moment, NotNow};
+use gt_core::nudge::{self, Moment, NotNow, Proof};
 use gt_core::state::State;
 use gt_tmux::{PaneId, Target};
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ impl Reached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Submission {
     Submitted {
-        proof: &'static str,
+        proof: Proof,
         attempts: u32,
     },
     /// Not possible now; the message has reached this phase.
@@ -220,7 +220,7 @@ impl<'a> Typist<'a> {
             return not_now(NotNow::Ended, phase);
         }
         if phase != Phase::Taken && seen.confirms(text, reached.prompts) {
-            return Ok(submitted("hook", 1));
+            return Ok(submitted(Proof::Hook, 1));
         }
         match (phase, seen.in_line(text, self.preset)) {
             (Phase::Entering, _) if seen.dialog => return not_now(NotNow::Dialog, phase),
@@ -228,7 +228,7 @@ impl<'a> Typist<'a> {
             // It was in the line; if it is gone, Enter has submitted it.
             (Phase::Entering, InLine::Gone) => {
                 return match self.has_left(text)? {
-                    true => Ok(submitted("line", 1)),
+                    true => Ok(submitted(Proof::Line, 1)),
                     false => not_now(NotNow::NoPrompt, phase),
                 };
             }
@@ -483,7 +483,7 @@ impl<'a> Typist<'a> {
             if seen.in_line(text, self.preset) != InLine::There {
                 // The text may have been only a remnant that was not erased yet.
                 if attempt > 1 && self.has_left(text)? {
-                    return Ok(submitted("line", attempt - 1));
+                    return Ok(submitted(Proof::Line, attempt - 1));
                 }
                 return Ok(Submission::NotNow(NotNow::NoPrompt, phase));
             }
@@ -520,7 +520,7 @@ impl<'a> Typist<'a> {
 
     /// Returns the proof that the message was submitted, compared with the observation before
     /// Enter.
-    fn await_taken(&mut self, text: &str, before: &Seen) -> Result<Option<&'static str>> {
+    fn await_taken(&mut self, text: &str, before: &Seen) -> Result<Option<Proof>> {
         let was_busy = before.state == Some(State::Busy);
         let pressed = Instant::now();
         let mut left_since: Option<Instant> = None;
@@ -528,23 +528,23 @@ impl<'a> Typist<'a> {
         while pressed.elapsed() < TAKEN_AFTER {
             let seen = self.observe()?;
             if seen.confirms(text, before.prompts) {
-                return Ok(Some("hook"));
+                return Ok(Some(Proof::Hook));
             }
             let in_line = seen.in_line(text, self.preset);
             if seen.is_over {
                 // A command may have ended the program. For any other message only the next
                 // observation tells what became of it.
-                return Ok(text.starts_with('/').then_some("line"));
+                return Ok(text.starts_with('/').then_some(Proof::Line));
             }
             if in_line == InLine::There || seen.dialog {
                 left_since = None;
             } else if seen.state == Some(State::Busy) && !was_busy {
-                return Ok(Some("screen"));
+                return Ok(Some(Proof::Screen));
             } else if in_line == InLine::Gone
                 && left_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER
             {
                 // A turn that was over before the first observation, or a command.
-                return Ok(Some("line"));
+                return Ok(Some(Proof::Line));
             }
             self.watch.wait(Duration::from_millis(100));
         }
@@ -573,6 +573,6 @@ fn per_megabyte(time: Duration, text: &str) -> Duration {
     time * kilobytes / 1_000
 }
 
-fn submitted(proof: &'static str, attempts: u32) -> Submission {
+fn submitted(proof: Proof, attempts: u32) -> Submission {
     Submission::Submitted { proof, attempts }
 }

@@ -143,8 +143,8 @@ fn deliver(town: &Town, queue: &Queue, identity: &Identity) -> Result<Option<Not
     // Read under the lock: the agent may have been restarted meanwhile.
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
-    let mut delivery = Delivery::new(town, queue, &container, &preset, false, Instant::now());
-    delivery.run(None, &|_| {})
+    let delivery = Delivery::new(town, queue, &container, &preset, false, Instant::now());
+    Ok(delivery.run(None, &|_| {})?.reason)
 }
 
 /// Returns the time until the next message expires.

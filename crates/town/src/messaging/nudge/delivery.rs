@@ -10,7 +10,7 @@ use crate::terminal::containers::Container;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::harness::Preset;
-use gt_core::nudge::{NotNow, fingerprint, is_in_input};
+use gt_core::nudge::{NotNow, Proof, fingerprint, is_in_input};
 use std::time::{Duration, Instant};
 
 /// Why a message that may have arrived is not retried.
@@ -20,9 +20,24 @@ const UNKNOWN: &str = "delivery unknown: its session ended just after Enter was 
 /// The result of an Enter that was pressed in an earlier session.
 enum Earlier {
     /// The message was taken, with this proof.
-    Took(&'static str),
+    Took(Proof),
     DidNotTake,
     Unknown,
+}
+
+/// The end of the message that a delivery was run for.
+pub(super) enum Settled {
+    Delivered(Receipt),
+    /// It was set aside for this reason.
+    SetAside(String),
+}
+
+/// The result of a delivery.
+pub(super) struct Ran {
+    /// `None` if the message still waits, or if none was named.
+    pub(super) settled: Option<Settled>,
+    /// Why the delivery stopped before the queue was empty.
+    pub(super) reason: Option<NotNow>,
 }
 
 /// Delivers from one queue to one session of its agent.
@@ -35,6 +50,9 @@ pub(super) struct Delivery<'a> {
     life: String,
     while_busy: bool,
     deadline: Instant,
+    /// The message that this delivery is run for.
+    wanted: Option<String>,
+    settled: Option<Settled>,
 }
 
 impl<'a> Delivery<'a> {
@@ -55,35 +73,34 @@ impl<'a> Delivery<'a> {
             life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
             while_busy,
             deadline,
+            wanted: None,
+            settled: None,
         }
     }
 
-    /// Delivers in order until that message is delivered or the queue is empty. Returns the reason
-    /// why it stopped early, and calls `on_wait` once before it waits.
-    pub(super) fn run(
-        &mut self,
-        until: Option<&str>,
-        on_wait: &dyn Fn(NotNow),
-    ) -> Result<Option<NotNow>> {
+    /// Delivers in order until the message `until` is delivered or set aside, or the queue is
+    /// empty. Calls `on_wait` once before it waits.
+    pub(super) fn run(mut self, until: Option<&str>, on_wait: &dyn Fn(NotNow)) -> Result<Ran> {
+        self.wanted = until.map(str::to_owned);
+        let reason = self.deliver(on_wait)?;
+        Ok(Ran {
+            settled: self.settled,
+            reason,
+        })
+    }
+
+    /// Returns the reason why it stopped early.
+    fn deliver(&mut self, on_wait: &dyn Fn(NotNow)) -> Result<Option<NotNow>> {
         let mut is_told = false;
-        loop {
+        while self.settled.is_none() {
             let Some(mut taken) = self.next()? else {
                 return Ok(None);
             };
-            let is_last = until == Some(taken.message.id.as_str());
             match self.type_one(&mut taken)? {
                 Submission::Submitted { proof, attempts } => {
                     self.finish(&taken, proof, attempts)?;
-                    if is_last {
-                        return Ok(None);
-                    }
                 }
-                Submission::NotShown { in_line } => {
-                    self.set_aside_unshown(&taken, in_line)?;
-                    if is_last {
-                        return Ok(None);
-                    }
-                }
+                Submission::NotShown { in_line } => self.set_aside_unshown(&taken, in_line)?,
                 Submission::NotNow(reason, _) => {
                     // A pasted message has left traces on the screen, from which the next delivery
                     // continues.
@@ -113,6 +130,7 @@ impl<'a> Delivery<'a> {
                 }
             }
         }
+        Ok(None)
     }
 
     /// Resumes a message that was set aside and whose text has appeared in the input line since:
@@ -147,7 +165,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Sets a message aside and writes an event.
-    fn set_aside(&self, taken: &Taken, reason: &str) -> Result<()> {
+    fn set_aside(&mut self, taken: &Taken, reason: &str) -> Result<()> {
         self.queue.set_aside(taken)?;
         fault::point(self.town, "nudge.aside");
         self.queue.write_reason(&taken.message, reason)?;
@@ -158,17 +176,20 @@ impl<'a> Delivery<'a> {
                 .with("reason", reason);
             Events::of(self.town).note(vec![failed]);
         }
+        self.note_end(&taken.message.id, || Settled::SetAside(reason.to_owned()));
         Ok(())
     }
 
-    /// Returns the next message: an interrupted delivery first, then the queue.
-    fn next(&self) -> Result<Option<Taken>> {
+    /// Returns the next message: an interrupted delivery first, then the queue. Returns `None` if
+    /// the queue is empty, or if the wanted message turned out to be settled.
+    fn next(&mut self) -> Result<Option<Taken>> {
         let Some(taken) = self.queue.interrupted() else {
             return self.queue.take(&self.life);
         };
-        if self.queue.receipt(&taken.message.id).is_some() {
+        if let Some(receipt) = self.queue.receipt(&taken.message.id) {
             self.queue.forget(&taken)?;
-            return self.next();
+            self.note_end(&taken.message.id, || Settled::Delivered(receipt));
+            return self.next_unsettled();
         }
         if taken.life == self.life {
             return Ok(Some(taken));
@@ -181,7 +202,14 @@ impl<'a> Delivery<'a> {
             Earlier::DidNotTake => self.queue.put_back(&taken)?,
             Earlier::Unknown => self.set_aside(&taken, UNKNOWN)?,
         }
-        self.next()
+        self.next_unsettled()
+    }
+
+    fn next_unsettled(&mut self) -> Result<Option<Taken>> {
+        match self.settled {
+            Some(_) => Ok(None),
+            None => self.next(),
+        }
     }
 
     /// Returns whether an earlier session took the message.
@@ -192,11 +220,11 @@ impl<'a> Delivery<'a> {
         let text = taken.message.shown();
         let seen = self.typist.observe()?;
         if seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&text) {
-            return Ok(Earlier::Took("hook"));
+            return Ok(Earlier::Took(Proof::Hook));
         }
         Ok(
             match find_prompt(self.town, &taken.life, &text, taken.since) {
-                Evidence::Present => Earlier::Took("transcript"),
+                Evidence::Present => Earlier::Took(Proof::Transcript),
                 Evidence::Absent => Earlier::DidNotTake,
                 Evidence::Unknown => Earlier::Unknown,
             },
@@ -219,10 +247,10 @@ impl<'a> Delivery<'a> {
             })
     }
 
-    fn finish(&self, taken: &Taken, proof: &str, attempts: u32) -> Result<()> {
+    fn finish(&mut self, taken: &Taken, proof: Proof, attempts: u32) -> Result<()> {
         let receipt = Receipt {
             id: taken.message.id.clone(),
-            proof: Some(proof.to_owned()),
+            proof: Some(proof),
             attempts,
         };
         self.queue.finish(taken, &receipt)?;
@@ -231,12 +259,20 @@ impl<'a> Delivery<'a> {
             let stale = life.and_then(|life| stale_reason(&taken.message, &life));
             let delivered = event(&taken.message, target)
                 .with("delivered", "agent")
-                .with("proof", proof)
+                .with("proof", proof.as_str())
                 .with("session_id", taken.life.clone())
                 .with("stale", stale.as_ref().map(|_| true))
                 .with("stale_reason", stale);
             Events::of(self.town).note(vec![delivered]);
         }
+        self.note_end(&taken.message.id, || Settled::Delivered(receipt));
         Ok(())
+    }
+
+    /// Keeps the end of the message that this delivery is run for.
+    fn note_end(&mut self, id: &str, end: impl FnOnce() -> Settled) {
+        if self.wanted.as_deref() == Some(id) {
+            self.settled = Some(end());
+        }
     }
 }

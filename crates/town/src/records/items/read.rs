@@ -59,14 +59,18 @@ impl Work {
         }
     }
 
-    /// Returns the item with this id.
+    /// Returns the item with this id. Fails if there is none.
     pub fn get(&self, id: &WorkId) -> Result<Item> {
+        self.lookup(id)?.ok_or_else(|| not_found(id))
+    }
+
+    /// Returns the item with this id, if there is one.
+    pub fn lookup(&self, id: &WorkId) -> Result<Option<Item>> {
         self.refresh_for(id)?;
-        let item = match self.open_if_there()? {
-            Some(db) => by_id(&db, id)?,
-            None => None,
-        };
-        item.ok_or_else(|| not_found(id))
+        match self.open_if_there()? {
+            Some(db) => by_id(&db, id),
+            None => Ok(None),
+        }
     }
 
     /// Returns whether this is the agent of a task whose item is closed.

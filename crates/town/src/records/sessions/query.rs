@@ -137,14 +137,18 @@ pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, Broken> {
     index::by_id(index.db(), id)
 }
 
-/// Returns the one session whose id begins with `prefix`.
-pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Result<Record, Broken> {
+/// Returns the one session whose id begins with `prefix`, if there is one.
+pub(super) fn by_prefix(
+    index: &Index,
+    archive: &Archive,
+    prefix: &str,
+) -> Result<Option<Record>, Broken> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
-        return Err(not_found(&prefix).into());
+        return Ok(None);
     }
     if let Some(life) = by_id(index, &prefix)? {
-        return Ok(life);
+        return Ok(Some(life));
     }
     // A range of the primary key: ids consist of hexadecimal digits, so `g` follows all of them.
     let mut found = records(
@@ -156,8 +160,8 @@ pub(super) fn by_prefix(index: &Index, archive: &Archive, prefix: &str) -> Resul
     let condition = "id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2";
     found.extend(archived(index, archive, condition, &prefix)?);
     match <[Record; 1]>::try_from(found) {
-        Ok([life]) => Ok(life),
-        Err(found) if found.is_empty() => Err(not_found(&prefix).into()),
+        Ok([life]) => Ok(Some(life)),
+        Err(found) if found.is_empty() => Ok(None),
         Err(_) => Err(
             Problem::usage(format!("{prefix} is the beginning of several lives"))
                 .hint("give more of the id")
@@ -188,6 +192,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
         return Ok(Chain { lives, item });
     }
     let life = by_prefix(index, archive, what)?;
+    let life = life.ok_or_else(|| not_found(&what.to_ascii_lowercase()))?;
     let chain = life.chain_id.as_deref().unwrap_or(&life.id);
     let mut lives = archived(index, archive, "chain_id = ?1", chain)?;
     lives.extend(records(

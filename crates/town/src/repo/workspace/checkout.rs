@@ -44,10 +44,21 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         relink(git, dir);
     }
     make_room(git, identity)?;
-    let mut result = match is_usable(town, dir) {
+    let is_usable = is_usable(town, dir);
+    if !is_usable && has_entries(dir) {
+        return Err(no_worktree(dir, rig));
+    }
+    let result = match is_usable {
         true => switch(town, rig, dir, branch),
         false => add(town, rig, dir, branch),
     };
+    let mut result = result.map_err(|problem| {
+        Problem::new(
+            problem.kind(),
+            format!("cannot make the worktree of {identity}"),
+        )
+        .caused_by_problem(&problem)
+    });
     drop(lock);
     if let Ok(placed) = &mut result
         && (placed.left.is_some() || placed.made_folder)
@@ -56,11 +67,12 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         let missing = submodules::populate(town, rig, dir);
         placed.warnings = missing.iter().map(Missing::text).collect();
     }
-    result.map_err(|problem| match problem.kind() {
-        gt_core::Kind::Failed => Problem::failed(format!("cannot make the worktree of {identity}"))
-            .caused_by_problem(&problem),
-        _ => problem,
-    })
+    result
+}
+
+fn has_entries(dir: &Path) -> bool {
+    dir.read_dir()
+        .is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Rolls back [`place`], unless the worktree or the branch was changed since.
@@ -178,13 +190,6 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
 }
 
 fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
-    if dir.exists()
-        && dir
-            .read_dir()
-            .is_ok_and(|mut entries| entries.next().is_some())
-    {
-        return Err(no_worktree(dir, rig));
-    }
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).without_hooks();
     let target = dir.to_string_lossy().into_owned();

@@ -552,7 +552,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
                 before: Some(was.report.state),
                 now: Report {
                     since: Some(Clock::default().seconds()),
-                    reason: Some("its container is gone".to_owned()),
+                    reason: Some("its container is gone".into()),
                     ..Report::new(State::Stopped, Source::Process)
                 },
             });

@@ -9,7 +9,7 @@
 use super::announce::announce;
 use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
 use crate::base::lock::FileLock;
-use crate::base::{callback, files};
+use crate::base::files;
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};

@@ -4,11 +4,11 @@ use super::{Note, Tell};
 use crate::base::or_log::OrLog;
 use crate::messaging::nudge::{self, Mode, Order};
 use crate::records::items::Work;
-use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
+use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::work::{Item, Status, WorkId};
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 use std::time::Duration;
 
 /// Assigns the open repairs of a rig to agents, or only that of one entry. A repair that cannot be
@@ -33,10 +33,8 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
                 Ok(())
             }
             // Another process has already assigned it.
-            Err(problem) if problem.kind() == Kind::Conflict && item.status == Status::Hooked => {
-                Ok(())
-            }
-            Err(problem) => Err(problem),
+            Err(SlingError::Taken(_)) if item.status == Status::Hooked => Ok(()),
+            Err(error) => Err(Problem::from(error)),
         };
         if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
             tell(Note::Warning(&unhanded(&item, &problem)));
@@ -80,7 +78,7 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
 }
 
 /// Assigns an item to a polecat of the rig.
-fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung> {
+fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung, SlingError> {
     let target = SlingTarget::Rig(rig.to_owned());
     let options = SlingOptions {
         sender: Some("gt".to_owned()),

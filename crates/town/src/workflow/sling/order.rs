@@ -2,11 +2,11 @@
 
 use super::allocate::Allocation;
 use super::steps::Made;
-use super::{SlingOptions, Slung, held_by};
+use super::{SlingError, SlingOptions, Slung, held_by};
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::catalog::{directory, roles};
-use crate::lifecycle::start::{self, StartOptions};
+use crate::lifecycle::start::{self, StartError, StartOptions};
 use crate::messaging::nudge;
 use crate::records::items::Work;
 use crate::repo::rig;
@@ -34,7 +34,11 @@ pub(super) struct Order<'a> {
 }
 
 impl Order<'_> {
-    pub(super) fn to_polecat(&self, rig: &str, wanted: Option<&Identity>) -> Result<Slung> {
+    pub(super) fn to_polecat(
+        &self,
+        rig: &str,
+        wanted: Option<&Identity>,
+    ) -> Result<Slung, SlingError> {
         rig::check_not_parked(self.town, rig)?;
         for _ in 0..ATTEMPTS {
             match self.allocate(rig, wanted)? {
@@ -51,9 +55,11 @@ impl Order<'_> {
                     };
                     return self.finish(&agent, made, reused, claim);
                 }
-                Allocation::Runs(agent) => return self.to_running(&agent),
+                Allocation::Runs(agent) => return Ok(self.to_running(&agent)?),
                 Allocation::HeldBy(holder) => {
-                    let agent = self.of_this_rig(&holder, rig, wanted)?;
+                    let agent = self
+                        .of_this_rig(&holder, rig, wanted)
+                        .map_err(SlingError::Taken)?;
                     // Another process may be starting this agent, or rolling back.
                     let claim = claim::agent(self.town, &agent)?;
                     if Work::of(self.town).holder(&self.item.id)? != Some(holder) {
@@ -63,7 +69,7 @@ impl Order<'_> {
                 }
             }
         }
-        Err(self.unsteady())
+        Err(SlingError::Taken(self.unsteady()))
     }
 
     /// Returns the polecat that already has the item, if it matches the request.
@@ -84,16 +90,14 @@ impl Order<'_> {
     }
 
     /// Starts an agent that already has the item on its hook, unless it is running.
-    fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung> {
+    fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
         if House::look(self.town)?.lives(agent) {
             if self.options.args.is_some() {
-                return Err(Problem::new(
-                    Kind::Running,
-                    format!("{agent} has {} and runs already", self.item.id),
-                )
-                .hint("`gt nudge` tells it more"));
+                let words = format!("{agent} has {} and runs already", self.item.id);
+                let problem = Problem::new(Kind::Running, words);
+                return Err(problem.hint("`gt nudge` tells it more").into());
             }
-            return self.present(agent, true);
+            return Ok(self.present(agent, true)?);
         }
         if !self.options.no_start {
             // It did not count while it was dead. The claim makes it count from here on.
@@ -133,20 +137,24 @@ impl Order<'_> {
         mut made: Made,
         reused: bool,
         _claim: FileLock,
-    ) -> Result<Slung> {
-        let result = self.note(&mut made).and_then(|()| {
+    ) -> Result<Slung, SlingError> {
+        let mut run = || -> Result<Slung, StartError> {
+            self.note(&mut made)?;
             if self.options.no_start {
-                return self.present(agent, reused);
+                return Ok(self.present(agent, reused)?);
             }
             self.forget_other_work(agent)?;
             let started = start::start(self.town, agent, self.start)?;
             fault::point(self.town, "sling.started");
             Ok(self.started(started, reused))
-        });
+        };
+        let result = run();
+        let take_back = |problem| self.take_back(agent, &made, problem);
         match result {
             // Another process has started it meanwhile, so it has its work.
-            Err(problem) if problem.kind() == Kind::Running => self.present(agent, reused),
-            Err(problem) => Err(self.take_back(agent, &made, problem)),
+            Err(StartError::Running(_)) => Ok(self.present(agent, reused)?),
+            Err(StartError::Taken(problem)) => Err(SlingError::Taken(take_back(problem))),
+            Err(error) => Err(take_back(error.into()).into()),
             Ok(mut slung) => {
                 let warnings = made.placed.iter_mut().flat_map(|it| it.warnings.drain(..));
                 slung.warnings.extend(warnings);
@@ -156,14 +164,14 @@ impl Order<'_> {
     }
 
     /// Assigns the item to an agent that is no polecat: it has its folder, and may be running.
-    pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung> {
+    pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung, SlingError> {
         let claim = claim::agent(self.town, agent)?;
         let holder = Work::of(self.town).holder(&self.item.id)?;
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
-            return Err(held_by(&self.item.id, &holder));
+            return Err(SlingError::Taken(held_by(&self.item.id, &holder)));
         }
         if House::look(self.town)?.lives(agent) {
-            return self.tell(agent, None);
+            return Ok(self.tell(agent, None)?);
         }
         let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();

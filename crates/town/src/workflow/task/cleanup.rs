@@ -21,7 +21,7 @@ use crate::workflow::merge::Base;
 use crate::workflow::polecat::{claim, refuse_oneself};
 use crate::{Result, Town};
 use gt_core::work::{Status, WorkId};
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -179,12 +179,10 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         }
     }
     let work = Work::of(town);
-    let is_open = match work.get(id) {
-        Ok(item) => item.status != Status::Closed,
-        // The item is gone, but its task can still be removed.
-        Err(problem) if problem.kind() == Kind::NotFound => false,
-        Err(problem) => return Err(problem),
-    };
+    // If the item is gone, its task can still be removed.
+    let is_open = work
+        .lookup(id)?
+        .is_some_and(|item| item.status != Status::Closed);
     let is_held = work.holder(id)? == Some(agent.address());
     if options.close && is_open {
         step(Action::CloseItem, id.to_string());

@@ -58,7 +58,7 @@ pub(super) fn run(
     init: &Init,
     skip_failed: bool,
     go_on: &mut dyn FnMut(&Ran) -> bool,
-) -> Result<Vec<Ran>> {
+) -> Result<Vec<Ran>, InitError> {
     let pane = container.pane();
     let nonce = super::tag_of(town, container, tags::INIT)?;
     let shell = Shell {
@@ -72,26 +72,31 @@ pub(super) fn run(
     shell.run(init, skip_failed, go_on)
 }
 
-fn failure(ran: &Ran) -> Problem {
-    Problem::new(
-        Kind::InitFailed,
-        format!("the init command {}", ran.words()),
-    )
+/// A failed initialization of a worktree.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InitError {
+    /// An init command of the project failed; the start can continue without it.
+    #[error("the init command {}", .0.words())]
+    Command(Ran),
+    #[error(transparent)]
+    Other(#[from] Problem),
 }
 
-/// Adds hints to the error of a failed init command. They name the original command, because any
-/// other would start something else.
-pub(super) fn hinted(problem: Problem, agent: &Identity, command: &str) -> Problem {
-    if problem.kind() != Kind::InitFailed {
-        return problem;
+impl InitError {
+    /// Returns the problem, with hints for a failed command. They name the original command,
+    /// because any other would start something else.
+    pub(super) fn hinted(self, agent: &Identity, command: &str) -> Problem {
+        match self {
+            InitError::Other(problem) => problem,
+            InitError::Command(_) => Problem::new(Kind::InitFailed, self.to_string())
+                .hint(format!(
+                    "`gt attach {agent}` goes to its shell; `{command}` tries it again"
+                ))
+                .hint(format!(
+                    "`{command} --continue-on-failure` goes on without it"
+                )),
+        }
     }
-    problem
-        .hint(format!(
-            "`gt attach {agent}` goes to its shell; `{command}` tries it again"
-        ))
-        .hint(format!(
-            "`{command} --continue-on-failure` goes on without it"
-        ))
 }
 
 struct Shell<'a> {
@@ -109,7 +114,7 @@ impl Shell<'_> {
         init: &Init,
         skip_failed: bool,
         go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Vec<Ran>> {
+    ) -> Result<Vec<Ran>, InitError> {
         self.say(State::Initializing, "")?;
         let mut all = Vec::new();
         for (index, line) in init.commands.iter().enumerate() {
@@ -128,7 +133,7 @@ impl Shell<'_> {
                 self.say(State::Error, &format!("init: {}", ran.words()))?;
                 self.write_down(&ran);
                 if !init.continue_on_failure && !go_on(&ran) {
-                    return Err(failure(&ran));
+                    return Err(InitError::Command(ran));
                 }
                 self.say(State::Initializing, "")?;
             }

@@ -5,7 +5,7 @@ use super::{
     start_options, tag_of, tags, unhook, worktree,
 };
 use crate::base::{fault, processes, wake};
-use crate::lifecycle::start;
+use crate::lifecycle::start::{self, StartError};
 use crate::lifecycle::stop;
 use crate::records::events::Events;
 use crate::records::items::Work;
@@ -48,13 +48,13 @@ impl Order<'_> {
         &self,
         existing: Option<Container>,
         go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Started> {
+    ) -> Result<Started, StartError> {
         let town = self.town;
         let is_done = |container: &&Container| {
             is_alive(container) || (self.options.no_agent && container.life().is_some())
         };
         if let Some(container) = existing.as_ref().filter(is_done) {
-            return self.complete(container);
+            return Ok(self.complete(container)?);
         }
         let at_base = project::of_rig(town, self.rig)?;
         let dir = self.folder(&at_base)?;
@@ -76,8 +76,8 @@ impl Order<'_> {
         match result {
             Ok(started) => Ok(started),
             // The shell remains, so that a person can see the failure.
-            Err(problem) if begun.is_some() => Err(problem),
-            Err(problem) => Err(self.take_back(&dir, &made, problem)),
+            Err(error) if begun.is_some() => Err(error),
+            Err(error) => Err(error.map(|problem| self.take_back(&dir, &made, problem))),
         }
     }
 
@@ -117,7 +117,7 @@ impl Order<'_> {
         existing: Option<Container>,
         begun: &mut Option<()>,
         go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Started> {
+    ) -> Result<Started, StartError> {
         let town = self.town;
         let mut warnings = Vec::new();
         let place = worktree::place(town, self.agent, dir)?;
@@ -172,7 +172,7 @@ impl Order<'_> {
                     skip_failed,
                     &mut go_on,
                 )
-                .map_err(|problem| init::hinted(problem, self.agent, &command))?;
+                .map_err(|error| error.hinted(self.agent, &command))?;
             }
             if self.options.no_agent {
                 self.rest(&container)?;

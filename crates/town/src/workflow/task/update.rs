@@ -203,7 +203,8 @@ fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
         asked_by: Some(format!("gt task update {}", site.id)),
         ..TaskOptions::default()
     };
-    super::start(site.town, &site.id, &options, &mut |_| false).map(drop)
+    super::start(site.town, &site.id, &options, &mut |_| false)?;
+    Ok(())
 }
 
 /// Gives the conflicts to an agent in a separate window. A failure is only a warning, because the

@@ -10,7 +10,7 @@ use crate::repo::{project, workspace};
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::work::{Item, WorkId};
-use gt_core::{Identity, Kind, Problem, Role};
+use gt_core::{Identity, Problem, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -108,11 +108,7 @@ fn one(
     let mut its = containers.iter();
     let container = its.find(|container| container.identity() == Some(&agent));
     Ok(Task {
-        item: match Work::of(town).get(&id) {
-            Ok(item) => Some(item),
-            Err(problem) if problem.kind() == Kind::NotFound => None,
-            Err(problem) => return Err(problem),
-        },
+        item: Work::of(town).lookup(&id)?,
         view: views.iter().find(|view| view.identity == agent).cloned(),
         initialized: match container {
             Some(container) => tag_of(town, container, tags::INIT_DONE)? == "1",
