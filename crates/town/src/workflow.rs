@@ -3,6 +3,7 @@
 pub mod done;
 pub mod merge;
 pub mod polecat;
+pub mod recovery;
 pub mod rig_removal;
 pub mod sling;
 pub mod task;

@@ -9,12 +9,9 @@ use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentView, Wanted};
-use gt_town::lifecycle::sync;
-use gt_town::messaging::signal;
 use gt_town::records::items::Work;
 use gt_town::records::limits;
 use gt_town::terminal::{containers, pidfile};
-use gt_town::workflow::merge::background;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
@@ -65,10 +62,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 rig: args.rig.as_deref(),
                 role,
             };
-            sync::settle_adopted(&town);
             let containers = containers::list_everywhere(&town)?;
-            signal::wake_deliveries(&town, &containers);
-            background::resume(&town);
             let mut agents = engine::list_among(&town, &containers, wanted)?;
             let all = agents.len();
             if !args.all && role != Some(Role::Polecat) {

@@ -88,7 +88,6 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
             if let Some(name) = &args.rig {
                 rig::entry(&town, name)?;
             }
-            merge::background::resume(&town);
             let merges = Work::of(&town).merges(args.rig.as_deref(), args.all)?;
             showing::list(&merges, context)?;
         }

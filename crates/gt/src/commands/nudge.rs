@@ -255,7 +255,7 @@ fn later(later: Later) -> String {
         Deliverer::Resume => "It is delivered when the agent's pause ends",
         Deliverer::Start => "It is delivered when the agent is started again",
         Deliverer::NextCommand => {
-            "It is delivered at the end of a turn, or by the next `gt agents` or `gt nudge`"
+            "It is delivered at the end of a turn, or by the next `gt nudge` or `gt sync`"
         }
     };
     let until = later.until.and_then(output::time);

@@ -7,10 +7,7 @@ use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentView, Wanted};
-use gt_town::lifecycle::sync;
-use gt_town::messaging::signal;
 use gt_town::terminal::containers::{self, tmux_problem};
-use gt_town::workflow::merge::background;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -32,10 +29,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
     if let Some(client) = &args.popup {
         return popup(&town, client);
     }
-    sync::settle_adopted(&town);
     let containers = containers::list_everywhere(&town)?;
-    signal::wake_deliveries(&town, &containers);
-    background::resume(&town);
     let agents = engine::list_among(&town, &containers, Wanted::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {

@@ -4,15 +4,12 @@ use crate::output;
 use clap::Args;
 use gt_core::state::State;
 use gt_town::catalog::harnesses::Presets;
-use gt_town::messaging::signal;
 use gt_town::terminal::containers;
-use gt_town::workflow::merge::background;
 use std::process::ExitCode;
 
 /// Print one short line for tmux's status line
 ///
-/// Called every few seconds by every attached client: it reads tmux once, and looks
-/// whether a run of the merge queue was killed.
+/// Called every few seconds by every attached client: it reads tmux once.
 #[derive(Debug, Args)]
 pub(crate) struct StatusLineArgs {
     /// The container it is shown in
@@ -38,8 +35,6 @@ pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
     let mut states = Vec::new();
     let mut own = None;
     let containers = containers::list_everywhere(&town)?;
-    signal::wake_deliveries(&town, &containers);
-    background::resume(&town);
     for container in containers {
         if container.identity().is_none() {
             continue;

@@ -119,10 +119,11 @@ fn adopt_in_shell(stage: &Stage) -> Value {
     adopted
 }
 
-/// Waits until the end of the session is recorded, and returns the session. `gt agents` detects the
+/// Waits until the end of the session is recorded, and returns the session. `gt sync` records the
 /// end.
 fn ended(stage: &Stage, adopted: &Value) -> Value {
     wait_until("its end is recorded", TIMEOUT, || {
+        stage.ok(&["sync"]);
         let listed = agent(stage);
         let id = adopted["session"].as_str().unwrap();
         let known = stage.ok(&["sessions", "show", id, "--json"]);

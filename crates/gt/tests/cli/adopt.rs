@@ -196,7 +196,8 @@ fn adopted_program_that_exits_is_released_and_can_be_started() {
             .contains("signal --adopted")
     );
     signal(pid.parse().unwrap(), Signal::KILL);
-    wait_until("it has left the list", TIMEOUT, || {
+    wait_until("a sync takes it off the list", TIMEOUT, || {
+        env.gt(&["sync"]).ok();
         env.running().is_empty().then_some(())
     });
     env.gt(&["nudge", "agent/helper", "hello"]).fails(3);

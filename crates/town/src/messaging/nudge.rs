@@ -101,7 +101,7 @@ pub enum Deliverer {
     Resume,
     /// The next start of the agent.
     Start,
-    /// The end of the agent's turn, or the next `gt agents`, `gt status` or `gt nudge`, because no
+    /// The end of the agent's turn, or the next `gt nudge`, `gt sync` or automatic save, because no
     /// background process could be started.
     NextCommand,
 }

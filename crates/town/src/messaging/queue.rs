@@ -441,9 +441,12 @@ fn root(town: &Town) -> PathBuf {
     town.runtime_dir().join("nudges")
 }
 
-/// Returns whether any message was ever sent: a cheap check before expensive ones.
-pub fn any(town: &Town) -> bool {
-    root(town).is_dir()
+/// Returns whether a message waits for any agent: a cheap check before tmux is asked.
+pub fn any_waiting(town: &Town) -> bool {
+    let agents = fs::read_dir(root(town)).into_iter().flatten().flatten();
+    agents
+        .map(|agent| Queue { dir: agent.path() })
+        .any(|queue| !queue.is_empty())
 }
 
 fn names(dir: &Path) -> Vec<String> {

@@ -14,6 +14,7 @@ mod server;
 mod sessions;
 mod unattended;
 
+use crate::workflow::recovery;
 use crate::{Result, Surroundings, Town};
 use gt_core::Problem;
 use serde::Serialize;
@@ -117,6 +118,9 @@ pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Find
         Ok(town) => {
             findings.push(Finding::ok("town", town.root().display().to_string()));
             findings.extend(CHECKS.iter().flat_map(|check| check(&town, fix)));
+            if fix && let Err(problem) = recovery::resume_unattended(&town) {
+                findings.push(Finding::of("recovery", &problem));
+            }
         }
         Err(problem) => findings.push(Finding::of("town", &problem)),
     }

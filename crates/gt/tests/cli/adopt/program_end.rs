@@ -92,7 +92,8 @@ fn conversation_that_ends_is_not_the_programs_end() {
     env.gt(&["nudge", "agent/helper", "hello there"]).ok();
     env.wait_screen("agent/helper", "You said: hello there");
     signal(pid, Signal::KILL);
-    wait_until("it has left the list", TIMEOUT, || {
+    wait_until("a sync takes it off the list", TIMEOUT, || {
+        env.gt(&["sync"]).ok();
         env.running().is_empty().then_some(())
     });
     assert_eq!(ended(&env)["outcome"], "crash");
@@ -151,7 +152,8 @@ fn end_without_hooks_is_recorded_by_the_next_look() {
     wait_until("the program has exited", TIMEOUT, || {
         (!is_alive(pid)).then_some(())
     });
-    wait_until("it has left the list", TIMEOUT, || {
+    wait_until("a sync takes it off the list", TIMEOUT, || {
+        env.gt(&["sync"]).ok();
         env.running().is_empty().then_some(())
     });
     // The exit status is unknown here, so a clean exit counts as a crash.

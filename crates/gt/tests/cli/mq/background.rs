@@ -249,7 +249,9 @@ fn killed_run_is_resumed_by_the_timer() {
 }
 
 #[test]
-fn killed_run_is_resumed_by_commands_that_look_at_the_town() {
+fn killed_run_is_resumed_by_sync_and_not_by_commands_that_read() {
+    let env = automatic(&["max"], "");
+    let merge = killed_run(&env);
     for command in [
         &["agents"][..],
         &["status"],
@@ -257,8 +259,6 @@ fn killed_run_is_resumed_by_commands_that_look_at_the_town() {
         &["mq", "list"],
         &["sync", "--dry-run"],
     ] {
-        let env = automatic(&["max"], "");
-        let merge = killed_run(&env);
         env.gt(command).ok();
         // A run would begin before the command ends, and finish the entry.
         assert_eq!(runners(&env), [0; 0], "{command:?}");

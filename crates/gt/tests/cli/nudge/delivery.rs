@@ -204,11 +204,11 @@ fn message_that_met_a_busy_agent_or_a_half_typed_line_is_delivered_later() {
     await_prompts(&env, &["[[delay=3]] first", "second", "third"]);
 }
 
-#[test]
-fn killed_deliverer_is_replaced_by_the_next_look() {
-    let env = stage(WITHOUT_HOOKS);
-    let name = container(&env);
-    press(&env, &name, &["x"]);
+/// Queues two messages for an agent that is not ready, and kills the process that delivers them.
+/// Returns the process, and makes the agent ready.
+fn kill_deliverer(env: &TestEnv) -> u32 {
+    let name = container(env);
+    press(env, &name, &["x"]);
     env.wait_screen("gastown/max", "❯ x");
     for text in ["one", "two"] {
         env.gt(&["nudge", "gastown/max", text, "--mode", "queue"])

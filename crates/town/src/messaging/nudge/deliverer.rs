@@ -4,8 +4,8 @@
 //! process ends or its queue changes, then reads the screen and delivers what is possible. It takes
 //! the typing lock only for a delivery, so that it does not block senders. It ends when the queue
 //! is empty, the agent is gone or paused, or its time limit has passed. tmux starts it
-//! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or the
-//! next listing of agents starts another.
+//! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or
+//! `workflow/recovery.rs` starts another.
 
 use super::{Delivery, preset_of, running};
 use crate::base::lock::FileLock;

@@ -71,8 +71,8 @@ pub(crate) fn request(town: &Town, rig: &str) {
     }
 }
 
-/// Restarts runs whose processes were killed. Called by commands that read the town: without a due
-/// run it costs one system call. A failure is left to the next caller and to `gt doctor`.
+/// Restarts runs whose processes were killed. Without a due run it costs one system call. A failure
+/// is left to the next caller and to `gt doctor`.
 pub fn resume(town: &Town) {
     for rig in requests::due(town) {
         if !is_wanted(town, &rig) || is_running(town, &rig) {

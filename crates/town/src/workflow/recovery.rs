@@ -1,0 +1,24 @@
+//! Resumes unattended work whose process was killed.
+//!
+//! Normally every piece of such work has a process of its own: a deliverer types the messages of a
+//! queue, a background run merges, a waiting process records the end of an adopted program. If that
+//! process is killed, its work stays on disk until the next call of [`resume_unattended`]. Commands
+//! that read the town do not call it: a read changes nothing.
+
+use crate::lifecycle::sync;
+use crate::messaging::{queue, signal};
+use crate::terminal::containers;
+use crate::workflow::merge::background;
+use crate::{Result, Town};
+
+/// Records the ends of adopted programs, wakes the delivery of waiting messages, and restarts runs
+/// of the merge queue that were killed. Without such work it reads two folders. Only `gt sync`, the
+/// automatic save (at the latest every few minutes while agents run) and `gt doctor --fix` call it.
+pub fn resume_unattended(town: &Town) -> Result<()> {
+    sync::settle_adopted(town);
+    background::resume(town);
+    if queue::any_waiting(town) {
+        signal::wake_deliveries(town, &containers::list_everywhere(town)?);
+    }
+    Ok(())
+}
