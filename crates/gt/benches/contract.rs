@@ -156,7 +156,7 @@ fn await_what_it_left(home: &Home) {
     let is_it = |entry: std::fs::DirEntry| {
         let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        words.contains(" sync --settle ") && words.contains(&home.path("").display().to_string())
+        words.contains(" internal settle ") && words.contains(&home.path("").display().to_string())
     };
     let is_there = || {
         let processes = std::fs::read_dir("/proc").into_iter().flatten();

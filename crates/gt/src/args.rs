@@ -1,5 +1,7 @@
 //! The command line: global options and the table of commands.
 
+mod old_forms;
+
 use crate::commands;
 use crate::demo::DemoArgs;
 use clap::error::ErrorKind;
@@ -140,18 +142,9 @@ pub(crate) enum Command {
     Demo(commands::demo::DemoTownArgs),
     #[command(hide = true)]
     Man(commands::completions::ManArgs),
-    #[command(hide = true)]
-    AwaitDeath(commands::await_death::AwaitDeathArgs),
-    #[command(hide = true)]
-    Cycle(commands::cycle::CycleArgs),
-    #[command(hide = true)]
-    InitStep(commands::init_step::InitStepArgs),
-    #[command(hide = true)]
-    Record(commands::record::RecordArgs),
-    #[command(hide = true)]
-    ReplayScrollback(commands::replay::ReplayArgs),
-    #[command(hide = true)]
-    Respawn(commands::respawn::RespawnArgs),
+    /// Calls that tmux and processes of gt make
+    #[command(subcommand, hide = true)]
+    Internal(commands::internal::InternalCommand),
     /// The built-in demo agent
     #[command(hide = true)]
     DemoAgent(DemoArgs),
@@ -168,7 +161,7 @@ pub(crate) fn table() -> clap::Command {
 /// status lines call `gt` constantly, and the complete table costs more than their own work. Help
 /// builds the complete table.
 pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
-    let words = without_help(std::env::args_os().collect());
+    let words = old_forms::rewrite(without_help(std::env::args_os().collect()));
     Cli::command()
         .try_get_matches_from(&words)
         .or_else(|error| match error.kind() {

@@ -6,7 +6,7 @@ pub(crate) mod agent;
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod attach;
-pub(crate) mod await_death;
+mod await_death;
 pub(crate) mod board;
 pub(crate) mod broadcast;
 pub(crate) mod checkpoint;
@@ -26,7 +26,8 @@ pub(crate) mod harness;
 pub(crate) mod hook;
 mod hook_report;
 pub(crate) mod init;
-pub(crate) mod init_step;
+mod init_step;
+pub(crate) mod internal;
 pub(crate) mod keys;
 pub(crate) mod krc;
 pub(crate) mod logs;
@@ -138,12 +139,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Answer {
         Command::StatusLine(args) => status_line::run(args, context),
         Command::Demo(args) => demo::run(args, context),
         Command::Man(args) => completions::run_man(&args),
-        Command::AwaitDeath(args) => await_death::run(&args),
-        Command::Cycle(args) => cycle::run(args, context),
-        Command::InitStep(args) => init_step::run(&args, context),
-        Command::Record(args) => record::run(args, context),
-        Command::ReplayScrollback(args) => replay::run(&args),
-        Command::Respawn(args) => respawn::run(args, context),
+        Command::Internal(command) => internal::run(command, context),
         Command::DemoAgent(args) => Ok(crate::demo::run(args)),
     }
 }

@@ -9,6 +9,7 @@ use gt_core::merge::{Leaving, short};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
+use gt_town::base::callback::Call;
 use gt_town::catalog::roles;
 use gt_town::records::items::Work;
 use gt_town::workflow::done::{self, Done, DoneOptions};
@@ -42,34 +43,27 @@ pub(crate) struct DoneArgs {
     /// Who is done [default: the agent that calls, or whose folder or pane this is]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
-    /// End the session of one that has left its work: the last step, by itself
-    #[arg(long, hide = true, requires = "agent")]
-    end: bool,
 }
 
 pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
     let town = context.town()?;
     let agent = whose(&town, args.agent.as_deref())?;
-    if args.end {
-        done::end(&town, &agent, true)?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let options = DoneOptions {
         leaving: args.status.parse()?,
         said: args.message,
         push: !args.no_push,
+        force: args.force,
+        exit: args.exit,
+    };
+    finish(&town, &agent, &options, context)
+}
+
 /// Ends the session of an agent that has submitted its work: the last step of [`finish`].
 pub(super) fn end_session(agent: &str, context: &Context) -> Answer {
     let town = context.town()?;
     let agent = whose(&town, Some(agent))?;
     done::end(&town, &agent, true)?;
     Ok(ExitCode::SUCCESS)
-}
-
-        force: args.force,
-        exit: args.exit,
-    };
-    finish(&town, &agent, &options, context)
 }
 
 /// Submits the work of an agent, and ends its session if required.
@@ -88,7 +82,8 @@ pub(super) fn finish(
     let own = own_container(town, context);
     let is_own = own.is_some() && roles::container_name(town, agent).ok().as_deref() == own;
     if done.ends && is_own {
-        from_outside(town, &["done", "--end", "--agent", &agent.address()])?;
+        let [internal, end] = Call::EndSession.words();
+        from_outside(town, &[internal, end, &agent.address()])?;
     } else {
         done::end(town, agent, done.ends)?;
     }

@@ -64,9 +64,6 @@ pub(crate) struct HandoffArgs {
     /// Also shortly after the last handoff
     #[arg(long)]
     force: bool,
-    /// Let the next session of this agent take over; for tmux
-    #[arg(long, value_name = "AGENT", hide = true, exclusive = true)]
-    take_over: Option<String>,
 }
 
 pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {

@@ -1,6 +1,8 @@
 mod running;
 mod showing;
 
+pub(super) use running::{merge_detached, merge_in_background};
+
 use super::Answer;
 use crate::context::Context;
 use crate::output::{self, Paint};

@@ -20,9 +20,6 @@ pub(crate) struct NotifyArgs {
 #[derive(Debug, Subcommand)]
 enum NotifyCommand {
     Test(TestArgs),
-    /// Tell what the environment says; for gt itself
-    #[command(hide = true)]
-    Deliver,
 }
 
 /// Tell something now, in every way that is set, and say how that went

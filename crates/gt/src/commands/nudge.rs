@@ -47,9 +47,6 @@ pub(crate) struct NudgeArgs {
     /// Send a message again that was set aside
     #[arg(long, value_name = "ID", group = "other")]
     again: Option<String>,
-    /// Deliver what waits, as soon as the agent is ready; for tmux
-    #[arg(long, hide = true, group = "other")]
-    drain: bool,
 }
 
 /// How messages are sent; shared with `gt broadcast`.
@@ -112,6 +109,9 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
     } else {
         output::line(line(&identity, &sent))?;
     }
+    Ok(code(args.flags.mode(), &sent))
+}
+
 /// Delivers the waiting messages of an agent, each as soon as the agent is ready.
 pub(super) fn deliver_waiting(target: &str, context: &Context) -> Answer {
     let town = context.town()?;
@@ -120,9 +120,6 @@ pub(super) fn deliver_waiting(target: &str, context: &Context) -> Answer {
     context.catch_interrupts();
     nudge::drain(&town, &identity, nudge::DELIVERER_LIMIT)?;
     Ok(ExitCode::SUCCESS)
-}
-
-    Ok(code(args.flags.mode(), &sent))
 }
 
 /// Sends the message. While it waits, reports the reason on stderr.

@@ -3,13 +3,11 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::Problem;
 use gt_town::Town;
 use gt_town::lifecycle::save::{self, Entry};
-use gt_town::lifecycle::sync;
-use gt_town::records::items::{BackedUp, Work};
+use gt_town::records::items::Work;
 use gt_town::work::checkpoint;
-use gt_town::workflow::merge::background;
+use gt_town::workflow::recovery;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -24,12 +22,35 @@ pub(crate) struct SaveArgs {
     /// Show the saves there are
     #[arg(long)]
     list: bool,
-    /// Called by tmux, which ignores the output: warnings and errors go to the log of hooks
-    #[arg(long, hide = true, conflicts_with = "list")]
-    auto: bool,
-    /// Called by its timer: only if the newest save is old
-    #[arg(long, hide = true, requires = "auto")]
-    timer: bool,
+}
+
+/// Saves for tmux, which ignores the output: warnings and errors go to the log of hooks. With
+/// `timer`, saves only if the newest save is old. Also does what else a town does every few
+/// minutes.
+pub(super) fn run_unattended(timer: bool, context: &Context) -> Answer {
+    let town = context.town()?;
+    let made = match timer {
+        true => save::timer(&town),
+        false => save::save(&town, true),
+    };
+    // Done even if the save failed: checkpoints record the work, saves the containers.
+    for problem in checkpoint::refresh_all(&town) {
+        tracing::warn!("checkpoint: {}", problem.line());
+    }
+    if let Err(problem) = recovery::resume_unattended(&town) {
+        tracing::error!("{}", problem.line());
+    }
+    back_up_if_due(&town);
+    match made {
+        Ok(made) => {
+            for warning in made.iter().flat_map(|made| &made.warnings) {
+                tracing::warn!("{warning}");
+            }
+        }
+        // The next start or stop retries.
+        Err(problem) => tracing::error!("{}", problem.line()),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
@@ -37,33 +58,11 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     if args.list {
         return list(&save::list(&town), context);
     }
-    let made = match args.timer {
-        true => save::timer(&town),
-        false => save::save(&town, args.auto),
-    };
-    if args.auto {
-        sync::settle_adopted(&town);
-        // Done even if the save failed: checkpoints record the work, saves the containers.
-        for problem in checkpoint::refresh_all(&town) {
-            tracing::warn!("checkpoint: {}", problem.line());
-        }
-        background::resume(&town);
-    }
-    let backed_up = back_up(&town, args.auto)?;
-    let made = match made {
-        Ok(made) => made,
-        // The next start or stop retries.
-        Err(problem) if args.auto => {
-            tracing::error!("{}", problem.line());
-            return Ok(ExitCode::SUCCESS);
-        }
-        Err(problem) => return Err(problem),
-    };
+    let made = save::save(&town, false);
+    let backed_up = Work::of(&town).back_up(None)?;
+    let made = made?;
     for warning in made.iter().flat_map(|made| &made.warnings) {
-        match args.auto {
-            true => tracing::warn!("{warning}"),
-            false => output::warn(warning),
-        }
+        output::warn(warning);
     }
     if context.json {
         let answer = made.map(|made| {
@@ -102,13 +101,10 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Backs up the work items. The automatic backup runs as often as containers are saved, verifies
-/// the items once a day, and leaves failures to `gt doctor`.
-fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem> {
+/// Backs up the work items as often as containers are saved, and verifies them once a day. Leaves
+/// failures to `gt doctor`.
+fn back_up_if_due(town: &Town) {
     let work = Work::of(town);
-    if !is_automatic {
-        return work.back_up(None);
-    }
     let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
     let made = work.back_up(Some(every));
     for problem in [made.err(), work.check_if_due().err()]
@@ -117,7 +113,6 @@ fn back_up(town: &Town, is_automatic: bool) -> Result<Option<BackedUp>, Problem>
     {
         tracing::error!("backup: {}", problem.line());
     }
-    Ok(None)
 }
 
 fn list(entries: &[Entry], context: &Context) -> Answer {

@@ -10,6 +10,7 @@ use gt_town::lifecycle::sync::{self, Synced};
 use gt_town::records::items::Work;
 use gt_town::records::sessions::Sessions;
 use gt_town::terminal::tmux_hooks;
+use gt_town::workflow::recovery;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -21,6 +22,9 @@ use std::time::Instant;
 /// container is gone get an end. It may be called at any time, and by many at once;
 /// tmux calls it by itself whenever containers come and go. With --verbose or VERBOSE=1 it
 /// also says what it leaves alone, and that everything agrees.
+///
+/// Called by hand, it also resumes what a killed process has left: messages that wait, and
+/// runs of the merge queue.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArgs {
     /// Only say what would be written
@@ -29,32 +33,44 @@ pub(crate) struct SyncArgs {
     /// Another file for the index than <town>/.sessions/index.db [env: DATABASE_PATH]
     #[arg(long, value_name = "PATH")]
     database: Option<PathBuf>,
-    /// Called by a hook of tmux's
-    #[arg(long, hide = true, conflicts_with = "dry_run")]
-    hook: bool,
-    /// Only do what a handoff leaves for later, once that life has ended
-    #[arg(long, hide = true, value_name = "LIFE", conflicts_with_all = ["dry_run", "hook"])]
-    settle: Option<String>,
-    /// And first end what it has left running
-    #[arg(long, hide = true, value_name = "PROCESSES", requires = "settle")]
-    leaving: Option<Leaving>,
-    /// Wait for the end of this adopted program, and record it
-    #[arg(long, hide = true, value_name = "PID", conflicts_with_all = ["dry_run", "hook", "settle"])]
-    ended: Option<u32>,
+}
+
+/// Waits for the end of an adopted program, and records it.
+pub(super) fn record_end(pid: u32, context: &Context) -> Answer {
+    let town = context.town()?;
+    outlive_the_server();
+    sync::settle_adopted_after(&town, pid);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Does what a handoff leaves for later, once the session has ended: ends the processes that it
+/// left running and writes its epilogue.
+pub(super) fn settle(life: String, leaving: Option<Leaving>, context: &Context) -> Answer {
+    let town = context.town()?;
+    let sessions = Sessions::of(&town);
+    if let Some(leaving) = leaving {
+        leaving.end(&town);
+    }
+    tmux_hooks::renew(&town);
+    epilogue::write(&town, &sessions, &[life]);
+    sessions.tidy();
+    Work::of(&town).tidy();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Makes the journal agree with tmux, for a hook of tmux.
+pub(super) fn run_for_hook(context: &Context) -> Answer {
+    let town = context.town()?;
+    outlive_the_server();
+    sync::after_hook(&town, &Sessions::of(&town))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     let began = Instant::now();
     let town = context.town()?;
-    if let Some(pid) = args.ended {
-        outlive_the_server();
-        sync::settle_adopted_after(&town, pid);
-        return Ok(ExitCode::SUCCESS);
-    }
     let mut sessions = Sessions::of(&town);
-    // tmux and handoffs call this in environments that the user did not set up.
-    let is_by_hand = !args.hook && args.settle.is_none();
-    let variable = |name| context.around().var(name).filter(|_| is_by_hand);
+    let variable = |name| context.around().var(name);
     let database = args
         .database
         .or_else(|| variable("DATABASE_PATH").map(PathBuf::from));
@@ -62,23 +78,6 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     // A dry run creates no file.
     if let Some(path) = database.filter(|_| !args.dry_run) {
         sessions = sessions.with_database(&context.around().current_dir.join(path));
-    }
-    if let Some(life) = args.settle {
-        if let Some(leaving) = args.leaving {
-            leaving.end(&town);
-        }
-        tmux_hooks::renew(&town);
-        epilogue::write(&town, &sessions, &[life]);
-        sessions.tidy();
-        Work::of(&town).tidy();
-        return Ok(ExitCode::SUCCESS);
-    }
-    if args.hook {
-        outlive_the_server();
-        let done = sync::after_hook(&town, &sessions);
-        // Its output is discarded, whichever hook calls it.
-        let done = done.inspect_err(|problem| tracing::error!("{}", problem.line()));
-        return done.map(|()| ExitCode::SUCCESS);
     }
     let rebuilt = match args.dry_run {
         true => None,
@@ -88,6 +87,7 @@ pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
     if !args.dry_run {
         // Lets other programs that read the index see the new records.
         sessions.tidy();
+        recovery::resume_unattended(&town)?;
     }
     if context.json {
         let milliseconds = began.elapsed().as_secs_f64() * 1000.0;

@@ -259,3 +259,23 @@ fn every_line_for_run_shell_is_made_quiet_in_one_place() {
         }
     }
 }
+
+#[test]
+fn files_named_in_the_way_of_the_data_exist() {
+    let root = crates().parent().unwrap().to_owned();
+    let text = fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let (_, section) = text.split_once("## The way of the data").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let named: Vec<&str> = section
+        .split('`')
+        .filter(|word| word.ends_with(".rs") && !word.contains(' '))
+        .collect();
+    assert!(named.len() > 50, "{named:?}");
+    for path in named {
+        let places = ["", "crates/town/src", "crates/gt/src"];
+        let is_there = places
+            .iter()
+            .any(|place| root.join(place).join(path).is_file());
+        assert!(is_there, "there is no {path}");
+    }
+}

@@ -35,6 +35,7 @@ mod harness;
 mod hook;
 mod hostile_input;
 mod init;
+mod internal;
 mod krc;
 mod logs;
 mod mail;

@@ -28,7 +28,7 @@ fn wait_until_told(env: &TestEnv) {
     let is_telling = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        words.contains(" notify deliver") || words.contains("GT_NOTIFY")
+        words.contains(" internal deliver-notice") || words.contains("GT_NOTIFY")
     };
     wait_until("all is told", TIMEOUT, || {
         (!processes_of(env.home()).iter().any(is_telling)).then_some(())

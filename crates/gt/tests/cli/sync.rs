@@ -25,7 +25,7 @@ fn without_hooks(env: &TestEnv) {
             .contains("@gt_sync_due");
         let is_hook = |pid: &u32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            String::from_utf8_lossy(&words).contains("--hook")
+            String::from_utf8_lossy(&words).contains("internal\0sync")
         };
         let runs = processes_of(env.home()).iter().any(is_hook);
         quiet = if is_due || runs { 0 } else { quiet + 1 };

@@ -1,4 +1,9 @@
-//! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes.
+//! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes. The calls
+//! that only these make are under `gt internal`: [`Call`] is their table.
+
+mod call;
+
+pub use call::Call;
 
 use crate::Town;
 use crate::base::or_log::OrLog;
@@ -130,8 +135,8 @@ mod tests {
     #[test]
     fn background_call_that_cannot_be_started_is_logged() {
         let (_folder, town) = town();
-        let ((), warnings) = warnings_of(|| apart(&town, &["sync", "--settle", "x"]));
-        let expected = "cannot start `gt sync --settle x` in the background: ";
+        let ((), warnings) = warnings_of(|| apart(&town, &["internal", "settle", "x"]));
+        let expected = "cannot start `gt internal settle x` in the background: ";
         assert!(warnings[0].starts_with(expected), "{warnings:?}");
     }
 }

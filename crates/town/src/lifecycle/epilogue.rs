@@ -4,6 +4,8 @@
 //! that have any: commits with their subjects, steps and a timeline. Nothing depends on it. If a
 //! process was killed before it wrote an epilogue, the next query for that session writes it.
 
+use crate::base::callback::{self, Call};
+use crate::base::files;
 use crate::base::or_log::OrLog;
 use crate::base::time::timestamp;
 use crate::records::events::{self, Events};
@@ -53,7 +55,8 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
 /// Starts a background process that writes the epilogue of a session: it calls git, and nothing
 /// waits for it. The process first ends the processes that the session left running.
 pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
-    let mut words = vec!["sync", "--settle", id];
+    let [internal, settle] = Call::Settle.words();
+    let mut words = vec![internal, settle, id];
     words.extend(leaving.iter().flat_map(|word| ["--leaving", *word]));
     callback::apart(town, &words);
 }

@@ -8,15 +8,16 @@
 //! started.
 //!
 //! An agent that hands over runs this command in the pane that is about to be replaced. tmux
-//! therefore does the last part: it calls `gt handoff --take-over`.
+//! therefore does the last part: it calls `gt internal take-over`.
 
 mod collect;
 mod marker;
 
 pub use marker::{read as read_marker, remove as remove_marker};
 
+use crate::base::callback::{self, Call};
+use crate::base::fault;
 use crate::base::lock::FileLock;
-use crate::base::{callback, fault};
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::records::events::Events;
@@ -74,8 +75,6 @@ pub struct Intent {
     pub body: String,
 }
 
-/// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
-/// before the agent's state is read.
 /// A handoff that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoffError {
@@ -94,6 +93,8 @@ impl From<HandoffError> for Problem {
     }
 }
 
+/// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
+/// before the agent's state is read.
 pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
     Ok(start::hold(town, agent)?)
 }
@@ -390,7 +391,7 @@ fn check_program(
 /// pane, is usually killed before it sees the answer. Returns whether there is a next session.
 pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
     let container = &intent.container;
-    let take_over = callback::by_tags("handoff --take-over #{q:@gt_agent}");
+    let take_over = callback::by_tags(&Call::TakeOver.line("#{q:@gt_agent}"));
     let target = SessionName::try_from(container.name())
         .map_err(|error| Problem::usage(error.to_string()))?;
     town.server()

@@ -1,11 +1,12 @@
 //! Restarts an agent whose program ended, with back-off.
 //!
-//! A tmux hook calls `gt respawn` when the program ends. The deaths are stored as a tag on the
+//! A tmux hook calls `gt internal respawn` when the program ends. The deaths are stored as a tag on the
 //! container, so that no process has to remember them, and tmux's timer does the waiting. A
 //! container that was disarmed, stopped or restarted meanwhile is left alone, and so is an agent
 //! whose role does not respawn it after a clean exit. The conversation is resumed by the code that
 //! `gt restore` uses.
 
+use crate::base::callback::{self, Call};
 use crate::base::lock::FileLock;
 use crate::base::wake;
 use crate::catalog::roles;
@@ -234,7 +235,7 @@ fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<
 }
 
 fn schedule(town: &Town, container: &Container, seconds: u64) -> Result<()> {
-    let again = "respawn #{q:session_name} --due --pane #{q:@gt_pane}";
+    let again = Call::Respawn.line("#{q:session_name} --due --pane #{q:@gt_pane}");
     town.server()
         .run(
             Command::new("run-shell")

@@ -375,7 +375,7 @@ fn disarm(town: &Town, victims: &[Container]) {
             )
             .then_line();
     }
-    // Best effort: a container that is gone needs no disarming, and `gt respawn` checks again.
+    // Best effort: a container that is gone needs no disarming, and `gt internal respawn` checks again.
     let _ = town.server().run_private(batch);
 }
 

@@ -15,7 +15,7 @@ mod bell;
 mod ways;
 
 use crate::agents::states::Moved;
-use crate::base::callback;
+use crate::base::callback::{self, Call};
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
 use crate::base::settings::NotifySettings;
@@ -43,7 +43,7 @@ pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
     if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
         return;
     }
-    let mut call = callback::call(town, &["notify", "deliver"]);
+    let mut call = callback::call(town, &Call::DeliverNotice.words());
     for name in town.around().env.keys() {
         if belongs_to_an_agent(name) {
             call.env_remove(name);

@@ -445,7 +445,10 @@ fn root(town: &Town) -> PathBuf {
 pub fn any_waiting(town: &Town) -> bool {
     let agents = fs::read_dir(root(town)).into_iter().flatten().flatten();
     agents
-        .map(|agent| Queue { dir: agent.path() })
+        .map(|agent| Queue {
+            dir: agent.path(),
+            clock: town.clock().clone(),
+        })
         .any(|queue| !queue.is_empty())
 }
 

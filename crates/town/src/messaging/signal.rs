@@ -4,8 +4,9 @@
 //! container as tags, in one call. A prompt that the agent took leaves its fingerprint, the receipt
 //! of a nudge. The end of a turn wakes the delivery of waiting messages.
 
+use crate::base::callback::{self, Call};
 use crate::base::or_log::OrLog;
-use crate::base::{callback, wake};
+use crate::base::wake;
 use crate::catalog::harnesses::Presets;
 use crate::messaging::queue::Queue;
 use crate::records::events::Events;
@@ -604,7 +605,7 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
     if let Owner::Orphan(identity) = container.owner() {
         // It has no tags to read.
         let address = shell::quote(&identity.address());
-        let line = callback::line(town, &format!("nudge --drain {address}"));
+        let line = callback::line(town, &Call::Deliver.line(&address));
         let wake = Command::new("run-shell").args(["-b", &line]);
         let woken = town.server().run(wake);
         return woken
@@ -619,7 +620,7 @@ pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()>
 /// Lets tmux start the delivery of waiting messages: a hook must not wait for it, because the agent
 /// is idle only after the hook has returned.
 fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
-    let deliver = callback::automatic_by_tags("nudge --drain #{q:@gt_agent}");
+    let deliver = callback::automatic_by_tags(&Call::Deliver.line("#{q:@gt_agent}"));
     // The environment of another server names neither the town's server nor its socket.
     let line = match town.is_elsewhere() {
         true => {

@@ -1,7 +1,7 @@
 //! One step of an initialization, as files shared by the waiting process and the process in the
 //! pane.
 //!
-//! The line that is typed into the shell only names a file. `gt init-step` reads the command from
+//! The line that is typed into the shell only names a file. `gt internal init-step` reads the command from
 //! it, and records its start and its exit code. The screen is never read: a step has ended when its
 //! file says so, or when its process is gone. It is idempotent: if the line is typed twice, the
 //! step runs once.

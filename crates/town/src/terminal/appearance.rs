@@ -5,7 +5,7 @@
 //! the user's own binding. External text reaches tmux only as values of tags, which formats insert
 //! quoted; it is never part of a format.
 
-use crate::base::callback;
+use crate::base::callback::{self, Call};
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::Identity;
@@ -19,7 +19,7 @@ pub const TAG_BINARY: &str = "@gt_bin";
 /// Server option with the version of the installed bindings.
 const TAG_KEYS: &str = "@gt_keys";
 /// Increase it whenever [`KEYS`] changes.
-const KEYS_VERSION: &str = "2";
+const KEYS_VERSION: &str = "3";
 
 const STATUS_RIGHT: &str = "#(#{q:@gt_bin} --town #{q:@gt_town} status-line --session=#{q:session_name} 2>/dev/null) %H:%M ";
 
@@ -102,12 +102,12 @@ const KEYS: &[Key] = &[
     Key {
         table: "prefix",
         key: "n",
-        words: "cycle next --session #{q:session_name} --client #{q:client_name}",
+        words: "internal cycle next --session #{q:session_name} --client #{q:client_name}",
     },
     Key {
         table: "prefix",
         key: "p",
-        words: "cycle previous --session #{q:session_name} --client #{q:client_name}",
+        words: "internal cycle previous --session #{q:session_name} --client #{q:client_name}",
     },
     Key {
         table: "root",
@@ -168,11 +168,12 @@ pub fn install_keys(town: &Town) -> Result<()> {
     server.run_private(batch).map(drop).map_err(problem)
 }
 
-/// Returns the hook that calls `gt respawn` when a pane with auto-respawn dies. It has a fixed
+/// Returns the hook that calls `gt internal respawn` when a pane with auto-respawn dies. It has a fixed
 /// index, so that it coexists with the user's hooks and is installed only once. tmux itself waits
 /// the first seconds, so that no process has to sleep.
 pub fn respawn_hook() -> Command {
-    let call = callback::automatic_by_tags("respawn #{q:session_name} --pane #{q:hook_pane}");
+    let respawn = Call::Respawn.line("#{q:session_name} --pane #{q:hook_pane}");
+    let call = callback::automatic_by_tags(&respawn);
     let action =
         format!("if-shell -F \"#{{@gt_auto_respawn}}\" {{ run-shell -b -d 3 \"{call}\" }}");
     Command::new("set-hook").args(["-g", "pane-died[970]", &action])

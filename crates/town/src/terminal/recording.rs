@@ -27,7 +27,7 @@ const TAG_RECORDED: &str = "@gt_recorded";
 /// The shell line of the recorder. Paths and names are values of tags and reach the shell quoted,
 /// so they are never code.
 const CALL: &str = "exec env GT_TMUX_SOCKET=#{q:socket_path} #{q:@gt_bin} --town #{q:@gt_town} \
-    record #{q:@gt_session} --pane=#{q:pane_id} --pid=#{pane_pid} --tty=#{q:pane_tty} \
+    internal record #{q:@gt_session} --pane=#{q:pane_id} --pid=#{pane_pid} --tty=#{q:pane_tty} \
     --columns=#{pane_width} --rows=#{pane_height} --title=#{q:@gt_agent} \
     --term=#{q:default-terminal}";
 

@@ -1,8 +1,8 @@
 //! Schedules automatic saves with tmux: shortly after a change, and by a timer.
 //!
-//! Nothing here saves. tmux calls `gt save`, so that no process of ours has to wait.
+//! Nothing here saves. tmux calls `gt internal save`, so that no process of ours has to wait.
 
-use crate::base::callback;
+use crate::base::callback::{self, Call};
 use crate::base::or_log::OrLog;
 use crate::terminal::containers::tmux_problem;
 use crate::terminal::tmux_hooks;
@@ -35,7 +35,7 @@ pub(crate) fn request(town: &Town) {
 pub(crate) fn request_command(town: &Town) -> Option<Command> {
     let due = due_option(town);
     let is_wanted = town.settings().save.auto;
-    is_wanted.then(|| call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, "save --auto"))
+    is_wanted.then(|| call_once(town, &due, DUE_SECONDS, DELAY_SECONDS, &Call::Save.line("")))
 }
 
 /// Schedules a timer in tmux for the time at which the newest save reaches the town's maximum age,
@@ -47,7 +47,13 @@ pub(crate) fn keep_timer(town: &Town, age: i64) {
     if settings.auto && every > 0 {
         let wait = every.saturating_sub(age).max(1);
         let next = timer_option(town);
-        let call = call_once(town, &next, wait + DUE_SECONDS, wait, "save --auto --timer");
+        let call = call_once(
+            town,
+            &next,
+            wait + DUE_SECONDS,
+            wait,
+            &Call::Save.line("--timer"),
+        );
         let asked = town.server().run(call);
         asked.or_debug("no automatic save is scheduled");
     }

@@ -2,11 +2,11 @@
 //!
 //! Each town has its own indexes among a server's hooks, so that they coexist with those of the
 //! user and of other towns, and exist only once. They call this binary for this town. tmux combines
-//! the events of a short interval, so that many closings cause only a few calls of `gt sync`. No
+//! the events of a short interval, so that many closings cause only a few calls of `gt internal sync`. No
 //! process of ours has to run.
 
 use crate::Town;
-use crate::base::callback::{AUTOMATIC, quiet};
+use crate::base::callback::{AUTOMATIC, Call, quiet};
 use crate::terminal::appearance;
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
@@ -34,7 +34,8 @@ pub fn commands(town: &Town) -> Vec<Command> {
     // Paths are option values, which the shell gets quoted: they are never code. The mark of a
     // pending call is removed before the call, so that no event is missed.
     let call = quiet(&format!(
-        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} sync --hook"
+        "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} {}",
+        Call::Sync.line("")
     ));
     let action = format!(
         "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
@@ -114,7 +115,10 @@ pub(crate) fn place(town: &Town) -> u32 {
 /// Returns the line for `run-shell` that starts a small process, which ends with the pane's
 /// process.
 pub(crate) fn await_death() -> String {
-    quiet("#{q:@gt_bin} await-death #{pane_pid}")
+    quiet(&format!(
+        "#{{q:@gt_bin}} {}",
+        Call::AwaitDeath.line("#{pane_pid}")
+    ))
 }
 
 /// Returns whether this tmux may miss the end of a pane's process until another of its children

@@ -32,22 +32,9 @@ pub(crate) struct RunArgs {
     /// Only say what would come of it: no command is run and nothing is changed
     #[arg(long)]
     dry_run: bool,
-    /// Start the process that merges in the background
-    #[arg(long, hide = true, requires = "what")]
-    detach: bool,
-    /// Be that process
-    #[arg(long, hide = true, requires = "what")]
-    background: bool,
 }
 
 pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
-    if let (true, [rig]) = (args.detach, args.what.as_slice()) {
-        background::detach(town, rig)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if let (true, [rig]) = (args.background, args.what.as_slice()) {
-        return run_in_background(rig, town, context);
-    }
     let wanted = wanted(args, town)?;
     if args.dry_run {
         return foresee(&wanted, town, context);
@@ -109,7 +96,15 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
 }
 
 /// Merges the waiting entries. Logs every line with its time.
-fn run_in_background(rig: &str, town: &Town, context: &Context) -> Answer {
+/// Leaves the caller's session and starts the process that merges in the background.
+pub(in crate::commands) fn merge_detached(rig: &str, context: &Context) -> Answer {
+    background::detach(&context.town()?, rig)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Merges the queue of a rig in the background. Its output is a log.
+pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> Answer {
+    let town = context.town()?;
     context.catch_interrupts();
     let log = |text: &str| {
         let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
@@ -120,7 +115,7 @@ fn run_in_background(rig: &str, town: &Town, context: &Context) -> Answer {
         Note::Warning(text) => log(&format!("warning: {text}")),
         Note::Progress(text) => log(text),
     };
-    let result = background::run(town, rig, &tell);
+    let result = background::run(&town, rig, &tell);
     if let Err(problem) = &result {
         let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
         log(&format!("error: {problem}{}", causes.collect::<String>()));

@@ -58,9 +58,7 @@ fn wait_letter(env: &TestEnv, reader: &str, subject: &str) -> Value {
 fn runners(env: &TestEnv) -> Vec<u32> {
     let is_one = |pid: &u32| {
         let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        words
-            .split(|byte| *byte == 0)
-            .any(|word| word == b"--background")
+        String::from_utf8_lossy(&words).contains("internal\0merge\0")
     };
     processes_of(env.home())
         .into_iter()
@@ -263,10 +261,10 @@ fn killed_run_is_resumed_by_sync_and_not_by_commands_that_read() {
         // A run would begin before the command ends, and finish the entry.
         assert_eq!(runners(&env), [0; 0], "{command:?}");
         let entry = env.json(&["mq", "status", &merge]);
-    env.gt(&["sync"]).ok();
-    wait_merge(&env, &merge, "merged");
         assert_eq!(entry["status"], "merging", "{command:?}");
     }
+    env.gt(&["sync"]).ok();
+    wait_merge(&env, &merge, "merged");
 }
 
 #[test]

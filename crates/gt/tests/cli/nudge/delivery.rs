@@ -214,14 +214,40 @@ fn kill_deliverer(env: &TestEnv) -> u32 {
         env.gt(&["nudge", "gastown/max", text, "--mode", "queue"])
             .ok();
     }
-    let lock = queue(&env).join("deliverer.lock");
-    let holder = || fs::read_to_string(&lock).ok()?.trim().parse::<u32>().ok();
-    let first = wait_until("the background process waits", TIMEOUT, holder);
-    signal(first, Signal::KILL);
-    wait_until("it is gone", TIMEOUT, || (!is_alive(first)).then_some(()));
-    press(&env, &name, &["C-u"]);
-    assert_eq!(prompts(&env), Vec::<String>::new());
-    env.gt(&["status"]).ok();
+    let killed = wait_until("the background process waits", TIMEOUT, || deliverer(env));
+    signal(killed, Signal::KILL);
+    wait_until("it is gone", TIMEOUT, || (!is_alive(killed)).then_some(()));
+    press(env, &name, &["C-u"]);
+    assert_eq!(prompts(env), Vec::<String>::new());
+    killed
+}
+
+/// Returns the process that took the deliverer's lock last.
+fn deliverer(env: &TestEnv) -> Option<u32> {
+    let holder = fs::read_to_string(queue(env).join("deliverer.lock")).ok()?;
+    holder.trim().parse().ok()
+}
+
+#[test]
+fn killed_deliverer_is_replaced_by_sync_and_not_by_reads() {
+    let env = stage(WITHOUT_HOOKS);
+    let killed = kill_deliverer(&env);
+    for read in [&["agents"][..], &["status"], &["status-line"]] {
+        env.gt(read).ok();
+    }
+    assert_eq!(deliverer(&env), Some(killed), "a read starts no delivery");
+    env.gt(&["sync"]).ok();
+    await_prompts(&env, &["one", "two"]);
+}
+
+#[test]
+fn line_of_the_previous_version_delivers() {
+    let env = stage(WITHOUT_HOOKS);
+    kill_deliverer(&env);
+    let line = "GT_CALLER=gt #{q:@gt_bin} --town #{q:@gt_town} nudge --drain #{q:@gt_agent} \
+                >/dev/null 2>&1 || true";
+    let target = SessionName::try_from(container(&env).as_str()).unwrap();
+    env.tmux(Tmux::new("run-shell").arg("-b").target(target).arg(line));
     await_prompts(&env, &["one", "two"]);
 }
 

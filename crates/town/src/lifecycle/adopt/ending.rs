@@ -5,7 +5,7 @@
 //! leaves a tag, and the text that some programs print on exit. Without either, the end counts as a
 //! crash, as for every process whose exit status is unknown.
 
-use crate::base::callback;
+use crate::base::callback::{self, Call};
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::startup::tag;
@@ -35,7 +35,8 @@ pub fn note_end(home: &Town, container: &str, event: signal::Event, report: &Val
     let pid = answer.split(' ').next().filter(|_| value == "1");
     if let Some(pid) = pid {
         // The hook must not wait: the program exits only after its hook has returned.
-        callback::apart(home, &["sync", "--ended", pid.trim()]);
+        let [internal, record_end] = Call::RecordEnd.words();
+        callback::apart(home, &[internal, record_end, pid.trim()]);
     }
     Ok(())
 }

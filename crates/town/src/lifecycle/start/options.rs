@@ -3,11 +3,11 @@
 use super::{Restored, StartError};
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::{Result, Town};
-use gt_core::Identity;
 use gt_core::record::Record;
 use gt_core::role::RoleConfig;
 use gt_core::startup::Conversation;
 use gt_core::startup::tag;
+use gt_core::{Identity, Problem};
 use gt_tmux::{Command, PaneId};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;

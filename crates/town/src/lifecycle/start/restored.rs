@@ -3,7 +3,7 @@
 //! The old text must be in the pane's history before the program draws, and must not be on the
 //! screen while `gt` looks for the prompt: an old dialog would be answered. The pane must also have
 //! its final size before that, since a pane that grows takes lines back out of its history. So the
-//! pane's first process is `gt replay-scrollback`. It waits while its file is only announced
+//! pane's first process is `gt internal replay-scrollback`. It waits while its file is only announced
 //! (`….soon`), until the windows are restored; prints the file; waits until tmux has drawn it and
 //! scrolled it out of sight; removes the file; and execs the program, without a shell. `gt` reads
 //! the screen only after the file is gone.
@@ -11,6 +11,7 @@
 use super::container::Made;
 use super::layout;
 use super::prepared::Prepared;
+use crate::base::callback::Call;
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::terminal::watch::{PaneWatch, Woke};
@@ -144,9 +145,11 @@ pub(crate) fn write(town: &Town, name: &str, text: &str) -> Result<PathBuf> {
 
 /// Returns the command that prints a text and then execs another program.
 pub(crate) fn command(town: &Town, file: &Path, then: Then<'_>) -> Vec<String> {
+    let [internal, replay] = Call::ReplayScrollback.words();
     let mut words = vec![
         town.around().gt.to_string_lossy().into_owned(),
-        "replay-scrollback".to_owned(),
+        internal.to_owned(),
+        replay.to_owned(),
         file.to_string_lossy().into_owned(),
     ];
     match then {

@@ -31,8 +31,8 @@ fn second_start_is_refused_and_changes_nothing() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     let first = stage.start(&agent);
-    let problem = start(&stage.town, &agent, &StartOptions::default()).unwrap_err();
-    assert_eq!(problem.kind(), Kind::Running);
+    let error = start(&stage.town, &agent, &StartOptions::default()).unwrap_err();
+    assert!(matches!(error, StartError::Running(_)), "{error:?}");
     assert_eq!(stage.container(&agent).unwrap().life(), Some(first.session));
     assert_eq!(stage.sessions(&agent).len(), 1);
 }

@@ -21,8 +21,8 @@ fn stop_of_an_agent_that_does_not_run_is_refused() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     let results = stop_all(&stage.town, &[agent], StopOptions::default());
-    let problem = results[0].1.as_ref().unwrap_err();
-    assert_eq!(problem.kind(), Kind::NotFound);
+    let error = results[0].1.as_ref().unwrap_err();
+    assert!(matches!(error, StopError::NotRunning(_)), "{error:?}");
 }
 
 #[test]

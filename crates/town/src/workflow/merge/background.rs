@@ -8,8 +8,9 @@
 
 use super::announce::announce;
 use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
-use crate::base::lock::FileLock;
+use crate::base::callback::{self, Call};
 use crate::base::files;
+use crate::base::lock::FileLock;
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};
@@ -47,7 +48,8 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     let log = log_path(town, rig);
     // The intermediate process starts the merging process and ends, so that the latter is no child
     // of the caller.
-    let status = callback::unattached(town, &["mq", "run", rig, "--detach"]).status();
+    let [internal, detached] = Call::MergeDetached.words();
+    let status = callback::unattached(town, &[internal, detached, rig]).status();
     match status {
         Ok(status) if status.success() => Ok(Some(log)),
         Ok(status) => Err(cannot_start(rig).cause(status.to_string())),
@@ -117,7 +119,8 @@ pub fn detach(town: &Town, rig: &str) -> Result<()> {
     let path = log_path(town, rig);
     let log = open_log(&path)?;
     let cannot = |error: std::io::Error| cannot_start(rig).caused_by(error);
-    let mut call = callback::unattached(town, &["mq", "run", rig, "--background"]);
+    let [internal, merge] = Call::Merge.words();
+    let mut call = callback::unattached(town, &[internal, merge, rig]);
     call.stdout(Stdio::from(log.try_clone().map_err(cannot)?))
         .stderr(Stdio::from(log));
     call.spawn().map(drop).map_err(cannot)

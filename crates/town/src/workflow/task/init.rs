@@ -6,6 +6,7 @@
 //! unless the caller continues without it.
 
 use super::tags;
+use crate::base::callback::Call;
 use crate::base::{fault, processes, wake};
 use crate::messaging::inject;
 use crate::records::events::Events;
@@ -226,7 +227,7 @@ impl Shell<'_> {
     fn type_step(&self, file: &Path) -> Result<()> {
         let words = [
             shell::quote(&self.town.around().gt.to_string_lossy()),
-            "init-step".to_owned(),
+            Call::InitStep.words().join(" "),
             shell::quote(&file.to_string_lossy()),
         ];
         // Most shells keep a line with a leading space out of their history.

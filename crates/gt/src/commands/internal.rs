@@ -1,0 +1,115 @@
+//! `gt internal`: the calls that tmux, detached processes and shells of ours make.
+//!
+//! The names are those of [`Call`](gt_town::base::callback::Call). `args/old_forms.rs` maps the
+//! names of earlier versions to these.
+
+use super::{
+    Answer, await_death, cycle, done, handoff, init_step, mq, notify, nudge, record, replay,
+    respawn, save, sync,
+};
+use crate::context::Context;
+use clap::{Args, Subcommand};
+use gt_town::lifecycle::stop::Leaving;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InternalCommand {
+    AwaitDeath(await_death::AwaitDeathArgs),
+    Cycle(cycle::CycleArgs),
+    /// Deliver what waits for an agent, as soon as it is ready; for tmux
+    Deliver(AgentArgs),
+    /// Tell what the environment says
+    DeliverNotice,
+    /// End the session of an agent that has submitted its work; for tmux
+    EndSession(AgentArgs),
+    InitStep(init_step::InitStepArgs),
+    /// Merge the queue of a rig in the background
+    Merge(RigArgs),
+    /// Start the process that merges in the background
+    MergeDetached(RigArgs),
+    Record(record::RecordArgs),
+    /// Wait for the end of an adopted program, and record it
+    RecordEnd(RecordEndArgs),
+    ReplayScrollback(replay::ReplayArgs),
+    Respawn(respawn::RespawnArgs),
+    /// Save all containers; for tmux, which ignores the output
+    Save(SaveArgs),
+    /// Do what a handoff leaves for later, once that session has ended
+    Settle(SettleArgs),
+    /// Make what is remembered agree with tmux; for a hook of tmux
+    Sync,
+    /// Let the next session of an agent take over; for tmux
+    TakeOver(AgentArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    #[arg(value_name = "TARGET")]
+    agent: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RigArgs {
+    rig: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordEndArgs {
+    pid: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SaveArgs {
+    /// Only if the newest save is old
+    #[arg(long)]
+    timer: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SettleArgs {
+    #[arg(value_name = "SESSION")]
+    life: String,
+    /// First end the processes that the session left running
+    #[arg(long, value_name = "PROCESSES")]
+    leaving: Option<Leaving>,
+}
+
+pub(crate) fn run(command: InternalCommand, context: &Context) -> Answer {
+    match command {
+        InternalCommand::AwaitDeath(args) => await_death::run(&args),
+        InternalCommand::Cycle(args) => cycle::run(args, context),
+        InternalCommand::Deliver(args) => nudge::deliver_waiting(&args.agent, context),
+        InternalCommand::DeliverNotice => notify::deliver(context),
+        InternalCommand::EndSession(args) => done::end_session(&args.agent, context),
+        InternalCommand::InitStep(args) => init_step::run(&args, context),
+        InternalCommand::Merge(args) => mq::merge_in_background(&args.rig, context),
+        InternalCommand::MergeDetached(args) => mq::merge_detached(&args.rig, context),
+        InternalCommand::Record(args) => record::run(args, context),
+        InternalCommand::RecordEnd(args) => sync::record_end(args.pid, context),
+        InternalCommand::ReplayScrollback(args) => replay::run(&args),
+        InternalCommand::Respawn(args) => respawn::run(args, context),
+        InternalCommand::Save(args) => save::run_unattended(args.timer, context),
+        InternalCommand::Settle(args) => sync::settle(args.life, args.leaving, context),
+        InternalCommand::Sync => sync::run_for_hook(context),
+        InternalCommand::TakeOver(args) => handoff::take_over(&args.agent, context),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::Cli;
+    use clap::CommandFactory;
+    use gt_town::base::callback::Call;
+
+    #[test]
+    fn internal_has_one_subcommand_for_each_call() {
+        let mut table = Cli::command();
+        table.build();
+        let internal = table.find_subcommand("internal").unwrap();
+        assert!(internal.is_hide_set());
+        let names: Vec<&str> = internal
+            .get_subcommands()
+            .map(clap::Command::get_name)
+            .collect();
+        assert_eq!(names, Call::ALL.map(Call::as_str));
+    }
+}
