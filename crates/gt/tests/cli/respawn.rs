@@ -377,3 +377,18 @@ fn start_clears_the_state_of_an_earlier_session() {
             .contains("@gt_auto_respawn")
     );
 }
+
+#[test]
+fn damaged_start_options_do_not_respawn_an_asking_agent_without_permissions() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "max", "--ask-permissions"]).ok();
+    let set = Tmux::new("set-option").target(session("gt-crew-max"));
+    env.tmux(set.args(["@gt_start", "{\"skip_permissions\":fal"]));
+    kill(env.pid("gastown/crew/max"));
+    wait_until("the failed respawn is in the log", TIMEOUT, || {
+        let log = env.gt(&["logs"]).ok().stdout;
+        log.contains("respawn: the options that it was started with cannot be read")
+            .then_some(())
+    });
+    assert_eq!(env.agent("gastown/crew/max")["health"], "agent_dead");
+}

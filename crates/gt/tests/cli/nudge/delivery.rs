@@ -282,6 +282,26 @@ fn message_that_cannot_be_read_does_not_make_the_deliverer_spin() {
     await_prompts(&env, &["one", "two", "three"]);
 }
 
+#[test]
+fn expired_and_unreadable_messages_are_reported() {
+    let env = stage("");
+    env.gt(&["nudge", "gastown/max", "one"]).ok();
+    let old = r#"{"id":"old","text":"late","priority":"normal","created_at":1,"expires_at":2}"#;
+    fs::write(queue(&env).join("new/1-old"), old).unwrap();
+    fs::write(queue(&env).join("new/1-zz"), "not a message").unwrap();
+    let listed = env.gt(&["nudge", "gastown/max", "--list"]).ok();
+    assert!(listed.stderr.contains("new/1-zz"), "{listed:?}");
+    env.gt(&["nudge", "gastown/max", "two"]).ok();
+    let log = env.gt(&["logs"]).ok().stdout;
+    let expected = "nudge: the message old to gastown/crew/max expired undelivered";
+    assert!(log.contains(expected), "{log}");
+    let events = env.json(&["events", "--type", "nudge"]);
+    let events = events.as_array().unwrap();
+    let told = events.iter().find(|event| event["payload"]["id"] == "old");
+    assert_eq!(told.unwrap()["payload"]["reason"], "expired");
+    assert_eq!(told.unwrap()["payload"]["delivered"], "failed");
+}
+
 /// Makes a program whose input line shows a different text for some messages, and no text for
 /// others.
 fn stage_garbling() -> TestEnv {

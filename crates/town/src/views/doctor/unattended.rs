@@ -26,11 +26,13 @@ pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<Finding> {
             "no warnings in the log of the last hour",
         )];
     };
+    let count = match entries.len() {
+        1 => "1 warning in the log of the last hour".to_owned(),
+        many => format!("{many} warnings in the log of the last hour"),
+    };
     let message = format!(
-        "{} warnings in the log of the last hour, the newest of `gt {}`: {}",
-        entries.len(),
-        newest.command,
-        newest.text
+        "{count}, the newest of `gt {}`: {}",
+        newest.command, newest.text
     );
     vec![Finding::warning("hooks", message).hint("`gt logs` shows them")]
 }
