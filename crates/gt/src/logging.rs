@@ -62,6 +62,7 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
         file,
         command: command.join(" "),
         clock,
+        // Without a town there is no log.
         root: Box::new(move || context.root().ok()),
         log: OnceLock::new(),
     };

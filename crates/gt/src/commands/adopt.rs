@@ -95,6 +95,7 @@ fn choose<'a>(
     match called.as_slice() {
         [one] => Ok(one),
         [] => {
+            // A name that names no agent yet is that of the new one.
             let running = target::resolve(town, wanted).ok().filter(|identity| {
                 let home = gt_town::terminal::adopted::home_of(town, identity);
                 gt_town::terminal::containers::of_agent(&home, identity)

@@ -78,6 +78,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
 }
 
 fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
+    // A person is no agent.
     let own = prime::who(town).ok();
     let (agent, item) = meaning(town, args.what.as_deref(), own.as_ref())?;
     // An agent that hands over runs this command in the pane that is about to be replaced.

@@ -63,6 +63,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
     let preset = nudge::preset_of(&town, &container)?;
     let mut typist = Typist::new(&town, &container, &preset);
     loop {
+        // A screen that cannot be read is looked at again.
         let seen = typist.observe().ok();
         let state = seen.as_ref().and_then(|seen| seen.state);
         let ended = seen.as_ref().and_then(|seen| seen.ended);

@@ -18,6 +18,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns the pid of the server on this socket, if it is stopped.
 pub(crate) fn stopped_server(socket: &Path) -> Option<i32> {
+    // Without a server there is no stopped one.
     stopped_peer(&Stream::connect(socket, CONNECT_TIMEOUT).ok()?)
 }
 

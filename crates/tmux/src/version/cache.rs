@@ -39,6 +39,7 @@ fn key(program: &Path) -> std::io::Result<String> {
 }
 
 fn remembered(cache: &Path, key: &str) -> Option<Version> {
+    // The first call writes it.
     let text = fs::read_to_string(cache).ok()?;
     let (version, stored_key) = text.trim_end().split_once(' ')?;
     (stored_key == key).then(|| version.parse().ok())?

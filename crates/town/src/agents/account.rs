@@ -282,6 +282,7 @@ fn check_takes_a_folder(town: &Town, preset: &Preset) -> Result<()> {
         return Ok(());
     }
     let takes = |name: &String| {
+        // `gt doctor` reports a harness that cannot be read.
         let preset = harnesses::resolve(town, name).ok();
         preset.is_some_and(|preset| preset.value.env.config_dir.is_some())
     };

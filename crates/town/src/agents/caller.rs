@@ -59,6 +59,7 @@ pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
     // A program may hide our variables from the commands that it runs. The folder alone is no
     // proof: people work in those folders too.
     let agent = directory::by_folder(town, &around.current_dir)?;
+    // A role that cannot be read proves nothing.
     let container = roles::container_name(town, &agent).ok();
     let started = container.and_then(|container| pidfile::process(town, &container));
     let claimed = || claim::process(town, &agent);

@@ -180,6 +180,7 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
         Ok(shown) if shown.len() == panes.len() => shown.into_iter().map(lines).collect(),
         // One pane has gone meanwhile: the others are read one by one.
         _ => {
+            // A pane that is gone has no screen.
             let one = |pane| town.server().run(capture(pane)).ok().and_then(lines);
             panes.iter().map(one).collect()
         }

@@ -99,6 +99,7 @@ fn still_held(path: &Path) -> Problem {
 /// Returns the process that took the lock last.
 pub fn holder(path: &Path) -> Option<u32> {
     let mut text = String::new();
+    // For a message only.
     File::open(path).ok()?.read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

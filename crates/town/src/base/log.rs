@@ -352,6 +352,21 @@ mod tests {
     }
 
     #[test]
+    fn rotation_after_that_of_another_process_leaves_the_new_file() {
+        let (_folder, log) = new_log();
+        log.append(now(), Level::WARN, "sync", "old").unwrap();
+        let open = || File::open(&log.path).unwrap();
+        let (mine, theirs) = (open(), open());
+        assert!(log.rotate(&theirs).unwrap());
+        drop(theirs);
+        log.append(now(), Level::WARN, "sync", "new").unwrap();
+        assert!(log.rotate(&mine).unwrap());
+        assert!(fs::read_to_string(&log.path).unwrap().contains("new"));
+        let rotated = fs::read_to_string(log.rotated()).unwrap();
+        assert!(rotated.contains("old"), "{rotated}");
+    }
+
+    #[test]
     fn full_file_is_rotated_once_by_concurrent_writers_and_read_on() {
         let (_folder, log) = new_log();
         let line = "2026-01-17T12:00:00Z WARN sync: old\n";

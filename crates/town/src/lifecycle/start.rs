@@ -366,6 +366,7 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
             .map(|rig| (rig, scope.spawn(|| workspace::fetch(town, rig))))
             .collect();
         let failures = fetches.into_iter().filter_map(|(rig, fetch)| {
+            // The join fails only if the thread panicked.
             let problem = fetch.join().ok()?.err()?;
             Some(format!(
                 "the rig {rig} could not be brought up to date: {problem}"

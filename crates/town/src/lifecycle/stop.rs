@@ -217,6 +217,7 @@ fn is_read_only(town: &Town) -> bool {
 }
 
 fn not_running(town: &Town, identity: &Identity) -> StopError {
+    // For a hint only.
     let container = roles::container_name(town, identity).ok();
     let elsewhere = container.and_then(|container| pidfile::elsewhere(town, &container));
     let Some((pid, socket)) = elsewhere else {

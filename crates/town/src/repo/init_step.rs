@@ -84,6 +84,7 @@ pub(crate) fn progress(file: &Path) -> Result<Progress> {
 /// Returns whether a file is older than writing one line takes.
 fn is_old(path: &Path) -> bool {
     const MOMENT: std::time::Duration = std::time::Duration::from_secs(2);
+    // A file that is gone counts as old.
     let written = path.metadata().and_then(|meta| meta.modified()).ok();
     written.is_none_or(|at| at.elapsed().is_ok_and(|age| age > MOMENT))
 }

@@ -261,6 +261,7 @@ pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
 /// Returns the prefix if no rig is named: that of this folder's rig, of the only rig, or the
 /// town's.
 pub fn work_prefix_here(town: &Town) -> String {
+    // Without a rig it is an item of the town.
     let rig = named_or_only(town, None, "").ok();
     let prefix = rig.and_then(|rig| work_prefix(town, &rig).ok());
     prefix.unwrap_or_else(|| TOWN_PREFIX.to_owned())

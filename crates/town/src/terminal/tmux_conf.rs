@@ -86,6 +86,7 @@ fn change(path: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result<bool
     if after == before {
         return Ok(false);
     }
+    // A new file gets the usual permissions.
     let mode = path.metadata().map(|meta| meta.permissions()).ok();
     files::write_whole(&path, after.as_bytes())?;
     if let Some(mode) = mode {

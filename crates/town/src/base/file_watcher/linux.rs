@@ -18,6 +18,7 @@ pub(crate) struct FileWatcher(OwnedFd);
 impl FileWatcher {
     pub(crate) fn open() -> Option<Self> {
         let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK);
+        // The instances of the user may be used up; the caller then looks at intervals.
         fd.ok().map(FileWatcher)
     }
 

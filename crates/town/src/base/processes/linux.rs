@@ -18,6 +18,7 @@ pub(super) fn uptime_seconds() -> Option<i64> {
 }
 
 pub(super) fn boot_id() -> Option<String> {
+    // Containers may hide it; certificates then have no boot.
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
@@ -47,6 +48,7 @@ fn children(pid: u32) -> Vec<u32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
     let lists =
+        // A thread may have ended since.
         threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
     let pids = |list: String| -> Vec<u32> {
         let words = list.split_ascii_whitespace();
@@ -106,6 +108,7 @@ pub(super) fn is_in_foreground(pid: u32) -> bool {
 
 pub(super) fn aliases(pid: u32) -> Vec<String> {
     let base = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    // Unreadable for processes of other users, and after the end.
     let executable = fs::read_link(format!("/proc/{pid}/exe")).ok();
     let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = words
@@ -146,6 +149,7 @@ pub(super) fn details(pid: u32) -> Details {
     Details {
         words: words(pid),
         env: variables.filter_map(pair).collect(),
+        // Unreadable for processes of other users, and after the end.
         folder: fs::read_link(format!("/proc/{pid}/cwd")).ok(),
         files: open
             .filter_map(|entry| fs::read_link(entry.path()).ok())
@@ -214,6 +218,7 @@ pub struct Handle {
 impl Handle {
     /// Opens a handle if the process still has this start time.
     pub fn open(pid: u32, started: u64) -> Option<Self> {
+        // Fails if the process has ended.
         let fd = pidfd_open(to_pid(pid)?, PidfdFlags::empty()).ok()?;
         // Checked after the handle is open, so that the result stays valid.
         let process = read(pid)?;

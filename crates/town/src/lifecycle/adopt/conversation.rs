@@ -54,6 +54,7 @@ fn told_by_status_file(preset: &Preset, root: &Path, pid: u32) -> Option<String>
     if preset.usage.format != Some(Format::Claude) {
         return None;
     }
+    // Only some releases of the program write it.
     let text = std::fs::read(root.join(format!("sessions/{pid}.json"))).ok()?;
     let status: Status = serde_json::from_slice(&text).ok()?;
     (status.pid == pid && core::is_id(&status.session_id)).then_some(status.session_id)

@@ -27,6 +27,7 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
             .as_ref()
             .map(|dir| scope.spawn(|| repository(town, agent, Path::new(dir))));
         let collected = work_and_mail(town, agent)?;
+        // Fails only if the thread panicked.
         let found = git.and_then(|git| git.join().ok()).unwrap_or_default();
         Ok(Collected {
             branch: found.branch,

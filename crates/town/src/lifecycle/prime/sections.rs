@@ -96,6 +96,7 @@ fn role(town: &Town, primed: &Primed) -> Section {
         broken.push(problem);
         let cwd = life.and_then(|life| life.cwd.as_ref()).map(PathBuf::from);
         let builtin = || {
+            // The problem with the role is in the text already.
             let role = agent.role().resolve(&[]).ok()?.value;
             workspace::path(town, agent, &role).ok()
         };

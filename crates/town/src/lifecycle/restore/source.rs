@@ -37,6 +37,7 @@ fn has(containers: &[Saved], who: &Identity) -> bool {
 /// Returns the named save, or the newest save that has these agents. Agents that were lost since
 /// belong to the newest save.
 pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Source> {
+    // A save that cannot be read is reported below.
     let newest = save::find(town, None).ok().map(|(save, _)| save.name);
     let lost = lost(town)?;
     let fits = |save: &save::Save| {

@@ -127,6 +127,7 @@ impl Work {
         if !self.is_there()? {
             return Ok(None);
         }
+        // Either file may be missing.
         let modified = |path: &Path| path.metadata().and_then(|meta| meta.modified()).ok();
         Ok(modified(&self.path).max(modified(&self.beside("db-wal"))))
     }
@@ -138,6 +139,7 @@ impl Work {
         // A backup has the modification time of the database that it copies.
         let copied = newest.path.metadata().and_then(|meta| meta.modified());
         let age = self.clock.now().duration_since(newest.at).unsigned_abs();
+        // A backup whose time cannot be read is made again.
         copied.ok() != Some(changed) && not_before.is_none_or(|limit| age >= limit)
     }
 

@@ -79,6 +79,7 @@ impl Work {
             return false;
         }
         let id: Option<WorkId> = agent.short_name().parse().ok();
+        // An item that cannot be read is not known to be closed.
         let item = id.and_then(|id| self.get(&id).ok());
         item.is_some_and(|item| item.status == Status::Closed)
     }

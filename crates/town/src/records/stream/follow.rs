@@ -162,6 +162,7 @@ struct Message {
 impl Connection {
     /// Connects to a server that answers, if there is one.
     fn open(root: &Path) -> Option<Self> {
+        // Without a server the log itself is read.
         let stream = UnixStream::connect(socket_in(root)).ok()?;
         stream.set_read_timeout(Some(GREETING)).ok()?;
         let mut connection = Connection {

@@ -43,6 +43,7 @@ fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
         let cwd = record.cwd.as_deref()?;
         let looks = databases
             .iter()
+            // A failed search proves nothing.
             .map(|path| database::has_prompt(path, cwd, prompt, since).ok());
         return any(looks);
     }
@@ -58,6 +59,7 @@ fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
     }
     any(files
         .iter()
+        // A failed search proves nothing.
         .map(|(path, _)| has_line(path, prompt, &since).ok()))
 }
 

@@ -41,6 +41,7 @@ pub(super) enum Lock {
 }
 
 pub(super) fn lock_of(dir: &Path) -> Option<Lock> {
+    // A worktree that is not locked has no such file.
     let reason = fs::read_to_string(own_dir(dir)?.join("locked")).ok()?;
     Some(match reason.trim() {
         "initializing" => Lock::Git,
@@ -85,6 +86,7 @@ pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
     let own = own
         .iter()
         .flat_map(|own| PLACES.iter().map(|it| own.join(it)));
+    // Usually git has put nothing aside.
     let found = own.filter_map(|path| fs::read_to_string(path).ok());
     let ids = found.map(|text| text.trim().to_owned());
     ids.filter(|id| !id.is_empty()).collect()

@@ -43,6 +43,7 @@ pub(crate) fn task_by_folder(town: &Town, dir: &Path) -> Option<Identity> {
                 .unwrap_or_default();
             let ids = name.match_indices(&start).map(|(place, _)| &name[place..]);
             let is_its = |id: &&str| {
+                // The template may not fit this name.
                 let path = project::worktree(town, rig, id, &project).ok();
                 path.and_then(|path| path.canonicalize().ok()).as_deref() == Some(folder)
             };
@@ -61,6 +62,7 @@ pub(crate) fn task_worktree_at_template(
     project: &Project,
 ) -> Option<PathBuf> {
     let rig = agent.rig()?;
+    // The caller then looks for the branch.
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
     is_of_rig(town, rig, &dir).then_some(dir)
 }
@@ -112,6 +114,7 @@ impl WorktreesByBranch {
 
 fn stamp(town: &Town, rig: &str) -> Option<SystemTime> {
     let folder = rig::repository(town, rig).join("worktrees");
+    // A repository without worktrees has no such folder.
     fs::metadata(folder).and_then(|meta| meta.modified()).ok()
 }
 

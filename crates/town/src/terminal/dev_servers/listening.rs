@@ -10,6 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// table. A port that is missing may still answer, because of forwarding rules of another network.
 pub(super) fn ports() -> Option<BTreeSet<u16>> {
     let lists = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
+    // The kernel may be without IPv6.
     let opened: Vec<File> = lists.iter().filter_map(|it| File::open(it).ok()).collect();
     let found = opened.iter().map(|list| among(BufReader::new(list)));
     (!opened.is_empty()).then(|| found.flatten().collect())

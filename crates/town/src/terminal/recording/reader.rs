@@ -134,6 +134,7 @@ fn open(path: &Path) -> Result<Option<PartFile>> {
 
 impl PartFile {
     fn header(&mut self) -> Option<Header> {
+        // A recording without a header is reported as damaged.
         Header::from_line(&self.line().ok()??)
     }
 

@@ -122,6 +122,7 @@ fn is_over(town: &Town, wish: &Wish) -> bool {
 /// would prevent the pane from being dead.
 fn size_of(tty: &Path) -> Option<(u16, u16)> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    // The terminal is gone with its pane; the size stays as it was.
     let file = rustix::fs::open(tty, flags, Mode::empty()).ok()?;
     let size = rustix::termios::tcgetwinsize(file).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))

@@ -33,6 +33,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
     let branch = base.branch.clone();
     let name = format!("refs/heads/{branch}");
     let words = ["rev-parse", "--verify", "--quiet"];
+    // git answers in this way for a name that does not exist.
     let commit = |name: &str| git.run(words.iter().chain(&[name])).ok();
     let here = commit(&format!("{name}^{{commit}}")).ok_or_else(|| {
         Problem::not_found(format!("{} has no branch {branch}", checkout.display()))
@@ -65,6 +66,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
         return Err(diverged(&base, &checkout));
     }
     let count = git.run(["rev-list", "--count", &format!("{here}..{tip}")])?;
+    // Fails for a checkout that is on no branch.
     if git.run(["symbolic-ref", "--quiet", "HEAD"]).ok() == Some(name.clone()) {
         check_clean(git, &checkout, &branch)?;
         git.run(["merge", "--quiet", "--ff-only", &tip])

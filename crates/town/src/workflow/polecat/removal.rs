@@ -123,6 +123,7 @@ pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
     let around = town.around();
     let is_here = around.var("GT_ROOT").map(Path::new) == Some(town.root());
     let own = around.var("GT_SESSION").filter(|_| is_here);
+    // The removal reports a role that cannot be read.
     if own.is_some() && own == roles::container_name(town, identity).ok().as_deref() {
         return Err(
             Problem::conflict(format!("{identity} cannot remove itself"))

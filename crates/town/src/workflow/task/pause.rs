@@ -110,6 +110,7 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
 /// Undoes the commit of a pause that a prompt has ended, before the agent continues from it.
 pub fn prompted(town: &Town, agent: &Identity) -> Result<()> {
     let id = agent.short_name().parse::<WorkId>();
+    // A task without a worktree has no commit of a pause.
     let Some(site) = id.ok().and_then(|id| Site::of(town, &id).ok()) else {
         return Ok(());
     };

@@ -27,6 +27,7 @@ pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
     let of_agent = container.map(|container| container.pane().tag_harness.clone());
     let of_agent = of_agent.filter(|name| !name.is_empty());
     let of_project = || {
+        // The start reports settings that cannot be read.
         let project = project::of_worktree(&site.dir).ok()?;
         project
             .harness

@@ -85,6 +85,7 @@ fn has_modules(dir: &Path) -> bool {
 fn source_of(town: &Town, rig: &str) -> Option<PathBuf> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
+    // A rig without a remote has no such setting.
     let url = git.run(["config", "--get", "remote.origin.url"]).ok()?;
     let folder = Path::new(&url);
     let is_checkout = folder.is_absolute() && folder.join(".git").exists();
