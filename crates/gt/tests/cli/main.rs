@@ -43,6 +43,7 @@ mod mol;
 mod mq;
 mod notify;
 mod nudge;
+mod older_town;
 mod peek;
 mod polecat;
 mod prime;
