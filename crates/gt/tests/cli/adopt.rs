@@ -12,6 +12,7 @@ use crate::env::{Answer, TIMEOUT, TestEnv, is_alive, signal};
 use crate::sessions;
 use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, Server, Socket};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -301,4 +302,31 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
     });
     env.gt(&["stop", "agent/other"]).ok();
     assert_eq!(env.running(), ["mayor"]);
+}
+
+#[test]
+fn adopt_prints_candidates_and_the_agent() {
+    let env = TestEnv::with_town();
+    let desk = Desk::open(&env, &env.path("other"));
+    let socket = desk.socket.to_str().unwrap();
+    assert_snapshot!(env.snapshot(&["adopt", "--socket", socket]), @"
+    exit code: 0
+    --- stdout
+    No agent program runs in a tmux pane that is not an agent already.
+    ");
+    let pid = desk.start_program("")["pid"].to_string();
+    let adopted = env.snapshot(&["adopt", &pid, "--name", "helper"]);
+    assert_snapshot!(adopted.replace(&pid, "[PID]"), @"
+    exit code: 0
+    --- stdout
+    ✓ agent/helper (demo, process [PID], pane %0) in agent_helper
+      Conversation [UUID] (open-transcript).
+      Its state is reported by hooks in ~/My Project/.gt-demo/settings.local.json, which `gt stop` removes.
+    ");
+    assert_snapshot!(env.snapshot(&["adopt", "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: no agent program can be adopted as "unknown"
+    hint: `gt adopt` lists those that can be
+    "#);
 }

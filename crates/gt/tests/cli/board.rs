@@ -9,6 +9,7 @@ pub(crate) mod terminal;
 use crate::env::{TIMEOUT, TestEnv};
 use crate::task::{folder, with_project};
 use gt_tmux::testing::{wait_until, wait_until_or};
+use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 use terminal::Terminal;
@@ -226,4 +227,15 @@ fn the_terminal_is_given_back_however_the_board_ends() {
         fs::remove_file(&shell).unwrap();
     }
     env.gt(&["board"]).fails(2);
+}
+
+#[test]
+fn board_without_a_terminal_is_an_error_with_a_hint() {
+    let (env, _) = with_project("");
+    assert_snapshot!(env.snapshot(&["board"]), @"
+    exit code: 2
+    --- stderr
+    error: the board needs a terminal
+    hint: `gt board --json` prints its cards
+    ");
 }

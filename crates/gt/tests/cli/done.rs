@@ -6,6 +6,7 @@ use crate::env::{Answer, TIMEOUT, TestEnv};
 use crate::mq::{commit, item, repository, with_bare_remote};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -354,4 +355,24 @@ fn messages_of_a_remote_are_shown_line_by_line() {
         told.lines().skip(1).all(|line| line.starts_with("  ")),
         "{told}"
     );
+}
+
+#[test]
+fn done_prints_the_submission() {
+    let env = TestEnv::with_crew(&["max"]);
+    let id = env.create_item("Mend the roof");
+    assert_snapshot!(env.snapshot(&["done", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    ✓ Nothing was on the hook.
+    ");
+    env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
+    commit(&env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
+    assert_snapshot!(env.snapshot(&["done", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gt-[ID] is done on crew/max: queued for merging as mr-[ID].
+      [HEX] was pushed.
+      `gt mq run` merges it; `gt mq status mr-[ID]` says how it stands.
+    ");
 }

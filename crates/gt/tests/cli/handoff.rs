@@ -6,6 +6,7 @@ use crate::env::{TIMEOUT, TestEnv, is_alive, run};
 use crate::sessions::list_sessions;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -476,4 +477,29 @@ fn saving_the_state_keeps_the_current_step() {
     // A handoff leaves the current step for the next session to begin.
     env.gt(&["handoff", MAX, "--force"]).ok();
     assert_ne!(steps(), before);
+}
+
+#[test]
+fn handoff_prints_its_steps() {
+    let (env, _) = with_work();
+    assert_snapshot!(env.snapshot(&["handoff", "gastown/max", "--force", "--dry-run", "-m", "Half is done."]), @"
+    exit code: 0
+    --- stdout
+    gastown/crew/max would hand over, in gt-crew-max:
+
+    Handoff
+
+    Half is done.
+    ");
+    assert_snapshot!(env.snapshot(&["handoff", "gastown/max", "--force", "-m", "Half is done."]), @"
+    exit code: 0
+    --- stdout
+    gastown/crew/max was handed over: [UUID] goes on.
+    ");
+    assert_snapshot!(env.snapshot(&["handoff", "mayor"]), @"
+    exit code: 3
+    --- stderr
+    error: mayor is not running, so it has nothing to hand over
+    hint: `gt start mayor` starts it
+    ");
 }

@@ -3,6 +3,7 @@
 use crate::env::TestEnv;
 use crate::sessions::list_sessions;
 use crate::work::{create, id, ids};
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Child;
@@ -134,4 +135,36 @@ fn work_is_not_put_on_the_hook_of_a_missing_agent() {
     env.gt(&["hook", &id, "--agent", "mayor"]).ok();
     env.gt(&["unhook", &id]).ok();
     env.gt(&["hook", &id, "--agent", "gastown/witness"]).ok();
+}
+
+#[test]
+fn hook_prints_the_item() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["hook", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    Nothing is on the hook of gastown/crew/max.
+    ");
+    let id = env.create_item("Mend the roof");
+    assert_snapshot!(env.snapshot(&["hook", &id, "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] is on the hook of gastown/crew/max.
+    ");
+    assert_snapshot!(env.snapshot(&["hook", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] Mend the roof [task, hooked, P2]
+    ");
+    assert_snapshot!(env.snapshot(&["unhook", &id]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] is off the hook of gastown/crew/max, and open again.
+    ");
+    assert_snapshot!(env.snapshot(&["hook", "gt-zzzzz", "--agent", "gastown/max"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no work item gt-[ID]
+    hint: `gt work list` shows them
+    ");
 }

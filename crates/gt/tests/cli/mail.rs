@@ -4,6 +4,7 @@ mod announcements;
 
 use crate::env::{Answer, TIMEOUT, TestEnv};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -412,4 +413,38 @@ fn killed_sender_leaves_all_messages_or_none() {
             assert_eq!(subjects(&env, reader, &["inbox"]), ["News"], "{point}");
         }
     }
+}
+
+#[test]
+fn mail_prints_messages() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["mail", "inbox", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    There are no such letters.
+    ");
+    assert_snapshot!(env.snapshot(&["mail", "send", "gastown/max", "-s", "Roof", "-m", "Mend it."]), @"
+    exit code: 0
+    --- stdout
+    Sent hq-[ID] to gastown/crew/max.
+    ");
+    assert_snapshot!(env.snapshot(&["mail", "inbox", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    ID  STATUS  PRIORITY  AGE  FROM  TO  SUBJECT
+    hq-[ID]  new  normal  [N]  human  gastown/crew/max  Roof
+    ");
+    assert_snapshot!(env.snapshot(&["mail", "send", "unknown", "-s", "Roof"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no agent "unknown"
+    hint: `gt agents` lists those that run, `gt agents --stopped` those that could
+    hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
+    "#);
+    assert_snapshot!(env.snapshot(&["mail", "read", "gt-zzzzz"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no letter gt-[ID]
+    hint: `gt mail inbox` shows them
+    ");
 }

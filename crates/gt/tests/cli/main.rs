@@ -58,6 +58,7 @@ mod secrets;
 mod sessions;
 mod signal;
 mod sling;
+mod snapshot;
 mod start;
 mod stop;
 mod submodules;

@@ -8,6 +8,7 @@ mod reopened_items;
 
 use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -645,4 +646,40 @@ fn a_refusal_that_is_killed_anywhere_makes_one_repair() {
         let refs = env.git(&repository(&env), &["for-each-ref", "refs/gt/merged"]);
         assert_eq!(refs, "", "{point}: the base is where it was, {begin}");
     }
+}
+
+#[test]
+fn mq_prints_the_queue() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["mq", "list"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits to be merged.
+    ");
+    finish(&env, "max", "a.txt", "a\n");
+    assert_snapshot!(env.snapshot(&["mq", "list"]), @"
+    exit code: 0
+    --- stdout
+    ID  STATUS  RIG  ITEM  BRANCH  WORKER  REASON
+    mr-[ID]  queued  gastown  gt-[ID]  crew/max  gastown/crew/max
+    ");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: merged as [HEX]
+    Your checkout's `main` is unchanged: `gt mq pull gastown` fast-forwards it to `gt/merged/main`.
+    1 merged, 0 not.
+    ");
+    assert_snapshot!(env.snapshot(&["mq", "list"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits to be merged.
+    ");
+    assert_snapshot!(env.snapshot(&["mq", "status", "gt-zzzzz"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no merge gt-[ID]
+    hint: `gt mq list --all` shows them
+    ");
 }

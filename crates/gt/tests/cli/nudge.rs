@@ -6,6 +6,7 @@ mod delivery;
 
 use crate::env::{TIMEOUT, TestEnv, kill_at, repetitions, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
@@ -479,4 +480,43 @@ fn agent_that_ends_during_typing_is_not_reached() {
     wait_until("it has arrived", TIMEOUT, || {
         prompts(&env).contains(&"too late".to_owned()).then_some(())
     });
+}
+
+#[test]
+fn nudge_prints_where_the_message_is() {
+    let env = stage(&["max"]);
+    env.gt(&["nudge", "gastown/max", "[[delay=60]]"]).ok();
+    wait_until("it is busy", TIMEOUT, || {
+        (env.agent("gastown/crew/max")["state"] == "busy").then_some(())
+    });
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "now", "--timeout", "1"]), @"
+    exit code: 0
+    --- stdout
+    Waits in the queue of gastown/crew/max: it is busy. A background process delivers it as soon as the agent is ready, until [TIME] [TIME].
+    --- stderr
+    Waiting up to [N] s for gastown/crew/max: it is busy.
+    ");
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "later", "--mode", "queue"]), @"
+    exit code: 0
+    --- stdout
+    Waits in the queue of gastown/crew/max. A background process delivers it as soon as the agent is ready, until [TIME] [TIME].
+    ");
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "--list"]), @"
+    exit code: 0
+    --- stdout
+    ID  PRIORITY  PHASE  AGE  FROM  MESSAGE
+    [UUID]  normal  waiting  [N]  [USER]  now
+    [UUID]  normal  waiting  [N]  [USER]  later
+    ");
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", ""]), @"
+    exit code: 2
+    --- stderr
+    error: the message is empty
+    ");
+    assert_snapshot!(env.snapshot(&["nudge", "mayor", "anyone there?"]), @"
+    exit code: 3
+    --- stderr
+    error: mayor is not running
+    hint: `gt start mayor` starts it
+    ");
 }

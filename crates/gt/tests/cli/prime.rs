@@ -5,6 +5,7 @@ mod previous_session;
 use crate::env::{Answer, TIMEOUT, TestEnv, run, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -478,4 +479,30 @@ fn escape_sequences_from_outside_are_not_printed() {
         let said = env.gt(args).ok().stdout;
         assert!(!said.contains(['\x1b', '\x07']), "{args:?}: {said:?}");
     }
+}
+
+#[test]
+fn prime_prints_identity_and_work() {
+    let env = TestEnv::with_crew(&["max"]);
+    give_work(&env, "Mend the roof");
+    assert_snapshot!(env.snapshot(&["prime", "--agent", "gastown/max", "--section", "work"]), @"
+    exit code: 0
+    --- stdout
+    ## Your work: gt-[ID] Mend the roof
+    (task, priority 2)
+
+    All of it, and well.
+    ");
+    assert_snapshot!(env.snapshot(&["prime"]), @"
+    exit code: 2
+    --- stderr
+    error: which agent? This is no agent's folder or pane
+    hint: add `--agent NAME`, or go to its folder
+    ");
+    assert_snapshot!(env.snapshot(&["prime", "--agent", "gastown/zoe"]), @r#"
+    exit code: 3
+    --- stderr
+    error: the rig gastown has no crew worker or polecat called "zoe"
+    hint: `gt crew list gastown` shows them; `gt crew add gastown/zoe` makes one
+    "#);
 }

@@ -4,6 +4,7 @@ use crate::env::{Answer, TIMEOUT, TestEnv, is_alive, processes_of, signal};
 use crate::save::{by_hand, crash, files, history, pane, rewrite, session, settings, text_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -786,4 +787,34 @@ fn two_concurrent_restores_act_as_one() {
     restored.sort_unstable();
     assert_eq!(restored, [0, 0, 3]);
     assert_eq!(env.running().len(), 3);
+}
+
+#[test]
+fn restore_prints_the_agents() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["restore"]), @"
+    exit code: 3
+    --- stderr
+    error: nothing was saved yet
+    hint: `gt save --list` shows those there are
+    ");
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    env.gt(&["save"]).ok();
+    crash(&env);
+    assert_snapshot!(env.snapshot(&["restore", "--dry-run"]), @"
+    exit code: 0
+    --- stdout
+    Would bring back gastown/crew/max, in its conversation [UUID].
+    ");
+    assert_snapshot!(env.snapshot(&["restore"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/max idle in gt-crew-max, in its conversation [UUID] (demo, [N] s)
+    ");
+    assert_snapshot!(env.snapshot(&["restore"]), @"
+    exit code: 0
+    --- stdout
+    · gastown/crew/max: is there already
+    There is nobody to bring back.
+    ");
 }

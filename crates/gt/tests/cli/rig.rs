@@ -2,6 +2,7 @@
 
 use crate::env::{TIMEOUT, TestEnv, run, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -326,4 +327,39 @@ fn one_of_two_concurrent_rigs_with_one_name_is_added() {
         .filter(|entry| entry.file_name().to_string_lossy().ends_with(".tmp"))
         .count();
     assert_eq!(temporary, 0);
+}
+
+#[test]
+fn rig_prints_its_state() {
+    let env = TestEnv::with_town();
+    assert_snapshot!(env.snapshot(&["rig", "list"]), @"
+    exit code: 0
+    --- stdout
+    No rigs yet. `gt rig add PATH-OR-URL` takes a repository in.
+    ");
+    env.repository("source");
+    assert_snapshot!(env.snapshot(&["rig", "add", "gastown", "source", "--prefix", "gt"]), @"
+    exit code: 0
+    --- stdout
+    Added the rig gastown (prefix gt, branch main).
+    Next: `gt crew add gastown/NAME` makes a worker.
+    ");
+    assert_snapshot!(env.snapshot(&["rig", "list"]), @"
+    exit code: 0
+    --- stdout
+    RIG  PREFIX  BRANCH  CREW  POLECATS  RUNNING  FROM
+    gastown  gt  main  0  0  0  ~/source
+    ");
+    assert_snapshot!(env.snapshot(&["rig", "add", "gastown", "source"]), @"
+    exit code: 4
+    --- stderr
+    error: the rig gastown exists already
+    hint: `gt rig list` shows the rigs of this town
+    ");
+    assert_snapshot!(env.snapshot(&["rig", "status", "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no rig called "unknown"
+    hint: the rigs of this town: gastown
+    "#);
 }

@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -435,4 +436,26 @@ fn failed_automatic_save_is_recorded() {
     fs::create_dir(env.town().join(".sessions/index.jsonl")).unwrap();
     env.gt(&["sync", "--hook"]).fails(1);
     assert!(fs::read_to_string(&log).unwrap().contains(" sync: "));
+}
+
+#[test]
+fn save_prints_its_name() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["save", "--list"]), @"
+    exit code: 0
+    --- stdout
+    Nothing was saved yet.
+    ");
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    assert_snapshot!(env.snapshot(&["save"]), @"
+    exit code: 0
+    --- stdout
+    Saved 1 container: [SAVE] ([N] B)
+    ");
+    assert_snapshot!(env.snapshot(&["save", "--list"]), @"
+    exit code: 0
+    --- stdout
+    SAVE  AGE  CONTAINERS  SIZE  BY
+    [SAVE]  [N]  1  [N] B  hand
+    ");
 }

@@ -7,6 +7,7 @@ mod usage;
 
 use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -304,4 +305,28 @@ fn sessions_are_totalled() {
         .ok()
         .stdout;
     assert!(drawn.contains(&"█".repeat(20)), "{drawn}");
+}
+
+#[test]
+fn sessions_prints_the_history() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["sessions", "list"]), @"
+    exit code: 0
+    --- stdout
+    No life is like that.
+    ");
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    env.gt(&["stop", "gastown/max", "--force"]).ok();
+    assert_snapshot!(env.snapshot(&["sessions", "list"]), @"
+    exit code: 0
+    --- stdout
+    ID  AGENT  STARTED  LASTED  OUTCOME  HARNESS
+    [UUID]  gastown/crew/max  [TIME] [TIME]  [N]  stopped by [USER]  demo
+    ");
+    assert_snapshot!(env.snapshot(&["sessions", "show", "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no life "unknown"
+    hint: `gt sessions list` shows them
+    "#);
 }

@@ -6,6 +6,7 @@ use crate::env::{TIMEOUT, TestEnv, run};
 use crate::nudge::stage;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 
 #[test]
 fn hooks_report_the_state_and_confirm_messages() {
@@ -106,4 +107,19 @@ fn session_end_after_the_tmux_server_died_is_no_failed_hook() {
     // Every other event implies a container, so a missing one is a failure.
     report("stop");
     assert_eq!(status(), "warning");
+}
+
+#[test]
+fn signal_prints_nothing_for_a_hook_and_errors_in_strict_mode() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    assert_snapshot!(env.snapshot(&["signal", "stop", "--session", "gt-crew-max"]), @"
+    exit code: 0
+    ");
+    assert_snapshot!(env.snapshot(&["signal", "unknown-event", "--session", "gt-crew-max", "--strict"]), @r#"
+    exit code: 2
+    --- stderr
+    error: there is no event "unknown-event"
+    hint: session-start, prompt, tool-start, permission, notification, tool-end, stop, stop-failure, compact, interrupt, done, session-end
+    "#);
 }

@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, login, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -609,4 +610,33 @@ fn failed_sling_puts_the_mail_back_on_the_hook() {
         (&hook["id"], &hook["letter"]["title"]),
         (&json!(id), &json!("Precious"))
     );
+}
+
+#[test]
+fn sling_prints_the_polecat() {
+    let env = TestEnv::with_rig();
+    let id = env.create_item("Mend the roof");
+    assert_snapshot!(env.snapshot(&["sling", &id, "--no-start"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gt-[ID] → gastown/polecats/Toast (not started, branch polecat/Toast/gt-[ID])
+    ");
+    assert_snapshot!(env.snapshot(&["sling", &id]), @"
+    exit code: 0
+    --- stdout
+    ✓ gt-[ID] → gastown/polecats/Toast (started in gt-Toast, branch polecat/Toast/gt-[ID])
+    ");
+    assert_snapshot!(env.snapshot(&["sling", "gt-zzzzz"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no work item gt-[ID]
+    hint: `gt work list` shows them
+    ");
+    assert_snapshot!(env.snapshot(&["sling", &id, "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no agent "unknown"
+    hint: `gt agents` lists those that run, `gt agents --stopped` those that could
+    hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
+    "#);
 }

@@ -7,6 +7,7 @@ mod rollback;
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -437,4 +438,33 @@ fn a_rig_is_fetched_once_for_all_that_start() {
     env.gt(&["crew", "start", "--all"]).ok();
     let calls = fs::read_to_string(calls).unwrap();
     assert_eq!(calls.matches(" fetch ").count(), 1, "{calls}");
+}
+
+#[test]
+fn start_prints_the_agent() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["start", "gastown/max", "--no-prompt"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/max idle in gt-crew-max (demo, [N] s)
+    ");
+    assert_snapshot!(env.snapshot(&["start", "gastown/max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max is running already, in gt-crew-max
+    hint: `gt attach gastown/crew/max` goes there, `gt stop gastown/crew/max` ends it
+    ");
+    assert_snapshot!(env.snapshot(&["start", "gastown/crew/zoe"]), @"
+    exit code: 3
+    --- stderr
+    error: gastown/crew/zoe does not exist: ~/gt/gastown/crew/zoe is not a folder
+    hint: `gt crew add gastown/zoe` makes it
+    ");
+    assert_snapshot!(env.snapshot(&["start", "gastown/max", "--harness", "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no harness called "unknown"
+    hint: `gt harness list` shows those there are
+    hint: a town adds its own in harnesses/unknown.toml
+    "#);
 }

@@ -2,6 +2,7 @@
 
 use crate::env::{TestEnv, is_alive, processes_of};
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -233,4 +234,28 @@ fn stop_works_in_a_read_only_town() {
     let said = answer.ok().stdout;
     assert!(said.contains("not recorded"), "{said}");
     assert!(env.running().is_empty());
+}
+
+#[test]
+fn stop_prints_the_agent() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "gastown/max"]).ok();
+    assert_snapshot!(env.snapshot(&["stop", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/max stopped
+    ");
+    assert_snapshot!(env.snapshot(&["stop", "gastown/max"]), @"
+    exit code: 3
+    --- stderr
+    error: gastown/crew/max is not running
+    hint: `gt agents` lists those that do
+    ");
+    assert_snapshot!(env.snapshot(&["stop", "unknown"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no agent "unknown"
+    hint: `gt agents` lists those that run, `gt agents --stopped` those that could
+    hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
+    "#);
 }

@@ -4,6 +4,7 @@ use crate::env::{TIMEOUT, TestEnv, processes_of, repetitions, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -449,4 +450,12 @@ fn sync_that_listed_tmux_before_a_stop_does_not_revive_the_session() {
     let known = list_sessions(&env, &[]);
     let outcomes: Vec<&Value> = known.iter().map(|session| &session["outcome"]).collect();
     assert_eq!(outcomes, ["stopped"], "{known:?}");
+}
+
+#[test]
+fn sync_prints_nothing_if_all_agrees() {
+    let env = TestEnv::with_crew(&["max"]);
+    assert_snapshot!(env.snapshot(&["sync"]), @"exit code: 0");
+    env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
+    assert_snapshot!(env.snapshot(&["sync", "--dry-run"]), @"exit code: 0");
 }

@@ -4,6 +4,7 @@ mod import_export;
 mod protected_items;
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -279,4 +280,37 @@ fn command_without_effect_is_refused() {
     assert_eq!(closed.as_array().unwrap().len(), 1, "{closed}");
     let answer = env.gt(&["hook", id(&item), "--agent", "mayor"]).fails(4);
     assert!(answer.stderr.contains("gt work reopen"), "{answer:?}");
+}
+
+#[test]
+fn work_prints_items() {
+    let env = TestEnv::with_rig();
+    assert_snapshot!(env.snapshot(&["work", "list"]), @"
+    exit code: 0
+    --- stdout
+    There is no such work.
+    ");
+    assert_snapshot!(env.snapshot(&["work", "create", "Mend the roof", "-d", "All of it.", "--rig", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    Made gt-[ID]: Mend the roof
+    ");
+    assert_snapshot!(env.snapshot(&["work", "list"]), @"
+    exit code: 0
+    --- stdout
+    ID  P  STATUS  TYPE  ASSIGNEE  TITLE
+    gt-[ID]  2  open  task  Mend the roof
+    ");
+    assert_snapshot!(env.snapshot(&["work", "ready"]), @"
+    exit code: 0
+    --- stdout
+    ID  P  STATUS  TYPE  ASSIGNEE  TITLE
+    gt-[ID]  2  open  task  Mend the roof
+    ");
+    assert_snapshot!(env.snapshot(&["work", "show", "gt-zzzzz"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no work item gt-[ID]
+    hint: `gt work list` shows them
+    ");
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -651,4 +652,32 @@ fn branch_checked_out_by_another_agent_is_not_the_tasks() {
     let steps = plan["steps"].as_array().unwrap();
     let removes = |step: &Value| step["action"] == "remove_worktree";
     assert!(!steps.iter().any(removes), "{plan}");
+}
+
+#[test]
+fn task_commands_print_the_task() {
+    let (env, id) = with_project("");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 0
+    --- stdout
+    ✓ task/gt-[ID] started in gt-[ID]-az (~/gastown-gt-[ID], branch gt-[ID])
+    ");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 0
+    --- stdout
+    ✓ task/gt-[ID] runs already in gt-[ID]-az (~/gastown-gt-[ID], branch gt-[ID])
+    ");
+    wait_state(&env, &id, "idle");
+    assert_snapshot!(env.snapshot(&["task", "list"]), @"
+    exit code: 0
+    --- stdout
+    BEAD  STATE  BRANCH  WINDOWS  TITLE
+    gt-[ID]  idle  gt-[ID]  Fix it
+    ");
+    assert_snapshot!(env.snapshot(&["task", "start", "gt-zzzzz"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no work item gt-[ID]
+    hint: `gt work list` shows them
+    ");
 }

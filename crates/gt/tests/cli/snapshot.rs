@@ -1,0 +1,149 @@
+//! Renders the result of a command for inline snapshots.
+//!
+//! Values that differ from run to run are replaced: the home folder, the user, UUIDs, ids, commits,
+//! names of saves, clock times, durations and sizes. Gaps of several spaces become two, because the
+//! width of a column depends on these values.
+
+use crate::env::{Answer, TestEnv, login};
+
+impl TestEnv {
+    /// Runs `gt`, and renders exit code, stdout and stderr.
+    pub(crate) fn snapshot(&self, args: &[&str]) -> String {
+        self.gt(args).rendered(self)
+    }
+}
+
+impl Answer {
+    /// Renders exit code, stdout and stderr; empty streams are left out.
+    pub(crate) fn rendered(&self, env: &TestEnv) -> String {
+        let mut text = format!("exit code: {}\n", self.code);
+        for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            if !stream.is_empty() {
+                text += &format!("--- {name}\n{}\n", filtered(env, stream));
+            }
+        }
+        text
+    }
+}
+
+/// Replaces the values that differ from run to run.
+fn filtered(env: &TestEnv, text: &str) -> String {
+    let text = text.replace(env.home().to_str().unwrap(), "~");
+    let login = login();
+    let lines = text.lines().map(|line| filtered_line(line, &login));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn filtered_line(line: &str, login: &str) -> String {
+    let is_word = |letter: char| letter.is_ascii_alphanumeric() || "-:.".contains(letter);
+    let mut filtered = String::new();
+    let mut rest = line.trim_end();
+    while let Some(first) = rest.chars().next() {
+        let end = match is_word(first) {
+            true => rest.find(|letter| !is_word(letter)),
+            false => rest.find(is_word),
+        };
+        let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
+        if is_word(first) {
+            let word = part.trim_end_matches(['.', ':', '-']);
+            let has_unit = UNITS.iter().any(|unit| is_unit(after, unit));
+            filtered += &match word == login {
+                true => "[USER]".to_owned(),
+                false => replaced(word, has_unit),
+            };
+            filtered += &part[word.len()..];
+        } else {
+            filtered += part;
+        }
+        rest = after;
+    }
+    narrowed(&filtered.replace("[N] kB", "[N] B"))
+}
+
+/// Narrows the gaps between columns to two spaces; the indentation stays.
+fn narrowed(line: &str) -> String {
+    let text = line.trim_start();
+    let columns = text.split("  ").map(str::trim).filter(|it| !it.is_empty());
+    let columns: Vec<&str> = columns.collect();
+    format!("{}{}", &line[..line.len() - text.len()], columns.join("  "))
+}
+
+/// Units before which a number is an amount that differs.
+const UNITS: &[&str] = &["s", "ms", "min", "second", "seconds", "B", "kB", "MB"];
+
+fn is_unit(after: &str, unit: &str) -> bool {
+    let rest = after.strip_prefix(' ');
+    let rest = rest.and_then(|rest| rest.strip_prefix(unit));
+    rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_alphanumeric()))
+}
+
+/// Returns a word, or what stands for it if it differs from run to run.
+fn replaced(word: &str, has_unit: bool) -> String {
+    let is_hex = |text: &str| text.chars().all(|letter| letter.is_ascii_hexdigit());
+    let is_number = |text: &str| text.chars().all(|letter| letter.is_ascii_digit());
+    if word.len() >= 7 && is_hex(word) {
+        return "[HEX]".to_owned();
+    }
+    if !word.contains(|letter: char| letter.is_ascii_digit()) {
+        return with_ids_replaced(word);
+    }
+    let lengths = || word.split('-').map(str::len);
+    if lengths().eq([8, 4, 4, 4, 12]) && is_hex(&word.replace('-', "")) {
+        return "[UUID]".to_owned();
+    }
+    if word.get(8..9) == Some("T") && is_number(&word[..8]) {
+        return "[SAVE]".to_owned();
+    }
+    let is_clock = word.contains(':') && word.split([':', '-', 'T', '.', 'Z']).all(is_number);
+    let is_date = lengths().eq([4, 2, 2]) && word.split('-').all(is_number);
+    if is_clock || is_date {
+        return "[TIME]".to_owned();
+    }
+    let unit = word.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    if has_unit && unit.is_empty() || ["s", "ms", "m", "h"].contains(&unit) {
+        return "[N]".to_owned();
+    }
+    with_ids_replaced(word)
+}
+
+/// Replaces the ids of items, messages and merges, also within the name of a container or folder.
+fn with_ids_replaced(word: &str) -> String {
+    let mut parts: Vec<&str> = word.split('-').collect();
+    for index in 1..parts.len() {
+        let is_id = parts[index].len() == 5
+            && parts[index] != "mayor"
+            && parts[index]
+                .chars()
+                .all(|letter| letter.is_ascii_digit() || letter.is_ascii_lowercase());
+        if is_id && ["gt", "hq", "mr"].contains(&parts[index - 1]) {
+            parts[index] = "[ID]";
+        }
+    }
+    parts.join("-")
+}
+
+#[test]
+fn values_that_differ_are_replaced() {
+    let check = |line: &str, expected: &str| {
+        assert_eq!(filtered_line(line, "ann"), expected, "{line}");
+    };
+    check("gt-a1b2c: Fix it", "gt-[ID]: Fix it");
+    check(
+        "hq-abcde and mr-00000 of ann",
+        "hq-[ID] and mr-[ID] of [USER]",
+    );
+    check(
+        "in gt-a1b2c-az, gastown-gt-a1b2c",
+        "in gt-[ID]-az, gastown-gt-[ID]",
+    );
+    check("in gt-crew-max, hq-mayor", "in gt-crew-max, hq-mayor");
+    check("id 0193a2b4-c5d6-7abc-8def-0123456789ab.", "id [UUID].");
+    check("at 12:30, 2026-11-17", "at [TIME], [TIME]");
+    check("2026-11-17T12:30:01Z", "[TIME]");
+    check("20261117T221551.860Z-1befce (989 B)", "[SAVE] ([N] B)");
+    check("1 kB, or 1.2 kB", "[N] B, or [N] B");
+    check("took 12 s or 350 ms", "took [N] s or [N] ms");
+    check("2 items, 3.5s ago", "2 items, [N] ago");
+    check("merged 1a2b3c4", "merged [HEX]");
+    check("  NAME      STATE   ~/x", "  NAME  STATE  ~/x");
+}
