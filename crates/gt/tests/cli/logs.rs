@@ -41,15 +41,15 @@ fn errors_of_calls_whose_output_is_discarded_are_shown() {
         told,
         [
             ("error", "signal"),
-            ("error", "respawn"),
-            ("error", "nudge")
+            ("error", "internal respawn"),
+            ("error", "internal deliver")
         ]
     );
     assert_eq!(all[0].2, "there is no event \"nope\"");
     assert_eq!(entries(&env, &["-n", "1"]), all[2..]);
     assert_eq!(entries(&env, &["--since", "1h"]), all);
     let text = env.gt(&["logs", "-n", "1"]).ok().stdout;
-    assert!(text.contains("  error  nudge: "), "{text}");
+    assert!(text.contains("  error  internal deliver: "), "{text}");
     let path = env.town().join(".runtime/gt.log");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let doctor = env.gt(&["doctor"]).stdout;
