@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::error;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::work::WorkId;
+use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
@@ -46,13 +46,16 @@ pub(crate) struct SlingArgs {
 
 pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     let town = context.town()?;
-    let (ids, target) = read(&town, &args.words)?;
-    let orders = ids.into_iter().map(|id| {
-        let to = match &target {
-            Some(target) => Ok(target.clone()),
-            None => sling::target_of(&town, &id),
-        };
-        (id, to)
+    let (items, target) = read(&town, &args.words)?;
+    let orders = items.into_iter().map(|(id, item)| {
+        let order = item.and_then(|item| {
+            let to = match &target {
+                Some(target) => target.clone(),
+                None => sling::target_of(&town, &id)?,
+            };
+            Ok((item, to))
+        });
+        (id, order)
     });
     let orders: Vec<Order> = orders.collect();
     let options = SlingOptions {
@@ -68,20 +71,23 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
     for warning in gt_town::lifecycle::start::pre_sync(&town, &receivers(&orders)) {
         output::warn(warning);
     }
-    let results = start::in_parallel(&town, "slinging", &orders, |(id, to)| {
-        let to = to.as_ref().map_err(Problem::clone)?;
-        Ok(sling::sling(&town, id, to, &options)?)
+    let results = start::in_parallel(&town, "slinging", &orders, |(_, order)| {
+        let (item, to) = order.as_ref().map_err(Problem::clone)?;
+        Ok(sling::sling_item(&town, item, to, &options)?)
     });
     tell(&orders, &results, context)
 }
 
-/// Item and its target.
-type Order = (WorkId, Result<SlingTarget, Problem>);
+/// Item and its target, or the reason why it cannot be given to an agent.
+type Order = (WorkId, Result<(Item, SlingTarget), Problem>);
+
+/// Named item, or the error that there is none.
+type Named = (WorkId, Result<Item, Problem>);
 
 /// Returns one agent per order, with a placeholder polecat for a rig, for steps that run once per
 /// rig.
 fn receivers(orders: &[Order]) -> Vec<Identity> {
-    let receiver = |(_, to): &Order| match to.as_ref().ok()? {
+    let receiver = |(_, order): &Order| match &order.as_ref().ok()?.1 {
         SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),
         SlingTarget::Agent(agent) => Some(agent.clone()),
     };
@@ -161,23 +167,26 @@ fn line(slung: &Slung, paint: Paint) -> String {
 }
 
 /// Splits the words into items and at most one target, in any order.
-fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarget>), Problem> {
+fn read(town: &Town, words: &[String]) -> Result<(Vec<Named>, Option<SlingTarget>), Problem> {
     let work = Work::of(town);
-    let mut ids: Vec<WorkId> = Vec::new();
+    let mut items: Vec<Named> = Vec::new();
     let mut targets: Vec<(&String, SlingTarget)> = Vec::new();
     for word in words {
         let id = word.parse::<WorkId>().ok();
-        let known = match &id {
-            Some(id) => work.lookup(id)?.is_some(),
-            None => false,
+        let item = match &id {
+            Some(id) => work.lookup(id)?,
+            None => None,
         };
-        let target = match known {
-            true => None,
-            false => read_target(town, word, id.is_some())?,
+        let target = match item {
+            Some(_) => None,
+            None => read_target(town, word, id.is_some())?,
         };
         match (target, id) {
             (Some(target), _) => targets.push((word, target)),
-            (None, Some(id)) if !ids.contains(&id) => ids.push(id),
+            (None, Some(id)) if !items.iter().any(|(known, _)| *known == id) => {
+                let item = item.map_or_else(|| work.get(&id), Ok);
+                items.push((id, item));
+            }
             _ => {}
         }
     }
@@ -188,16 +197,16 @@ fn read(town: &Town, words: &[String]) -> Result<(Vec<WorkId>, Option<SlingTarge
         .hint("name one rig or one agent"));
     }
     let target = targets.pop().map(|(_, target)| target);
-    if ids.is_empty() {
+    if items.is_empty() {
         return Err(Problem::usage("it is not said which work item is meant")
             .hint("`gt work ready` shows what can be begun"));
     }
-    if ids.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
+    if items.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
         return Err(
             Problem::usage("an agent has one hook").hint("name one item, or a rig for all of them")
         );
     }
-    Ok((ids, target))
+    Ok((items, target))
 }
 
 /// Parses a rig or an agent. A word that could be an item is an item, unless an agent has that

@@ -139,6 +139,15 @@ pub fn send_telling(
 ) -> Result<Sent> {
     let town = &*adopted::home_of(town, identity);
     let began = Instant::now();
+    let queue = Queue::of(town, identity);
+    // With the lock, the container is read once: no restart comes between. A queue that was never
+    // used is not made before the message is checked.
+    let early = match order.mode {
+        Mode::Immediate | Mode::WaitIdle if queue.is_used() => {
+            FileLock::try_take(&queue.lock_path())?
+        }
+        _ => None,
+    };
     let container = running(town, identity)?;
     let message = message(town, order);
     if message.shown().trim().is_empty() {
@@ -151,7 +160,6 @@ pub fn send_telling(
                 .hint("add a word, or name a sender: `--sender ADDRESS`"),
         );
     }
-    let queue = Queue::of(town, identity);
     let now = message.created_at;
     expire(town, identity, &queue, now)?;
     queue.add(&message, town.settings().nudge.depth)?;
@@ -180,16 +188,19 @@ pub fn send_telling(
         _ => Instant::now() + order.timeout,
     };
     let lock_deadline = deadline.max(began + LOCK_TIMEOUT);
-    let _lock = match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
-        Turn::Ours(lock) => lock,
-        Turn::Delivered(receipt) => return Ok(sent(Outcome::Delivered(receipt))),
-        Turn::TimedOut => return Ok(sent(Outcome::Queued(Some(NotNow::Locked)))),
+    let (_lock, read_again) = match early {
+        Some(lock) => (lock, None),
+        None => match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
+            // The agent may have been restarted meanwhile.
+            Turn::Ours(lock) => (lock, Some(running(town, identity)?)),
+            Turn::Delivered(receipt) => return Ok(sent(Outcome::Delivered(receipt))),
+            Turn::TimedOut => return Ok(sent(Outcome::Queued(Some(NotNow::Locked)))),
+        },
     };
-    // Read under the lock: the agent may have been restarted meanwhile.
-    let container = running(town, identity)?;
-    let preset = preset_of(town, &container)?;
+    let present = read_again.as_ref().unwrap_or(&container);
+    let preset = preset_of(town, present)?;
     let while_busy = order.mode == Mode::Immediate;
-    let delivery = Delivery::new(town, &queue, &container, &preset, while_busy, deadline);
+    let delivery = Delivery::new(town, &queue, present, &preset, while_busy, deadline);
     let ran = delivery.run(Some(&message.id), on_wait)?;
     match ran.settled {
         Some(Settled::Delivered(receipt)) => Ok(sent(Outcome::Delivered(receipt))),

@@ -139,6 +139,11 @@ impl Queue {
         }
     }
 
+    /// Returns whether a message was ever sent to the agent.
+    pub(crate) fn is_used(&self) -> bool {
+        self.dir.is_dir()
+    }
+
     /// Returns the path of the typing lock.
     pub fn lock_path(&self) -> PathBuf {
         self.dir.join("typing.lock")

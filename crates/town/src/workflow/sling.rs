@@ -101,12 +101,21 @@ pub fn sling(
     to: &SlingTarget,
     options: &SlingOptions,
 ) -> Result<Slung, SlingError> {
-    let item = Work::of(town).get(id)?;
+    sling_item(town, &Work::of(town).get(id)?, to, options)
+}
+
+/// Assigns an item that the caller has read to an agent, and starts the agent.
+pub fn sling_item(
+    town: &Town,
+    item: &Item,
+    to: &SlingTarget,
+    options: &SlingOptions,
+) -> Result<Slung, SlingError> {
     let start = start_options(options);
-    check(town, &item, options.force)?;
+    check(town, item, options.force)?;
     let order = Order {
         town,
-        item: &item,
+        item,
         options,
         start: &start,
     };
@@ -122,7 +131,6 @@ pub fn sling(
 /// Returns the default target of an item: a polecat of its rig. An item of the town belongs to no
 /// rig; a polecat that already has it keeps it.
 pub fn target_of(town: &Town, id: &WorkId) -> Result<SlingTarget> {
-    Work::of(town).get(id)?;
     let no_rig = match rig_of(town, id) {
         Ok(rig) => return Ok(SlingTarget::Rig(rig)),
         Err(problem) => problem,

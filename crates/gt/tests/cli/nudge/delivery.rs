@@ -210,11 +210,14 @@ fn kill_deliverer(env: &TestEnv) -> u32 {
     let name = container(env);
     press(env, &name, &["x"]);
     env.wait_screen("gastown/max", "❯ x");
-    for text in ["one", "two"] {
+    let send = |text| {
         env.gt(&["nudge", "gastown/max", text, "--mode", "queue"])
-            .ok();
-    }
+            .ok()
+    };
+    send("one");
+    // The second message finds the process waiting, and starts no other.
     let killed = wait_until("the background process waits", TIMEOUT, || deliverer(env));
+    send("two");
     signal(killed, Signal::KILL);
     wait_until("it is gone", TIMEOUT, || (!is_alive(killed)).then_some(()));
     press(env, &name, &["C-u"]);

@@ -4,7 +4,7 @@ use super::{Note, Tell};
 use crate::base::or_log::OrLog;
 use crate::messaging::nudge::{self, Mode, Order};
 use crate::records::items::Work;
-use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling};
+use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling_item};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::work::{Item, Status, WorkId};
@@ -84,5 +84,5 @@ fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung, SlingE
         sender: Some("gt".to_owned()),
         ..SlingOptions::default()
     };
-    sling(town, &item.id, &target, &options)
+    sling_item(town, item, &target, &options)
 }

@@ -91,13 +91,14 @@ impl Order<'_> {
 
     /// Starts an agent that already has the item on its hook, unless it is running.
     fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
-        if House::look(self.town)?.lives(agent) {
+        let house = House::look(self.town)?;
+        if house.lives(agent) {
             if self.options.args.is_some() {
                 let words = format!("{agent} has {} and runs already", self.item.id);
                 let problem = Problem::new(Kind::Running, words);
                 return Err(problem.hint("`gt nudge` tells it more").into());
             }
-            return Ok(self.present(agent, true)?);
+            return Ok(self.present_in(&house, agent, true)?);
         }
         if !self.options.no_start {
             // It did not count while it was dead. The claim makes it count from here on.
@@ -250,7 +251,11 @@ impl Order<'_> {
 
     /// Returns the result for an agent that this call did not start.
     fn present(&self, agent: &Identity, reused: bool) -> Result<Slung> {
-        let house = House::look(self.town)?;
+        self.present_in(&House::look(self.town)?, agent, reused)
+    }
+
+    /// Returns the result for an agent that this call did not start, as this snapshot shows it.
+    fn present_in(&self, house: &House, agent: &Identity, reused: bool) -> Result<Slung> {
         let life = house.container(agent).and_then(Container::life);
         let work_dir = work_dir(self.town, agent)?;
         Ok(Slung {

@@ -64,15 +64,14 @@ impl Order<'_> {
         let Some(args) = self.options.args.as_deref().map(str::trim) else {
             return Ok(());
         };
-        let work = Work::of(self.town);
-        let before = work.get(&self.item.id)?.notes;
-        if !args.is_empty() && !has_noted(&before, args) {
+        let before = &self.item.notes;
+        if !args.is_empty() && !has_noted(before, args) {
             let patch = Patch {
                 append_notes: Some(args.to_owned()),
                 ..Patch::default()
             };
-            work.update(&self.item.id, &patch)?;
-            made.noted = Some(before);
+            Work::of(self.town).update(&self.item.id, &patch)?;
+            made.noted = Some(before.clone());
         }
         fault::point(self.town, "sling.noted");
         Ok(())
