@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use gt_board::{Board, Event, Facts, Moment, Screen, Theme, sample};
+use gt_board::{Board, BoardEvent, Facts, Moment, Screen, Theme, sample};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::time::{Duration, Instant};
@@ -50,11 +50,11 @@ impl Stage {
             board: Board::new(Theme::Dark),
             terminal: Terminal::new(backend).expect("a terminal"),
         };
-        stage.happens(Event::Facts(sample(ITEMS, AGENTS)), NOW);
+        stage.happens(BoardEvent::Facts(sample(ITEMS, AGENTS)), NOW);
         stage
     }
 
-    fn happens(&mut self, event: Event, now: Moment) -> Duration {
+    fn happens(&mut self, event: BoardEvent, now: Moment) -> Duration {
         let began = Instant::now();
         self.board.handle(event, now);
         if self.board.is_dirty() {
@@ -71,7 +71,7 @@ impl Stage {
             _ => KeyCode::Char(letter),
         };
         let key = KeyEvent::new(code, KeyModifiers::NONE);
-        self.happens(Event::Key(key), NOW)
+        self.happens(BoardEvent::Key(key), NOW)
     }
 
     fn keys(&mut self, name: &str, keys: &str) {
@@ -98,7 +98,7 @@ impl Stage {
         let mut times = Vec::new();
         for number in 0..RUNS {
             let facts = versions[number % 2].clone();
-            times.push(self.happens(Event::Facts(facts), NOW));
+            times.push(self.happens(BoardEvent::Facts(facts), NOW));
         }
         report("  new facts", times);
     }
@@ -112,7 +112,7 @@ impl Stage {
                 id: self.board.cursor().cloned(),
                 lines: vec![line; 50],
             };
-            times.push(self.happens(Event::Screen(screen), NOW));
+            times.push(self.happens(BoardEvent::Screen(screen), NOW));
         }
         report("  a new screen of an agent", times);
     }
@@ -131,7 +131,7 @@ fn idle() {
     let end = NOW.plus_millis(3_600_000);
     let mut frames = 0;
     while let Some(next) = stage.board.wake_at().filter(|next| *next <= end) {
-        stage.happens(Event::Tick, next);
+        stage.happens(BoardEvent::Tick, next);
         frames += 1;
     }
     println!("\nframes in an hour without events: {frames}");

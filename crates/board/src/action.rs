@@ -4,7 +4,7 @@ use crate::Tab;
 use crate::sort::Sort;
 use gt_core::card::Card;
 use gt_core::state::State;
-use gt_core::work::Status;
+use gt_core::work::ItemStatus;
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Deed {
             session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
         });
         let is_own = card.holder.is_none();
-        match starts && runs && is_own && card.status != Status::Closed {
+        match starts && runs && is_own && card.status != ItemStatus::Closed {
             true => Deed::Attach,
             false => self,
         }
@@ -197,7 +197,7 @@ impl Deed {
         // A container may hold only a shell, for servers or after a failed init command.
         let has_agent = (card.session.as_ref()).is_some_and(|session| session.harness.is_some());
         let is_alive = has_agent && state.is_some_and(|state| !state.is_dead());
-        let is_closed = card.status == Status::Closed;
+        let is_closed = card.status == ItemStatus::Closed;
         let branch = card.branch.as_ref();
         // Its conversation can be continued in another container.
         let was_begun = branch.is_some() && card.is_worked_on();
@@ -224,7 +224,10 @@ impl Deed {
             Deed::Merge => &[
                 (branch.is_none(), "it has no worktree"),
                 (
-                    is_handed_in && !card.merge.is_some_and(gt_core::merge::Status::is_broken),
+                    is_handed_in
+                        && !card
+                            .merge
+                            .is_some_and(gt_core::merge::MergeStatus::is_broken),
                     "it is in the merge queue",
                 ),
             ],

@@ -4,7 +4,7 @@
 //! cursor is bound to an item, not to a position: it stays on its card when cards move.
 
 use crate::command::Draft;
-use crate::event::Event;
+use crate::event::BoardEvent;
 use crate::facts::{Detail, Facts, Screen, Tab};
 use crate::keys::Mode;
 use crate::lists::{Lens, Lists};
@@ -12,7 +12,7 @@ use crate::overlay::Overlay;
 use crate::theme::Theme;
 use crate::toast::Toasts;
 use crate::view::{self, Drawn};
-use crate::{Moment, Wish, ansi};
+use crate::{Moment, Request, ansi};
 use gt_core::card::{Card, Column, Server};
 use gt_core::work::WorkId;
 use ratatui::Frame;
@@ -43,7 +43,7 @@ pub struct Board {
     pub(crate) toasts: Toasts,
     pub(crate) under_way: BTreeMap<u64, UnderWay>,
     pub(crate) orders: u64,
-    pub(crate) wishes: Vec<Wish>,
+    pub(crate) requests: Vec<Request>,
     /// The item whose screen was requested last.
     looking: Option<WorkId>,
     pub(crate) click: Option<(Moment, WorkId)>,
@@ -104,7 +104,7 @@ impl Board {
             toasts: Toasts::default(),
             under_way: BTreeMap::new(),
             orders: 0,
-            wishes: Vec::new(),
+            requests: Vec::new(),
             looking: None,
             click: None,
             drawn: Drawn::default(),
@@ -119,19 +119,19 @@ impl Board {
     }
 
     /// Processes an event and returns the resulting requests.
-    pub fn handle(&mut self, event: Event, now: Moment) -> Vec<Wish> {
+    pub fn handle(&mut self, event: BoardEvent, now: Moment) -> Vec<Request> {
         match event {
-            Event::Key(key) => self.on_key(key, now),
-            Event::Mouse(mouse) => self.on_mouse(mouse, now),
-            Event::Paste(text) => self.on_paste(&text),
-            Event::Resize { .. } => self.dirty = true,
-            Event::Facts(facts) => self.learn(facts),
-            Event::Screen(screen) => self.see(screen),
-            Event::Detail { id, tab, detail } => self.on_detail(&id, tab, detail),
-            Event::Outcome { order, result } => self.on_outcome(order, result, now),
-            Event::Foreseen { order, result } => self.on_foreseen(order, result),
-            Event::Asked { order, result } => self.on_asked(order, result),
-            Event::Tick => self.on_tick(now),
+            BoardEvent::Key(key) => self.on_key(key, now),
+            BoardEvent::Mouse(mouse) => self.on_mouse(mouse, now),
+            BoardEvent::Paste(text) => self.on_paste(&text),
+            BoardEvent::Resize { .. } => self.dirty = true,
+            BoardEvent::Facts(facts) => self.learn(facts),
+            BoardEvent::Screen(screen) => self.see(screen),
+            BoardEvent::Detail { id, tab, detail } => self.on_detail(&id, tab, detail),
+            BoardEvent::Outcome { order, result } => self.on_outcome(order, result, now),
+            BoardEvent::Foreseen { order, result } => self.on_foreseen(order, result),
+            BoardEvent::Asked { order, result } => self.on_asked(order, result),
+            BoardEvent::Tick => self.on_tick(now),
         }
         if self.overlay.is_none()
             && let Some(question) = self.to_ask.pop_front()
@@ -139,7 +139,7 @@ impl Board {
             self.show(question);
         }
         self.look();
-        std::mem::take(&mut self.wishes)
+        std::mem::take(&mut self.requests)
     }
 
     /// Draws a frame of the current state.
@@ -317,7 +317,7 @@ impl Board {
             self.looking.clone_from(&wanted);
             // The screen of the previous item must not be shown for this one.
             self.screen = Shown::default();
-            self.wishes.push(Wish::Look(wanted));
+            self.requests.push(Request::Look(wanted));
             self.dirty = true;
         }
     }

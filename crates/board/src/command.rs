@@ -5,7 +5,7 @@
 
 use crate::action::{Deed, ServerDeed};
 use crate::overlay::Asked;
-use crate::{Order, Question, Wish};
+use crate::{Invocation, Question, Request};
 use gt_core::work::WorkId;
 
 /// A command without its number.
@@ -37,8 +37,8 @@ impl Draft {
         }
     }
 
-    pub(crate) fn wish(self, number: u64) -> Wish {
-        let order = Order {
+    pub(crate) fn request(self, number: u64) -> Request {
+        let order = Invocation {
             number,
             item: Some(self.item),
             title: self.title,
@@ -46,10 +46,10 @@ impl Draft {
             input: self.input,
         };
         match self.manner {
-            Manner::Run => Wish::Run(order),
-            Manner::HandOver => Wish::HandOver(order),
-            Manner::Foresee => Wish::Foresee(order),
-            Manner::Ask => Wish::Ask(order),
+            Manner::Run => Request::Run(order),
+            Manner::HandOver => Request::HandOver(order),
+            Manner::Foresee => Request::Foresee(order),
+            Manner::Ask => Request::Ask(order),
         }
     }
 }

@@ -26,7 +26,7 @@ impl<T: Into<String>> From<T> for Failure {
 }
 
 #[derive(Clone, Debug)]
-pub enum Event {
+pub enum BoardEvent {
     Key(KeyEvent),
     Mouse(MouseEvent),
     /// Pasted text, in one piece.

@@ -83,7 +83,7 @@ pub enum Detail {
         servers: Vec<Server>,
     },
     /// The sessions that worked on the item, the latest first.
-    Chain(Vec<Life>),
+    Chain(Vec<ChainSession>),
     /// The content could not be read.
     Failed(String),
 }
@@ -111,7 +111,7 @@ pub struct Window {
 
 /// One session of an agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Life {
+pub struct ChainSession {
     pub id: String,
     pub agent: String,
     pub started_at: i64,

@@ -23,6 +23,7 @@ pub mod keys;
 mod lists;
 mod moment;
 mod overlay;
+mod request;
 #[cfg(any(test, feature = "testing"))]
 mod sample;
 mod search;
@@ -34,15 +35,14 @@ mod theme;
 mod toast;
 mod update;
 mod view;
-mod wish;
 
 pub use action::{Action, Deed, ServerDeed};
 pub use board::Board;
-pub use event::{Event, Failure};
-pub use facts::{Detail, Facts, Happening, Life, Question, Screen, Tab, Window};
+pub use event::{BoardEvent, Failure};
+pub use facts::{ChainSession, Detail, Facts, Happening, Question, Screen, Tab, Window};
 pub use moment::Moment;
+pub use request::{Invocation, Request};
 #[cfg(any(test, feature = "testing"))]
 pub use sample::sample;
 pub use sort::Sort;
 pub use theme::Theme;
-pub use wish::{Order, Wish};

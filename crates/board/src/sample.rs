@@ -3,9 +3,9 @@
 use crate::Facts;
 use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
 use gt_core::merge;
-use gt_core::state::{Source, State};
+use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
-use gt_core::work::{LENGTH, Status, WorkId};
+use gt_core::work::{ItemStatus, LENGTH, WorkId};
 
 const EPOCH: i64 = 1_800_000_000;
 const TITLES: [&str; 6] = [
@@ -48,18 +48,18 @@ fn card(number: usize, has_agent: bool) -> Card {
     let count = u32::try_from(number).unwrap_or(0);
     let id = id(number);
     let status = match number % 5 {
-        _ if has_agent => Status::InProgress,
-        0 | 1 => Status::Open,
-        2 => Status::Blocked,
-        3 => Status::Hooked,
-        _ => Status::Closed,
+        _ if has_agent => ItemStatus::InProgress,
+        0 | 1 => ItemStatus::Open,
+        2 => ItemStatus::Blocked,
+        3 => ItemStatus::Hooked,
+        _ => ItemStatus::Closed,
     };
     let session = has_agent.then(|| Session {
         agent: format!("task/{id}"),
         container: format!("{id}-az"),
         harness: Some(["claude", "codex", "gemini"][number % 3].to_owned()),
         state: STATES[number % STATES.len()],
-        source: Source::Hook,
+        source: StateSource::Hook,
         since: Some(EPOCH - age),
         reason: Some("asks whether to go on".to_owned()),
         background: 0,
@@ -96,7 +96,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         labels: vec!["backend".to_owned()],
         assignee: number.is_multiple_of(6).then(|| "overseer".to_owned()),
         parent: None,
-        blocked_by: if status == Status::Blocked {
+        blocked_by: if status == ItemStatus::Blocked {
             vec![self::id(number + 1)]
         } else {
             Vec::new()
@@ -121,7 +121,9 @@ fn card(number: usize, has_agent: bool) -> Card {
             cost_usd: Some(f64::from(count) * 0.07),
             ..Usage::default()
         }),
-        merge: number.is_multiple_of(23).then_some(merge::Status::Queued),
+        merge: number
+            .is_multiple_of(23)
+            .then_some(merge::MergeStatus::Queued),
         resolver: None,
         lost: false,
         lost_since: None,

@@ -9,12 +9,12 @@ mod nasty;
 mod pointing;
 
 use crate::keys::Mode;
-use crate::{Board, Event, Facts, Failure, Moment, Question, Theme, Wish};
+use crate::{Board, BoardEvent, Facts, Failure, Moment, Question, Request, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, Parts, Resolver, Server, ServerState, Session};
-use gt_core::state::{Source, State};
+use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Kind, merge};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -41,18 +41,18 @@ impl Stage {
             terminal: Terminal::new(backend).expect("a terminal"),
             now: Moment::from_seconds(NOW),
         };
-        stage.happens(Event::Facts(facts));
+        stage.happens(BoardEvent::Facts(facts));
         stage.draw();
         stage
     }
 
     /// Handles an event, and draws a frame if one is due.
-    pub(crate) fn happens(&mut self, event: Event) -> Vec<Wish> {
-        let wishes = self.board.handle(event, self.now);
+    pub(crate) fn happens(&mut self, event: BoardEvent) -> Vec<Request> {
+        let requests = self.board.handle(event, self.now);
         if self.board.is_dirty() {
             self.draw();
         }
-        wishes
+        requests
     }
 
     pub(crate) fn draw(&mut self) {
@@ -64,12 +64,12 @@ impl Stage {
     }
 
     /// Presses keys: letters as they are, others by name between angle brackets.
-    pub(crate) fn press(&mut self, keys: &str) -> Vec<Wish> {
-        let mut wishes = Vec::new();
+    pub(crate) fn press(&mut self, keys: &str) -> Vec<Request> {
+        let mut requests = Vec::new();
         for key in parse(keys) {
-            wishes.extend(self.happens(Event::Key(key)));
+            requests.extend(self.happens(BoardEvent::Key(key)));
         }
-        wishes
+        requests
     }
 
     pub(crate) fn screen(&self) -> String {
@@ -163,12 +163,12 @@ pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {
 }
 
 /// Returns the arguments of the commands among the requests.
-pub(crate) fn commands(wishes: &[Wish]) -> Vec<String> {
-    let orders = wishes.iter().filter_map(|wish| match wish {
-        Wish::Run(order) => Some(("run", order)),
-        Wish::HandOver(order) => Some(("hand over", order)),
-        Wish::Foresee(order) => Some(("foresee", order)),
-        Wish::Ask(order) => Some(("ask", order)),
+pub(crate) fn commands(requests: &[Request]) -> Vec<String> {
+    let orders = requests.iter().filter_map(|request| match request {
+        Request::Run(order) => Some(("run", order)),
+        Request::HandOver(order) => Some(("hand over", order)),
+        Request::Foresee(order) => Some(("foresee", order)),
+        Request::Ask(order) => Some(("ask", order)),
         _ => None,
     });
     orders
@@ -221,7 +221,7 @@ pub(crate) fn card(text: &str, title: &str) -> Card {
         title: title.to_owned(),
         kind: "task".to_owned(),
         priority: 2,
-        status: Status::Open,
+        status: ItemStatus::Open,
         rig: Some("gastown".to_owned()),
         labels: Vec::new(),
         assignee: None,
@@ -250,13 +250,13 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
         ..Branch::default()
     };
     Card {
-        status: Status::InProgress,
+        status: ItemStatus::InProgress,
         session: Some(Session {
             agent: format!("task/{}", card.id),
             container: format!("{}-az", card.id),
             harness: Some("claude".to_owned()),
             state,
-            source: Source::Hook,
+            source: StateSource::Hook,
             since: Some(NOW - since),
             reason: None,
             background: 0,
@@ -295,7 +295,7 @@ pub(crate) fn town() -> Facts {
     epic.priority = 1;
     epic.parts = Some(Parts { closed: 3, all: 7 });
     let mut blocked = card("gt-00blk", "Drop the old format");
-    blocked.status = Status::Blocked;
+    blocked.status = ItemStatus::Blocked;
     blocked.blocked_by = vec![id("gt-00epc")];
     blocked.labels = vec!["cleanup".to_owned()];
     let mut wide = card("gt-00wid", "日本語の題名が列をはみ出さないようにする");
@@ -329,7 +329,7 @@ pub(crate) fn town() -> Facts {
             state: ServerState::Error,
             port: Some(8000),
             since: Some(NOW - 42),
-            reason: Some("lives, and answers no more".to_owned()),
+            reason: Some("runs, but does not answer".to_owned()),
         },
     ];
     busy.usage = Some(Usage {
@@ -339,7 +339,7 @@ pub(crate) fn town() -> Facts {
     });
     let paused = working(card("gt-00psd", "Write the manual"), State::Paused, 4_000);
     let hooked = Card {
-        status: Status::Hooked,
+        status: ItemStatus::Hooked,
         ..card("gt-00hkd", "Measure a frame")
     };
 
@@ -358,7 +358,7 @@ pub(crate) fn town() -> Facts {
         conflicts: vec!["src/a.rs".to_owned(), "src/b c.rs".to_owned()],
         ..Branch::default()
     });
-    broken.merge = Some(merge::Status::Conflict);
+    broken.merge = Some(merge::MergeStatus::Conflict);
     broken.updated_at = NOW - 50;
 
     let mut done = working(card("gt-00don", "Sort the columns"), State::Done, 1_000);
@@ -370,10 +370,10 @@ pub(crate) fn town() -> Facts {
         ..Usage::default()
     });
     let mut queued = card("gt-00que", "Cut by width");
-    queued.merge = Some(merge::Status::Queued);
+    queued.merge = Some(merge::MergeStatus::Queued);
 
     let closed = Card {
-        status: Status::Closed,
+        status: ItemStatus::Closed,
         updated_at: NOW - 400_000,
         ..card("gt-00cld", "Begin")
     };

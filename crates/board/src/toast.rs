@@ -50,7 +50,7 @@ impl Toasts {
     }
 
     pub(crate) fn say(&mut self, tenor: Tenor, text: String, now: Moment) {
-        let life = match tenor {
+        let session = match tenor {
             Tenor::Bad => BAD_MILLIS,
             _ => GOOD_MILLIS,
         };
@@ -65,7 +65,7 @@ impl Toasts {
             order: None,
             tenor,
             text,
-            until: Some(now.plus_millis(life)),
+            until: Some(now.plus_millis(session)),
         });
     }
 

@@ -13,7 +13,7 @@ use crate::filter;
 use crate::keys::{self, Key, Mode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::Tenor;
-use crate::{Failure, Moment, Question, Wish, command};
+use crate::{Failure, Moment, Question, Request, command};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use gt_core::Kind;
 use gt_core::card::Column;
@@ -54,7 +54,7 @@ impl Board {
     /// Performs an action in the current mode.
     pub(crate) fn act(&mut self, action: Action, now: Moment) {
         if action == Action::Quit {
-            self.wishes.push(Wish::Quit);
+            self.requests.push(Request::Quit);
             return;
         }
         if self.overlay.is_some() {
@@ -192,7 +192,7 @@ impl Board {
                 scroll: 0,
             }),
             Action::Redraw => {
-                self.wishes.push(Wish::Redraw);
+                self.requests.push(Request::Redraw);
                 self.dirty = true;
             }
             Action::Do(deed) => self.perform(deed, bound, now),

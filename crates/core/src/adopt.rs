@@ -112,9 +112,9 @@ pub fn shows_farewell(preset: &Preset, screen: &str, conversation: &str) -> bool
 /// Makes a slug from the name of a folder. Falls back to `agent` if no character is usable.
 pub fn slug(folder: &str) -> String {
     let mut slug = String::new();
-    for letter in base(folder.trim_end_matches('/')).chars() {
-        match letter {
-            _ if letter.is_ascii_alphanumeric() => slug.push(letter.to_ascii_lowercase()),
+    for mail in base(folder.trim_end_matches('/')).chars() {
+        match mail {
+            _ if mail.is_ascii_alphanumeric() => slug.push(mail.to_ascii_lowercase()),
             _ if slug.is_empty() || slug.ends_with('-') => {}
             _ => slug.push('-'),
         }

@@ -15,7 +15,7 @@ mod tests;
 pub use commands::{changes, check_words, create, list, show};
 
 use crate::problem::Problem;
-use crate::work::{Item, Status, USUAL_KIND, WorkId, appended, as_word, one_line};
+use crate::work::{Item, ItemStatus, USUAL_KIND, WorkId, appended, as_word, one_line};
 use serde_json::{Value, json};
 
 /// One of the two programs.
@@ -70,11 +70,11 @@ impl Bead {
         if word == "tombstone" || value["deleted_at"].is_string() {
             return Ok(None);
         }
-        let known = word.parse::<Status>().ok();
+        let known = word.parse::<ItemStatus>().ok();
         // Beads treats statuses that we do not know as not ready.
         let status = match known {
-            _ if value["pinned"] == true => Status::Pinned,
-            known => known.unwrap_or(Status::Blocked),
+            _ if value["pinned"] == true => ItemStatus::Pinned,
+            known => known.unwrap_or(ItemStatus::Blocked),
         };
         value["status"] = status.as_str().into();
         let times = [
@@ -143,8 +143,8 @@ impl Bead {
     #[must_use]
     pub fn imported(self) -> Item {
         let mut item = self.item;
-        if item.status == Status::Hooked || self.word.parse::<Status>().is_err() {
-            item.status = Status::Open;
+        if item.status == ItemStatus::Hooked || self.word.parse::<ItemStatus>().is_err() {
+            item.status = ItemStatus::Open;
         }
         item.labels.retain(|label| !label.starts_with(OWN_LABEL));
         item.labels = item
@@ -167,9 +167,9 @@ impl Bead {
     /// Reopens an item that is hooked outside this town, and labels it as hooked. Such a hook
     /// assigns the item to no agent here.
     pub fn unhook(&mut self) {
-        if self.item.status == Status::Hooked {
-            self.item.status = Status::Open;
-            let label = format!("{OWN_LABEL}{}", Status::Hooked.as_str());
+        if self.item.status == ItemStatus::Hooked {
+            self.item.status = ItemStatus::Open;
+            let label = format!("{OWN_LABEL}{}", ItemStatus::Hooked.as_str());
             if !self.item.labels.contains(&label) {
                 self.item.labels.push(label);
                 self.item.labels.sort();

@@ -5,10 +5,10 @@
 //! report has a reason only if a person is needed; the reason begins with the name of the window.
 
 use crate::harness::Preset;
-use crate::notify::Event;
+use crate::notify::NoticeKind;
 use crate::patterns::Patterns;
 use crate::screen;
-use crate::state::{self, Change, Observed, Reason, Report, Source, State};
+use crate::state::{self, Observed, Reason, State, StateChange, StateReport, StateSource};
 
 /// Derives the state from the process and the screen.
 pub fn judge(
@@ -16,37 +16,37 @@ pub fn judge(
     seen: &Observed<'_>,
     preset: Option<&Preset>,
     patterns: &Patterns,
-) -> Report {
+) -> StateReport {
     if seen.dead {
         return death(window, seen);
     }
     if seen.tag == Some(State::Starting) {
         // The process that starts the program also answers its first dialogs.
-        return Report {
+        return StateReport {
             since: seen.tag_since,
-            ..Report::new(State::Starting, Source::Start)
+            ..StateReport::new(State::Starting, StateSource::Start)
         };
     }
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return unknown();
     };
     let shown = screen::witness(looked, seen.title, preset, patterns);
-    Report {
+    StateReport {
         since: state::shown_since(shown.state, seen),
         reason: words(window, shown.state, &shown.reason),
         background: shown.background,
         limit: shown.limit,
-        ..Report::new(shown.state, Source::Screen)
+        ..StateReport::new(shown.state, StateSource::Screen)
     }
 }
 
-fn unknown() -> Report {
-    Report::new(State::Running, Source::Process)
+fn unknown() -> StateReport {
+    StateReport::new(State::Running, StateSource::Process)
 }
 
 /// Reports the end of the program. A program that was stopped on purpose has not failed. tmux
 /// reports the exit status shortly after the death; until then the state is unknown.
-fn death(window: &str, seen: &Observed<'_>) -> Report {
+fn death(window: &str, seen: &Observed<'_>) -> StateReport {
     if seen.exit_status.is_none() && seen.exit_signal.is_none() {
         return unknown();
     }
@@ -55,7 +55,7 @@ fn death(window: &str, seen: &Observed<'_>) -> Report {
         true => State::Exited,
         false => report.state,
     };
-    Report {
+    StateReport {
         state,
         reason: words(window, state, report.reason.as_deref().unwrap_or_default()),
         ..report
@@ -88,18 +88,18 @@ fn words(window: &str, state: State, reason: &str) -> Option<Reason> {
 
 /// Returns whether the report carries no information. The screen may be in the middle of a redraw,
 /// so the last known state stays valid.
-pub fn is_unknown(report: &Report) -> bool {
+pub fn is_unknown(report: &StateReport) -> bool {
     matches!(report.state, State::Starting | State::Running)
 }
 
 /// Returns whether a change is news: another state, or a different question.
-pub fn is_news(change: &Change) -> bool {
-    let names_a_question = |report: &Report| {
+pub fn is_news(change: &StateChange) -> bool {
+    let names_a_question = |report: &StateReport| {
         let reason = report.reason.as_deref().unwrap_or_default();
         let words = reason.split_once(' ').map(|(_, words)| words);
         report.state == State::Waiting && words.is_some_and(state::names_a_question)
     };
-    let is_another = |before: &Report| {
+    let is_another = |before: &StateReport| {
         let reasons =
             [before, &change.now].map(|it| gist(it.reason.as_deref().unwrap_or_default()));
         names_a_question(before) && !is_same(&reasons[0], &reasons[1])
@@ -116,7 +116,7 @@ pub fn gist(reason: &str) -> String {
         Some((shown, "" | ")")) => shown,
         _ => reason,
     };
-    let is_kept = |letter: &char| !letter.is_whitespace() && *letter != '·';
+    let is_kept = |mail: &char| !mail.is_whitespace() && *mail != '·';
     shown.chars().filter(is_kept).collect()
 }
 
@@ -127,12 +127,12 @@ pub fn is_same(one: &str, other: &str) -> bool {
 
 /// Returns the notification for a change: only that a person is needed. A second failure in a row
 /// is not reported again.
-pub fn event(before: Option<State>, now: State) -> Option<Event> {
+pub fn event(before: Option<State>, now: State) -> Option<NoticeKind> {
     match now {
-        State::Waiting => Some(Event::Waiting),
+        State::Waiting => Some(NoticeKind::Waiting),
         State::Error | State::Crashed | State::Limited => {
             let had_failed = matches!(before, Some(State::Error | State::Crashed | State::Limited));
-            (!had_failed).then_some(Event::Waiting)
+            (!had_failed).then_some(NoticeKind::Waiting)
         }
         _ => None,
     }
@@ -145,7 +145,7 @@ mod tests {
     use crate::screen::Looked;
     use crate::state::Tracker;
 
-    fn read(lines: &str, seen: Observed<'_>) -> Report {
+    fn read(lines: &str, seen: Observed<'_>) -> StateReport {
         let demo = harness::resolve("demo", None).unwrap().value;
         let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
         let screen = Some(Looked {
@@ -156,7 +156,7 @@ mod tests {
         judge("merge", &seen, Some(&demo), &Patterns::default())
     }
 
-    fn words(report: &Report) -> String {
+    fn words(report: &StateReport) -> String {
         let reason = report.reason.as_deref().unwrap_or("-");
         format!("{} {reason}", report.state.as_str())
     }
@@ -173,7 +173,7 @@ mod tests {
             "{asks:?}"
         );
         assert!(words(&asks).contains("git add -A"), "{asks:?}");
-        assert_eq!(asks.source, Source::Screen);
+        assert_eq!(asks.source, StateSource::Screen);
         let at_prompt = format!("> go\n\n● Done.\n\n{RULE}\n❯ \n{RULE}");
         let idle = "idle merge stands at its prompt";
         assert_eq!(words(&read(&at_prompt, Observed::default())), idle);
@@ -182,7 +182,7 @@ mod tests {
         let tagged = Observed {
             title: "✳ demo",
             tag: Some(State::Idle),
-            tag_source: Some(Source::Hook),
+            tag_source: Some(StateSource::Hook),
             ..Observed::default()
         };
         assert_eq!(read(ASKS, tagged).state, State::Waiting);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_and_an_end_by_somebody_is_none() {
+    fn failure_is_reported_and_a_deliberate_end_is_not() {
         let dead = |exit_status, exit_signal| {
             let seen = Observed {
                 dead: true,
@@ -255,9 +255,9 @@ mod tests {
     fn every_question_is_news_once() {
         let mut tracker = Tracker::default();
         let mut events = |state, reason: Option<&str>| {
-            let report = Report {
+            let report = StateReport {
                 state,
-                source: Source::Screen,
+                source: StateSource::Screen,
                 since: None,
                 reason: reason.map(Reason::from),
                 background: 0,
@@ -266,7 +266,7 @@ mod tests {
             let change = tracker.take(7, report).filter(is_news)?;
             event(change.before.map(|before| before.state), change.now.state)
         };
-        let told = Some(Event::Waiting);
+        let told = Some(NoticeKind::Waiting);
         assert_eq!(events(State::Waiting, Some("merge asks: x?")), told);
         assert_eq!(events(State::Waiting, Some("merge asks: x?")), None);
         assert_eq!(events(State::Waiting, Some("merge asks: y?")), told);

@@ -4,9 +4,9 @@
 //! follows from both.
 
 use crate::merge;
-use crate::state::{Source, State};
+use crate::state::{State, StateSource};
 use crate::usage::Usage;
-use crate::work::{Status, WorkId};
+use crate::work::{ItemStatus, WorkId};
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -16,7 +16,7 @@ pub struct Card {
     #[serde(rename = "type")]
     pub kind: String,
     pub priority: u8,
-    pub status: Status,
+    pub status: ItemStatus,
     /// The project of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rig: Option<String>,
@@ -50,7 +50,7 @@ pub struct Card {
     pub usage: Option<Usage>,
     /// The state of its branch in the merge queue.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub merge: Option<merge::Status>,
+    pub merge: Option<merge::MergeStatus>,
     /// The program that resolves the conflicts of a merge, beside the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolver: Option<Resolver>,
@@ -76,7 +76,7 @@ pub struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub harness: Option<String>,
     pub state: State,
-    pub source: Source,
+    pub source: StateSource,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -233,7 +233,7 @@ impl Card {
     /// Returns the column. A closed item is done; otherwise the need for a person takes
     /// precedence.
     pub fn column(&self) -> Column {
-        if self.status == Status::Closed {
+        if self.status == ItemStatus::Closed {
             return Column::Done;
         }
         if self.needs_you() {
@@ -274,14 +274,14 @@ impl Card {
         // A busy agent may be resolving them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
         let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
-        let is_broken = self.merge.is_some_and(merge::Status::is_broken);
+        let is_broken = self.merge.is_some_and(merge::MergeStatus::is_broken);
         let of_resolver = self.resolver_needs_you().is_some();
         of_agent || self.lost || is_stuck || is_broken || of_resolver
     }
 
     /// Returns whether the item is hooked or in progress.
     pub fn is_worked_on(&self) -> bool {
-        matches!(self.status, Status::Hooked | Status::InProgress)
+        matches!(self.status, ItemStatus::Hooked | ItemStatus::InProgress)
     }
 
     /// Returns the state of the agent. A lost agent counts as crashed.
@@ -346,7 +346,7 @@ impl Branch {
 mod tests {
     use super::*;
 
-    fn card(status: Status, state: Option<State>) -> Card {
+    fn card(status: ItemStatus, state: Option<State>) -> Card {
         Card {
             id: "gt-4k2qz".parse().expect("an id"),
             title: "Something".to_owned(),
@@ -367,7 +367,7 @@ mod tests {
                 container: "gt-4k2qz-az".to_owned(),
                 harness: None,
                 state,
-                source: Source::Process,
+                source: StateSource::Process,
                 since: None,
                 reason: None,
                 background: 0,
@@ -390,17 +390,33 @@ mod tests {
     #[test]
     fn a_card_stands_where_status_and_state_put_it() {
         for (status, state, column) in [
-            (Status::Open, None, Column::Open),
-            (Status::Blocked, None, Column::Open),
-            (Status::Hooked, None, Column::InProgress),
-            (Status::InProgress, Some(State::Stopped), Column::InProgress),
-            (Status::Open, Some(State::Busy), Column::InProgress),
-            (Status::InProgress, Some(State::Paused), Column::InProgress),
-            (Status::InProgress, Some(State::Waiting), Column::NeedsYou),
-            (Status::InProgress, Some(State::Crashed), Column::NeedsYou),
-            (Status::InProgress, Some(State::Idle), Column::NeedsYou),
-            (Status::InProgress, Some(State::Done), Column::Review),
-            (Status::Closed, Some(State::Waiting), Column::Done),
+            (ItemStatus::Open, None, Column::Open),
+            (ItemStatus::Blocked, None, Column::Open),
+            (ItemStatus::Hooked, None, Column::InProgress),
+            (
+                ItemStatus::InProgress,
+                Some(State::Stopped),
+                Column::InProgress,
+            ),
+            (ItemStatus::Open, Some(State::Busy), Column::InProgress),
+            (
+                ItemStatus::InProgress,
+                Some(State::Paused),
+                Column::InProgress,
+            ),
+            (
+                ItemStatus::InProgress,
+                Some(State::Waiting),
+                Column::NeedsYou,
+            ),
+            (
+                ItemStatus::InProgress,
+                Some(State::Crashed),
+                Column::NeedsYou,
+            ),
+            (ItemStatus::InProgress, Some(State::Idle), Column::NeedsYou),
+            (ItemStatus::InProgress, Some(State::Done), Column::Review),
+            (ItemStatus::Closed, Some(State::Waiting), Column::Done),
         ] {
             assert_eq!(card(status, state).column(), column, "{status:?} {state:?}");
         }
@@ -409,8 +425,8 @@ mod tests {
     #[test]
     fn card_with_only_dev_servers_stays_where_its_status_puts_it() {
         for (status, column) in [
-            (Status::Open, Column::Open),
-            (Status::Hooked, Column::InProgress),
+            (ItemStatus::Open, Column::Open),
+            (ItemStatus::Hooked, Column::InProgress),
         ] {
             let mut card = card(status, Some(State::Idle));
             card.session.as_mut().expect("a session").only_shell = true;
@@ -424,22 +440,22 @@ mod tests {
 
     #[test]
     fn an_idle_agent_with_a_result_is_to_be_reviewed_and_a_broken_merge_needs_you() {
-        let mut card = card(Status::InProgress, Some(State::Idle));
+        let mut card = card(ItemStatus::InProgress, Some(State::Idle));
         card.branch = Some(Branch {
             ahead: 1,
             ..Branch::default()
         });
         assert_eq!(card.column(), Column::Review);
-        card.merge = Some(merge::Status::Conflict);
+        card.merge = Some(merge::MergeStatus::Conflict);
         assert_eq!(card.column(), Column::NeedsYou);
         card.session = None;
-        card.merge = Some(merge::Status::Queued);
+        card.merge = Some(merge::MergeStatus::Queued);
         assert_eq!(card.column(), Column::Review);
     }
 
     #[test]
-    fn conflicts_need_you_unless_somebody_is_at_them() {
-        let mut card = card(Status::InProgress, Some(State::Idle));
+    fn conflicts_need_you_unless_they_are_being_resolved() {
+        let mut card = card(ItemStatus::InProgress, Some(State::Idle));
         let conflicts = Branch {
             ahead: 1,
             merging: true,
@@ -462,8 +478,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_resolves_conflicts_needs_you_unless_it_works_or_has_done_so() {
-        let mut card = card(Status::InProgress, Some(State::Idle));
+    fn resolver_needs_you_unless_it_works_or_is_done() {
+        let mut card = card(ItemStatus::InProgress, Some(State::Idle));
         let merging = Branch {
             ahead: 1,
             merging: true,
@@ -513,7 +529,7 @@ mod tests {
 
     #[test]
     fn its_age_is_the_agents_or_else_the_items() {
-        let mut card = card(Status::InProgress, Some(State::Busy));
+        let mut card = card(ItemStatus::InProgress, Some(State::Busy));
         assert_eq!(card.since(), 7);
         card.session.as_mut().expect("a session").since = Some(9);
         assert_eq!(card.since(), 9);

@@ -61,7 +61,7 @@ impl Header {
 
 /// An event, with its time in seconds since the start.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Event {
+pub struct CastEvent {
     pub at: f64,
     pub what: What,
 }
@@ -90,7 +90,7 @@ impl What {
     }
 }
 
-impl Event {
+impl CastEvent {
     pub fn line(&self) -> String {
         let (code, text) = match &self.what {
             What::Output(text) => ("o", quoted(text)),
@@ -115,7 +115,7 @@ impl Event {
             "m" => What::Remark(text),
             _ => return None,
         };
-        Some(Event { at, what })
+        Some(CastEvent { at, what })
     }
 }
 
@@ -168,9 +168,9 @@ mod tests {
     #[test]
     fn events_are_written_and_read_as_lines() {
         let check = |what: What, line: &str, back: Option<What>| {
-            let event = Event { at: 1.5, what };
+            let event = CastEvent { at: 1.5, what };
             assert_eq!(event.line(), line);
-            let read = Event::from_line(line.as_bytes());
+            let read = CastEvent::from_line(line.as_bytes());
             assert_eq!(
                 read.map(|event| (event.at, event.what)),
                 back.map(|w| (1.5, w))
@@ -196,7 +196,7 @@ mod tests {
             "{}",
             "[1,\"r\",\"x\"]",
         ] {
-            assert_eq!(Event::from_line(torn.as_bytes()), None, "{torn}");
+            assert_eq!(CastEvent::from_line(torn.as_bytes()), None, "{torn}");
         }
     }
 

@@ -49,10 +49,10 @@ impl Checkpoint {
     }
 
     /// Returns whether a session already knows the checkpoint: it wrote it or was told of it.
-    pub fn is_known_to(&self, life: &str) -> bool {
+    pub fn is_known_to(&self, session: &str) -> bool {
         [&self.session_id, &self.told_to]
             .iter()
-            .any(|knows| knows.as_deref() == Some(life))
+            .any(|knows| knows.as_deref() == Some(session))
     }
 
     /// Returns whether the checkpoint describes work that was in progress when the session `life`
@@ -61,7 +61,7 @@ impl Checkpoint {
     /// ended well: that work is over.
     pub fn is_left_to(
         &self,
-        life: Option<&str>,
+        session: Option<&str>,
         before: Option<&str>,
         outcome: impl Fn(&str) -> Option<Outcome>,
     ) -> bool {
@@ -71,7 +71,7 @@ impl Checkpoint {
         let before = before.filter(|_| writer.is_some());
         let ends = [writer, self.told_to.as_deref(), before];
         let mut ends = ends.into_iter().flatten().filter_map(outcome);
-        (writer.is_none() || writer != life) && !ends.any(Outcome::is_well)
+        (writer.is_none() || writer != session) && !ends.any(Outcome::is_well)
     }
 
     /// Summarises the checkpoint in one line.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_left_until_a_life_ends_well() {
+    fn it_is_left_until_a_session_ends_well() {
         let left = |told_to: Option<&str>, before: Option<&str>| {
             let checkpoint = Checkpoint {
                 session_id: Some("crash-1".into()),
@@ -135,8 +135,8 @@ mod tests {
     }
 
     /// The ids of the test sessions begin with their outcome.
-    fn outcome(life: &str) -> Option<Outcome> {
-        Outcome::from_word(life.split('-').next()?)
+    fn outcome(session: &str) -> Option<Outcome> {
+        Outcome::from_word(session.split('-').next()?)
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// The input for the standard variables.
 #[derive(Clone, Debug)]
-pub struct Facts<'a> {
+pub struct EnvironmentFacts<'a> {
     pub identity: &'a Identity,
     pub container: &'a str,
     pub session: SessionId,
@@ -40,7 +40,7 @@ pub fn belongs_to_an_agent(variable: &str) -> bool {
 /// Returns the environment of an agent. Later sources override earlier ones: preset, passed
 /// variables, role, caller. The identity overrides all.
 pub fn agent_environment(
-    facts: &Facts<'_>,
+    facts: &EnvironmentFacts<'_>,
     passed: &[(String, String)],
     role_env: &BTreeMap<String, String>,
     extra: &[(String, String)],
@@ -97,7 +97,7 @@ mod tests {
         let identity = Identity::polecat("gastown", "Toast");
         let preset = crate::harness::resolve("claude", None).unwrap().value;
         let names = vec!["node".to_owned(), "claude".to_owned()];
-        let facts = Facts {
+        let facts = EnvironmentFacts {
             identity: &identity,
             container: "gt-Toast",
             session: "0193a2b4-c5d6-7abc-8def-0123456789ab".parse().unwrap(),

@@ -12,7 +12,7 @@ mod text;
 pub use state::{asks_another, begun, resumed};
 pub use table::{KINDS, Kind, OTHER, kind_of};
 
-use crate::state::Source;
+use crate::state::StateSource;
 use crate::{Caller, Problem};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -100,7 +100,7 @@ impl Event {
 
     /// Sets the source from which the event is known.
     #[must_use]
-    pub fn known_by(self, source: Source) -> Self {
+    pub fn known_by(self, source: StateSource) -> Self {
         self.with(VIA, source.as_str())
     }
 
@@ -113,7 +113,7 @@ impl Event {
     /// Marks the event as a side effect of another action of `gt`.
     #[must_use]
     pub fn by_gt(self) -> Self {
-        self.known_by(Source::Gt)
+        self.known_by(StateSource::Gt)
     }
 
     /// Adds the names of files, up to a limit, and the number of the others.
@@ -142,8 +142,8 @@ impl Event {
         let via = self.payload.get(VIA).and_then(Value::as_str);
         match via.filter(|via| *via != COMMAND) {
             Some(via)
-                if [Source::Start, Source::Gt]
-                    .map(Source::as_str)
+                if [StateSource::Start, StateSource::Gt]
+                    .map(StateSource::as_str)
                     .contains(&via) =>
             {
                 "gt".to_owned()

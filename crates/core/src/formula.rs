@@ -44,7 +44,7 @@ pub struct Formula {
     pub description: String,
     #[serde(default)]
     pub vars: BTreeMap<String, Variable>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<FormulaStep>,
 }
 
 /// A variable, which replaces `{{name}}`.
@@ -60,7 +60,7 @@ pub struct Variable {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct FormulaStep {
     pub id: String,
     pub title: String,
     #[serde(default)]
@@ -147,9 +147,9 @@ impl Formula {
 
     /// Returns the steps in an order that satisfies their dependencies, otherwise as written.
     /// Steps of a cycle are omitted; a formula that passed [`Formula::read`] has none.
-    pub fn order(&self) -> Vec<&Step> {
-        let mut ordered: Vec<&Step> = Vec::new();
-        let is_in = |ordered: &[&Step], id: &str| ordered.iter().any(|step| step.id == id);
+    pub fn order(&self) -> Vec<&FormulaStep> {
+        let mut ordered: Vec<&FormulaStep> = Vec::new();
+        let is_in = |ordered: &[&FormulaStep], id: &str| ordered.iter().any(|step| step.id == id);
         while let Some(next) = self.steps.iter().find(|step| {
             !is_in(&ordered, &step.id) && step.needs.iter().all(|need| is_in(&ordered, need))
         }) {
@@ -202,13 +202,13 @@ impl Formula {
                 Problem::usage(format!("the title of the step {} is {title:?}", step.id))
                     .caused_by_problem(&problem)
             })?;
-            Ok(Step {
+            Ok(FormulaStep {
                 title,
                 description: fill(&step.description),
                 ..step.clone()
             })
         });
-        let steps: Result<Vec<Step>, Problem> = filled.collect();
+        let steps: Result<Vec<FormulaStep>, Problem> = filled.collect();
         Ok(Formula {
             description: fill(&self.description),
             steps: steps?,

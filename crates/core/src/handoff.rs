@@ -35,7 +35,8 @@ pub struct Marker {
     pub mode: Mode,
     /// The message with the state of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub letter: Option<String>,
+    #[serde(rename = "letter")]
+    pub mail: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The branch of the worktree.
@@ -51,8 +52,8 @@ pub struct Marker {
 impl Marker {
     /// Returns whether a different session left the marker, in order to end. If that session ended
     /// as handed off, the handoff is complete.
-    pub fn is_from_before(&self, life: Option<&str>) -> bool {
-        self.mode != Mode::Auto && life != Some(self.session.as_str())
+    pub fn is_from_before(&self, session: Option<&str>) -> bool {
+        self.mode != Mode::Auto && session != Some(self.session.as_str())
     }
 
     pub fn is_compaction(&self) -> bool {
@@ -117,9 +118,7 @@ impl Collected {
             number => warnings.push(format!("{number} commits that no remote has")),
         }
         if let Some(why) = &self.unknown {
-            warnings.push(format!(
-                "a worktree of which nobody knows how it stands: {why}"
-            ));
+            warnings.push(format!("a worktree whose condition is unknown: {why}"));
         }
         warnings
     }
@@ -195,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_marker_is_for_the_life_after() {
+    fn marker_is_for_the_next_session() {
         let marker = Marker {
             session: "a".into(),
             ..Marker::default()
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_must_last_before_it_hands_over() {
+    fn session_must_last_before_it_hands_over() {
         assert_eq!(too_soon(60, 60), None);
         assert_eq!(too_soon(10, 60), Some(50));
         assert_eq!(too_soon(-5, 60), None, "a clock that was set back");
@@ -220,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_life_wrote_is_carried_once() {
+    fn text_of_an_earlier_session_is_carried_once() {
         let first = carrying("State 1\n", "The roof is open.", false);
         assert_eq!(first, format!("State 1\n\n{CARRIED}\n\nThe roof is open."));
         let second = carrying("State 2", &first, true);
@@ -243,7 +242,7 @@ mod tests {
             collected.warnings(),
             [
                 "more than 20 commits that no remote has",
-                "a worktree of which nobody knows how it stands: git was stopped"
+                "a worktree whose condition is unknown: git was stopped"
             ]
         );
         let text = collected.text();
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_says_what_there_is_and_no_more_than_is_read() {
+    fn message_has_all_facts_and_no_more_than_is_read() {
         let collected = Collected {
             branch: Some("crew/max".into()),
             changed_files: (0..25).map(|n| format!("f{n}")).collect(),

@@ -83,7 +83,7 @@ pub struct Preset {
     pub command: Command,
     pub process: Process,
     pub env: Env,
-    pub screen: Screen,
+    pub screen: ScreenPatterns,
     pub title_marks: TitleMarks,
     pub ready: Ready,
     pub typing: Typing,
@@ -197,7 +197,7 @@ pub struct Env {
 /// Marks on the screen; see [`crate::screen::matches`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Screen {
+pub struct ScreenPatterns {
     pub ready: Vec<String>,
     pub busy: Vec<String>,
     pub waiting: Vec<String>,

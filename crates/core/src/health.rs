@@ -67,7 +67,7 @@ pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
     if vitals.pane_dead && vitals.state == State::Exited {
         return Health::Exited;
     }
-    if vitals.pane_dead || !agent_lives(vitals, processes) {
+    if vitals.pane_dead || !agent_runs(vitals, processes) {
         return Health::AgentDead;
     }
     if vitals.state == State::Busy && vitals.silent_seconds > vitals.hung_after_seconds {
@@ -80,7 +80,7 @@ pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
     }
 }
 
-fn agent_lives(vitals: &Vitals<'_>, processes: &Table) -> bool {
+fn agent_runs(vitals: &Vitals<'_>, processes: &Table) -> bool {
     let tree = processes.descendants(vitals.pane_pid);
     if vitals.process_names.is_empty() {
         return processes

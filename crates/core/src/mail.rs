@@ -8,7 +8,7 @@ use crate::identity::{Identity, unknown_rig};
 use crate::problem::Problem;
 use crate::registry::Registry;
 use crate::role::Role;
-use crate::work::{LONGEST_TITLE, Status, WorkId, check_priority};
+use crate::work::{ItemStatus, LONGEST_TITLE, WorkId, check_priority};
 use serde::Serialize;
 
 /// The type of a work item that is a message.
@@ -45,7 +45,7 @@ const LONGEST_SUBJECT: usize = LONGEST_TITLE;
 
 /// A message. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Letter {
+pub struct Mail {
     pub id: WorkId,
     pub sender: String,
     pub recipient: String,
@@ -53,7 +53,7 @@ pub struct Letter {
     pub body: String,
     pub priority: u8,
     /// Open, hooked, or closed once it is archived.
-    pub status: Status,
+    pub status: ItemStatus,
     /// The first message of the thread.
     pub thread: WorkId,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,7 +63,7 @@ pub struct Letter {
     pub read_at: Option<String>,
 }
 
-impl Letter {
+impl Mail {
     /// Returns whether a running recipient is notified. People check their mail themselves, and
     /// mail to oneself needs no notification.
     pub fn is_told(&self) -> bool {
@@ -146,12 +146,12 @@ pub fn answer_to(subject: &str) -> String {
 }
 
 /// Returns the notification for the recipient of a new message.
-pub fn news(letter: &Letter) -> String {
+pub fn news(mail: &Mail) -> String {
     format!(
         "You have mail from {}: {}. Read it: gt mail read {}",
-        letter.sender,
-        letter.subject.trim_end_matches('.'),
-        letter.id
+        mail.sender,
+        mail.subject.trim_end_matches('.'),
+        mail.id
     )
 }
 
@@ -163,7 +163,7 @@ pub fn subject(text: &str) -> Result<String, Problem> {
         .collect();
     let line = line.trim();
     if line.is_empty() {
-        return Err(Problem::usage("a letter needs a subject").hint("`-s SUBJECT`"));
+        return Err(Problem::usage("a message needs a subject").hint("`-s SUBJECT`"));
     }
     if line.chars().count() > LONGEST_SUBJECT {
         return Err(Problem::usage(format!(
@@ -179,7 +179,7 @@ pub fn check_body(body: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::usage(format!(
-        "a letter of {} bytes is too long, {LONGEST_BODY} can be sent",
+        "a message of {} bytes is too long, {LONGEST_BODY} can be sent",
         body.len()
     ))
     .hint("put it into a file and name that"))

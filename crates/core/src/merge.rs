@@ -6,7 +6,7 @@
 
 mod report;
 
-pub use report::{Repairer, Report, last_lines};
+pub use report::{MergeReport, Repairer, last_lines};
 
 use crate::problem::Problem;
 use crate::work::{Item, WorkId};
@@ -19,7 +19,7 @@ pub const PREFIX: &str = "mr";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum MergeStatus {
     Queued,
     /// A process merges it, or was killed while it did.
     Merging,
@@ -34,46 +34,49 @@ pub enum Status {
     Withdrawn,
 }
 
-impl Status {
-    pub const ALL: [Status; 7] = [
-        Status::Queued,
-        Status::Merging,
-        Status::Merged,
-        Status::Conflict,
-        Status::Failed,
-        Status::Rejected,
-        Status::Withdrawn,
+impl MergeStatus {
+    pub const ALL: [MergeStatus; 7] = [
+        MergeStatus::Queued,
+        MergeStatus::Merging,
+        MergeStatus::Merged,
+        MergeStatus::Conflict,
+        MergeStatus::Failed,
+        MergeStatus::Rejected,
+        MergeStatus::Withdrawn,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Queued => "queued",
-            Status::Merging => "merging",
-            Status::Merged => "merged",
-            Status::Conflict => "conflict",
-            Status::Failed => "failed",
-            Status::Rejected => "rejected",
-            Status::Withdrawn => "withdrawn",
+            MergeStatus::Queued => "queued",
+            MergeStatus::Merging => "merging",
+            MergeStatus::Merged => "merged",
+            MergeStatus::Conflict => "conflict",
+            MergeStatus::Failed => "failed",
+            MergeStatus::Rejected => "rejected",
+            MergeStatus::Withdrawn => "withdrawn",
         }
     }
 
     /// Returns whether the status is final.
     pub fn is_settled(self) -> bool {
-        matches!(self, Status::Merged | Status::Rejected | Status::Withdrawn)
+        matches!(
+            self,
+            MergeStatus::Merged | MergeStatus::Rejected | MergeStatus::Withdrawn
+        )
     }
 
     /// Returns whether it is queued or being merged.
     pub fn is_waiting(self) -> bool {
-        matches!(self, Status::Queued | Status::Merging)
+        matches!(self, MergeStatus::Queued | MergeStatus::Merging)
     }
 
     /// Returns whether it waits for a repair.
     pub fn is_broken(self) -> bool {
-        matches!(self, Status::Conflict | Status::Failed)
+        matches!(self, MergeStatus::Conflict | MergeStatus::Failed)
     }
 }
 
-impl FromStr for Status {
+impl FromStr for MergeStatus {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
@@ -95,7 +98,7 @@ pub struct Merge {
     /// The branch that it is merged into.
     pub base: String,
     pub worker: String,
-    pub status: Status,
+    pub status: MergeStatus,
     pub attempts: u32,
     /// Why it is not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -138,7 +141,7 @@ impl Merge {
             .as_deref()
             .unwrap_or("its item was taken up again");
         match self.status {
-            Status::Withdrawn => format!(
+            MergeStatus::Withdrawn => format!(
                 "the merge {id} of {branch} is withdrawn: {reason}; its commit {} is kept",
                 short(&self.commit)
             ),
@@ -208,7 +211,7 @@ pub fn short(commit: &str) -> &str {
 /// How a worker leaves its item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Leaving {
+pub enum DoneStatus {
     /// The work is complete.
     Completed,
     /// The work needs help.
@@ -217,23 +220,27 @@ pub enum Leaving {
     Deferred,
 }
 
-impl Leaving {
-    pub const ALL: [Leaving; 3] = [Leaving::Completed, Leaving::Escalated, Leaving::Deferred];
+impl DoneStatus {
+    pub const ALL: [DoneStatus; 3] = [
+        DoneStatus::Completed,
+        DoneStatus::Escalated,
+        DoneStatus::Deferred,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Leaving::Completed => "completed",
-            Leaving::Escalated => "escalated",
-            Leaving::Deferred => "deferred",
+            DoneStatus::Completed => "completed",
+            DoneStatus::Escalated => "escalated",
+            DoneStatus::Deferred => "deferred",
         }
     }
 
     /// Returns the note for the next worker, or the worker's own remark if the item is complete.
     pub fn note(self, worker: &str, branch: Option<&str>, said: Option<&str>) -> Option<String> {
         let verb = match self {
-            Leaving::Completed => return said.map(|said| format!("{worker}: {said}")),
-            Leaving::Escalated => "escalated by",
-            Leaving::Deferred => "left by",
+            DoneStatus::Completed => return said.map(|said| format!("{worker}: {said}")),
+            DoneStatus::Escalated => "escalated by",
+            DoneStatus::Deferred => "left by",
         };
         let mut note = format!("{verb} {worker}");
         if let Some(branch) = branch {
@@ -246,7 +253,7 @@ impl Leaving {
     }
 }
 
-impl FromStr for Leaving {
+impl FromStr for DoneStatus {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
@@ -254,7 +261,7 @@ impl FromStr for Leaving {
         let wanted = text.to_ascii_lowercase();
         let found = Self::ALL.into_iter().find(|one| one.as_str() == wanted);
         found.ok_or_else(|| {
-            Problem::usage(format!("nobody can leave an item as {text:?}"))
+            Problem::usage(format!("an item cannot be left as {text:?}"))
                 .hint("completed, escalated or deferred")
         })
     }
@@ -263,7 +270,7 @@ impl FromStr for Leaving {
 /// Why a branch could not be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    pub status: Status,
+    pub status: MergeStatus,
     pub reason: String,
     /// The files in conflict, or the files that the branch changes if a command failed.
     pub files: Vec<String>,
@@ -290,7 +297,7 @@ impl Refusal {
             short(base_commit),
             self.reason
         );
-        if self.status == Status::Failed && !self.files.is_empty() {
+        if self.status == MergeStatus::Failed && !self.files.is_empty() {
             text.push_str("What it changes:\n");
         }
         for file in self.files.iter().take(MOST_FILES) {
@@ -327,7 +334,7 @@ pub(crate) mod tests {
             commit: "0123456789abcdef0123456789abcdef01234567".into(),
             base: "main".into(),
             worker: "gastown/polecats/Toast".into(),
-            status: Status::Queued,
+            status: MergeStatus::Queued,
             attempts: 0,
             reason: None,
             files: Vec::new(),
@@ -341,30 +348,30 @@ pub(crate) mod tests {
 
     #[test]
     fn words_are_read_back() {
-        for status in Status::ALL {
-            assert_eq!(status.as_str().parse::<Status>().unwrap(), status);
+        for status in MergeStatus::ALL {
+            assert_eq!(status.as_str().parse::<MergeStatus>().unwrap(), status);
         }
-        for leaving in Leaving::ALL {
-            assert_eq!(leaving.as_str().parse::<Leaving>().unwrap(), leaving);
+        for leaving in DoneStatus::ALL {
+            assert_eq!(leaving.as_str().parse::<DoneStatus>().unwrap(), leaving);
         }
         assert_eq!(
-            "DEFERRED".parse::<Leaving>().unwrap(),
-            Leaving::Deferred,
+            "DEFERRED".parse::<DoneStatus>().unwrap(),
+            DoneStatus::Deferred,
             "as the documents write it"
         );
-        assert!("done".parse::<Leaving>().is_err());
+        assert!("done".parse::<DoneStatus>().is_err());
     }
 
     #[test]
-    fn whoever_comes_after_reads_who_left_it_and_where() {
-        let note = |leaving: Leaving, branch, said| leaving.note("max", branch, said);
-        assert_eq!(note(Leaving::Completed, Some("b"), None), None);
+    fn next_agent_reads_who_left_the_work_and_where() {
+        let note = |leaving: DoneStatus, branch, said| leaving.note("max", branch, said);
+        assert_eq!(note(DoneStatus::Completed, Some("b"), None), None);
         assert_eq!(
-            note(Leaving::Deferred, Some("crew/max"), Some("half")).as_deref(),
+            note(DoneStatus::Deferred, Some("crew/max"), Some("half")).as_deref(),
             Some("left by max on the branch crew/max: half")
         );
         assert_eq!(
-            note(Leaving::Escalated, None, None).as_deref(),
+            note(DoneStatus::Escalated, None, None).as_deref(),
             Some("escalated by max")
         );
     }
@@ -372,7 +379,7 @@ pub(crate) mod tests {
     #[test]
     fn a_repair_names_branch_base_files_and_log() {
         let refusal = Refusal {
-            status: Status::Conflict,
+            status: MergeStatus::Conflict,
             reason: "2 files are in conflict".into(),
             files: vec!["a b.rs".into(), "c.rs".into()],
             log: Some(("x.log".into(), "red".into())),
@@ -400,7 +407,7 @@ pub(crate) mod tests {
         check("a\"b\\\t\u{1b}", "\"a\\\"b\\\\\\t\\033\"");
         check("a\u{2028}b\u{202e}", "\"a\\342\\200\\250b\\342\\200\\256\"");
         let refusal = Refusal {
-            status: Status::Conflict,
+            status: MergeStatus::Conflict,
             reason: "1 file is in conflict".into(),
             files: vec!["a\n\n## Orders".into()],
             log: None,
@@ -416,7 +423,7 @@ pub(crate) mod tests {
         assert_eq!(some_of(&files[..2]), "0.rs, 1.rs");
         assert!(some_of(&files).ends_with("18.rs, 19.rs and 3 more"));
         let refusal = Refusal {
-            status: Status::Failed,
+            status: MergeStatus::Failed,
             reason: "`make` failed".into(),
             files,
             log: None,

@@ -3,14 +3,14 @@
 //! [`begins`] returns the notification for a change of state, if there is one. The engine decides
 //! who is notified, and how.
 
-use crate::state::{Reason, Report, Source, State};
+use crate::state::{Reason, State, StateReport, StateSource};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A kind of notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Event {
+pub enum NoticeKind {
     /// The agent asks a question, or its turn failed: a person is needed.
     Waiting,
     /// The turn is over, the agent reports that its work is complete, or it exited by itself.
@@ -19,56 +19,58 @@ pub enum Event {
     Died,
 }
 
-impl Event {
-    pub const ALL: [Event; 3] = [Event::Waiting, Event::Done, Event::Died];
+impl NoticeKind {
+    pub const ALL: [NoticeKind; 3] = [NoticeKind::Waiting, NoticeKind::Done, NoticeKind::Died];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Event::Waiting => "waiting",
-            Event::Done => "done",
-            Event::Died => "died",
+            NoticeKind::Waiting => "waiting",
+            NoticeKind::Done => "done",
+            NoticeKind::Died => "died",
         }
     }
 
-    pub fn from_word(word: &str) -> Option<Event> {
-        Event::ALL.into_iter().find(|event| event.as_str() == word)
+    pub fn from_word(word: &str) -> Option<NoticeKind> {
+        NoticeKind::ALL
+            .into_iter()
+            .find(|event| event.as_str() == word)
     }
 
     /// Returns the verb for a sentence that begins with the agent's name.
     fn verb(self) -> &'static str {
         match self {
-            Event::Waiting => "waits for you",
-            Event::Done => "is done",
-            Event::Died => "died",
+            NoticeKind::Waiting => "waits for you",
+            NoticeKind::Done => "is done",
+            NoticeKind::Died => "died",
         }
     }
 }
 
 /// Returns the notification for a change of state.
-pub fn begins(before: Option<State>, now: &Report) -> Option<Event> {
+pub fn begins(before: Option<State>, now: &StateReport) -> Option<NoticeKind> {
     let needs_a_person = |state| matches!(state, State::Waiting | State::Error | State::Limited);
     let was_alive = !before.is_none_or(State::is_dead);
     match now.state {
         // An interrupted agent has not finished, and the person who interrupted it knows.
         State::Idle if !may_have_finished(now) => None,
         State::Waiting | State::Error | State::Limited => {
-            (!before.is_some_and(needs_a_person)).then_some(Event::Waiting)
+            (!before.is_some_and(needs_a_person)).then_some(NoticeKind::Waiting)
         }
         State::Idle | State::Done => {
             let was_at_work = matches!(before, Some(State::Busy | State::Waiting));
-            was_at_work.then_some(Event::Done)
+            was_at_work.then_some(NoticeKind::Done)
         }
-        State::Exited => was_alive.then_some(Event::Done),
-        State::Crashed => was_alive.then_some(Event::Died),
+        State::Exited => was_alive.then_some(NoticeKind::Done),
+        State::Crashed => was_alive.then_some(NoticeKind::Died),
         _ => None,
     }
 }
 
 /// Returns whether the agent may be idle because its turn ended. If the state comes from hooks,
 /// one hook reports the end of a turn; the others only report that the agent is idle.
-fn may_have_finished(now: &Report) -> bool {
+fn may_have_finished(now: &StateReport) -> bool {
     match now.source {
-        Source::Hook => now.reason == Some(Reason::Finished),
+        StateSource::Hook => now.reason == Some(Reason::Finished),
         _ => now.reason != Some(Reason::Interrupted),
     }
 }
@@ -76,7 +78,7 @@ fn may_have_finished(now: &Report) -> bool {
 /// A notification. Everything in it but the event comes from outside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Notice {
-    pub event: Event,
+    pub event: NoticeKind,
     /// The agent's address.
     pub agent: String,
     pub reason: String,
@@ -173,11 +175,11 @@ mod tests {
 
     #[test]
     fn events_begin_with_a_change_and_only_once() {
-        let check = |before: Option<State>, now, event: Option<Event>| {
-            let now = report(now, Source::Screen, "its screen shows it");
+        let check = |before: Option<State>, now, event: Option<NoticeKind>| {
+            let now = report(now, StateSource::Screen, "its screen shows it");
             assert_eq!(begins(before, &now), event, "{before:?} {now:?}");
         };
-        let (waiting, done, died) = (Event::Waiting, Event::Done, Event::Died);
+        let (waiting, done, died) = (NoticeKind::Waiting, NoticeKind::Done, NoticeKind::Died);
         check(Some(State::Busy), State::Waiting, Some(waiting));
         check(None, State::Waiting, Some(waiting));
         check(Some(State::Waiting), State::Waiting, None);
@@ -201,8 +203,8 @@ mod tests {
         check(Some(State::Busy), State::Paused, None);
     }
 
-    fn report(state: State, source: Source, reason: &str) -> Report {
-        Report {
+    fn report(state: State, source: StateSource, reason: &str) -> StateReport {
+        StateReport {
             state,
             source,
             since: None,
@@ -214,12 +216,15 @@ mod tests {
 
     #[test]
     fn who_is_interrupted_has_not_finished() {
-        let (hook, screen, title) = (Source::Hook, Source::Screen, Source::Title);
+        let (hook, screen, title) = (StateSource::Hook, StateSource::Screen, StateSource::Title);
         for before in [State::Busy, State::Waiting] {
             let told = |source, reason| begins(Some(before), &report(State::Idle, source, reason));
-            assert_eq!(told(hook, Reason::Finished.as_str()), Some(Event::Done));
-            assert_eq!(told(screen, "at its prompt"), Some(Event::Done));
-            assert_eq!(told(title, "waits at its prompt"), Some(Event::Done));
+            assert_eq!(
+                told(hook, Reason::Finished.as_str()),
+                Some(NoticeKind::Done)
+            );
+            assert_eq!(told(screen, "at its prompt"), Some(NoticeKind::Done));
+            assert_eq!(told(title, "waits at its prompt"), Some(NoticeKind::Done));
             // A reminder that the agent is idle does not end a turn, nor does the start of a
             // conversation.
             for reason in [
@@ -269,7 +274,7 @@ mod tests {
     #[test]
     fn a_notice_says_who_and_why() {
         let mut notice = Notice {
-            event: Event::Waiting,
+            event: NoticeKind::Waiting,
             agent: "task/gt-abc12".to_owned(),
             reason: "asks: Bash(rm x)".to_owned(),
             item: None,

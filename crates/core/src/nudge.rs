@@ -187,7 +187,7 @@ impl NotNow {
             NotNow::Dialog => "it asks something",
             NotNow::Busy => "it is busy",
             NotNow::Locked => "another message is being typed to it",
-            NotNow::Occupied => "somebody has begun to type there",
+            NotNow::Occupied => "a person has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
             NotNow::Paused => "it is paused",
             NotNow::Ended => "it has ended",

@@ -16,7 +16,7 @@ use serde::Serialize;
 /// State in which a session begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum State {
+pub enum PrimeState {
     /// Without work.
     Normal,
     /// Another session handed its work over.
@@ -27,13 +27,13 @@ pub enum State {
     Autonomous,
 }
 
-impl State {
+impl PrimeState {
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Normal => "normal",
-            State::PostHandoff => "post-handoff",
-            State::CrashRecovery => "crash-recovery",
-            State::Autonomous => "autonomous",
+            PrimeState::Normal => "normal",
+            PrimeState::PostHandoff => "post-handoff",
+            PrimeState::CrashRecovery => "crash-recovery",
+            PrimeState::Autonomous => "autonomous",
         }
     }
 }
@@ -42,7 +42,7 @@ impl State {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Situation<'a> {
     /// Session that asks.
-    pub life: Option<&'a str>,
+    pub session: Option<&'a str>,
     pub marker: Option<&'a Marker>,
     /// Outcome of the session that left the marker.
     pub marked: Option<Outcome>,
@@ -58,9 +58,9 @@ pub struct Situation<'a> {
 }
 
 /// Returns the state in which this session begins.
-pub fn state(situation: &Situation<'_>) -> State {
+pub fn state(situation: &Situation<'_>) -> PrimeState {
     let Situation {
-        life,
+        session,
         marker,
         marked,
         is_left,
@@ -71,24 +71,24 @@ pub fn state(situation: &Situation<'_>) -> State {
     } = *situation;
     // A handoff may have stopped after its marker, and its session continued and crashed.
     let is_done = marked == Some(Outcome::Handoff);
-    if is_done && marker.is_some_and(|marker| marker.is_from_before(life)) {
-        return State::PostHandoff;
+    if is_done && marker.is_some_and(|marker| marker.is_from_before(session)) {
+        return PrimeState::PostHandoff;
     }
     let died_at_work = has_work && same_work && before == Some(Outcome::Crash);
     // A conversation that continues after a clean exit still has its context.
     let goes_on = same_conversation && before == Some(Outcome::Exited);
     if (is_left && !goes_on) || died_at_work {
-        State::CrashRecovery
+        PrimeState::CrashRecovery
     } else if has_work {
-        State::Autonomous
+        PrimeState::Autonomous
     } else {
-        State::Normal
+        PrimeState::Normal
     }
 }
 
 /// Kind of session start that an agent program reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum PrimeSource {
     #[default]
     Startup,
     /// The conversation continues in a new process.
@@ -101,16 +101,16 @@ pub enum Source {
     Fork,
 }
 
-impl Source {
+impl PrimeSource {
     /// Parses the program's word. The default for an unknown word is a start-up: too much text is
     /// better than none.
     pub fn from_word(word: &str) -> Self {
         match word {
-            "resume" => Source::Resume,
-            "clear" => Source::Clear,
-            "compact" => Source::Compact,
-            "fork" => Source::Fork,
-            _ => Source::Startup,
+            "resume" => PrimeSource::Resume,
+            "clear" => PrimeSource::Clear,
+            "compact" => PrimeSource::Compact,
+            "fork" => PrimeSource::Fork,
+            _ => PrimeSource::Startup,
         }
     }
 
@@ -119,10 +119,10 @@ impl Source {
     /// clear or a fork that note does not apply.
     pub fn reminder(self, compacted: bool) -> Option<Reminder> {
         match self {
-            Source::Compact => Some(Reminder::Compacted),
-            Source::Startup | Source::Resume if compacted => Some(Reminder::Compacted),
-            Source::Resume => Some(Reminder::Resumed),
-            Source::Startup | Source::Clear | Source::Fork => None,
+            PrimeSource::Compact => Some(Reminder::Compacted),
+            PrimeSource::Startup | PrimeSource::Resume if compacted => Some(Reminder::Compacted),
+            PrimeSource::Resume => Some(Reminder::Resumed),
+            PrimeSource::Startup | PrimeSource::Clear | PrimeSource::Fork => None,
         }
     }
 }
@@ -192,9 +192,9 @@ mod tests {
     use super::*;
     use crate::handoff::Mode;
 
-    fn check<'a>(change: impl FnOnce(&mut Situation<'a>), expected: State) {
+    fn check<'a>(change: impl FnOnce(&mut Situation<'a>), expected: PrimeState) {
         let mut situation = Situation {
-            life: Some("now"),
+            session: Some("now"),
             ..Situation::default()
         };
         change(&mut situation);
@@ -215,18 +215,18 @@ mod tests {
             mode: Mode::Auto,
             ..marker.clone()
         };
-        check(|_| {}, State::Normal);
-        check(|it| it.has_work = true, State::Autonomous);
-        check(|it| it.is_left = true, State::CrashRecovery);
+        check(|_| {}, PrimeState::Normal);
+        check(|it| it.has_work = true, PrimeState::Autonomous);
+        check(|it| it.is_left = true, PrimeState::CrashRecovery);
         for (marker, marked, expected) in [
-            (&marker, Some(Outcome::Handoff), State::PostHandoff),
+            (&marker, Some(Outcome::Handoff), PrimeState::PostHandoff),
             // A handoff that stopped after its marker has handed nothing over.
-            (&marker, Some(Outcome::Crash), State::CrashRecovery),
-            (&marker, Some(Outcome::Killed), State::CrashRecovery),
-            (&marker, None, State::CrashRecovery),
-            (&of_mine, None, State::CrashRecovery),
+            (&marker, Some(Outcome::Crash), PrimeState::CrashRecovery),
+            (&marker, Some(Outcome::Killed), PrimeState::CrashRecovery),
+            (&marker, None, PrimeState::CrashRecovery),
+            (&of_mine, None, PrimeState::CrashRecovery),
             // The session continued after it.
-            (&saved, Some(Outcome::Handoff), State::CrashRecovery),
+            (&saved, Some(Outcome::Handoff), PrimeState::CrashRecovery),
         ] {
             check(
                 |it| {
@@ -237,9 +237,12 @@ mod tests {
                 expected,
             );
         }
-        check(|it| it.marker = Some(&of_mine), State::Normal);
-        check(|it| it.before = Some(Outcome::Crash), State::Normal);
-        for (same_work, expected) in [(true, State::CrashRecovery), (false, State::Autonomous)] {
+        check(|it| it.marker = Some(&of_mine), PrimeState::Normal);
+        check(|it| it.before = Some(Outcome::Crash), PrimeState::Normal);
+        for (same_work, expected) in [
+            (true, PrimeState::CrashRecovery),
+            (false, PrimeState::Autonomous),
+        ] {
             check(
                 |it| {
                     it.before = Some(Outcome::Crash);
@@ -249,9 +252,10 @@ mod tests {
                 expected,
             );
         }
-        for (same_conversation, expected) in
-            [(true, State::Autonomous), (false, State::CrashRecovery)]
-        {
+        for (same_conversation, expected) in [
+            (true, PrimeState::Autonomous),
+            (false, PrimeState::CrashRecovery),
+        ] {
             check(
                 |it| {
                     it.before = Some(Outcome::Exited);
@@ -274,7 +278,7 @@ mod tests {
             ("clear", None, None),
             ("fork", None, None),
         ] {
-            let source = Source::from_word(word);
+            let source = PrimeSource::from_word(word);
             assert_eq!(source.reminder(false), told, "{word}");
             assert_eq!(source.reminder(true), noted, "{word}, compacted");
         }

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn no_process_owns_everybody() {
+    fn no_process_owns_all_agents() {
         let table = table();
         for root in [0, 1] {
             assert!(table.pane_members(root).is_empty() && table.left_by(root).is_empty());

@@ -71,23 +71,23 @@ impl Outcome {
 /// Whether a session is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum SessionStatus {
     Running,
     Stopped,
 }
 
-impl Status {
+impl SessionStatus {
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Running => "running",
-            Status::Stopped => "stopped",
+            SessionStatus::Running => "running",
+            SessionStatus::Stopped => "stopped",
         }
     }
 }
 
 /// A step of an agent's work, as it reported it (`gt step`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct SessionStep {
     pub name: String,
     /// Molecule or work item that the step belongs to.
     #[serde(rename = "ref", default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ macro_rules! record {
             /// Applies a later line. A line with the status running clears the end of the session.
             pub fn merge(&mut self, mut later: Record) {
                 later.earlier_work = self.merged_earlier_work(&mut later);
-                if later.status == Some(Status::Running) {
+                if later.status == Some(SessionStatus::Running) {
                     self.outcome = None;
                     self.ended_at = None;
                     self.exit_code = None;
@@ -188,7 +188,7 @@ record! {
     pane: String,
     pid: u32,
     initial_prompt: String,
-    status: Status,
+    status: SessionStatus,
     exit_code: i32,
     host: String,
     /// Start options, as its container's tag holds them.
@@ -198,7 +198,7 @@ record! {
     /// It went down with its tmux server.
     lost: bool,
     /// Steps that it has reported, the oldest first.
-    steps: Vec<Step>,
+    steps: Vec<SessionStep>,
     /// Usage, as far as it has been read.
     usage: Usage,
 }
@@ -314,23 +314,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_is_the_sum_of_its_lines() {
-        let mut life: Record = serde_json::from_str(
+    fn session_is_the_sum_of_its_lines() {
+        let mut session: Record = serde_json::from_str(
             r#"{"id":"a","agent":"gastown/crew/max","started_at":"2026-01-17T01:00:00Z","status":"running","pid":7}"#,
         )
         .unwrap();
-        assert!(life.begins());
+        assert!(session.begins());
         let end: Record =
             serde_json::from_str(r#"{"id":"a","outcome":"crash","status":"stopped","new":1}"#)
                 .unwrap();
         assert!(!end.begins());
-        life.merge(end);
-        assert_eq!(life.outcome, Some(Outcome::Crash));
-        assert_eq!(life.status, Some(Status::Stopped));
-        assert_eq!(life.pid, Some(7), "what is not said stays");
+        session.merge(end);
+        assert_eq!(session.outcome, Some(Outcome::Crash));
+        assert_eq!(session.status, Some(SessionStatus::Stopped));
+        assert_eq!(session.pid, Some(7), "what is not said stays");
         let revived = serde_json::from_str(r#"{"id":"a","status":"running"}"#).unwrap();
-        life.merge(revived);
-        assert_eq!(life.outcome, None, "it did not end after all");
+        session.merge(revived);
+        assert_eq!(session.outcome, None, "it did not end after all");
     }
 
     #[test]

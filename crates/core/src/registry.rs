@@ -145,13 +145,13 @@ impl Registry {
             .filter(|word| !word.is_empty())
             .collect();
         let initials: String = words.iter().filter_map(|w| w.chars().next()).collect();
-        let letters: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
-        let from_letters = (2..=letters.len().max(2)).filter_map(|n| letters.get(..n));
+        let messages: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+        let from_messages = (2..=messages.len().max(2)).filter_map(|n| messages.get(..n));
         let candidates = (initials.len() > 1)
             .then_some(initials.as_str())
             .into_iter()
-            .chain(from_letters)
-            .chain((letters.len() == 1).then_some(letters.as_str()));
+            .chain(from_messages)
+            .chain((messages.len() == 1).then_some(messages.as_str()));
         candidates
             .map(str::to_owned)
             .find(|prefix| self.check_new(rig, prefix).is_ok())

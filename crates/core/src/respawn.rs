@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_life_forgives() {
+    fn long_session_resets_the_count_of_deaths() {
         assert_eq!(recent_deaths(&[], 5), [5]);
         assert_eq!(recent_deaths(&[0, 100], 200), [0, 100, 200]);
         assert_eq!(recent_deaths(&[0, 100], 800), [800]);

@@ -49,7 +49,8 @@ pub struct Saved {
     /// Address of the agent.
     pub agent: String,
     /// Session in the container, and the chain that it belongs to.
-    pub life: String,
+    #[serde(rename = "life")]
+    pub session: String,
     pub chain: String,
     pub harness: String,
     /// Id of the conversation in the agent program.
@@ -66,11 +67,11 @@ pub struct Saved {
     /// the previous one.
     pub seen_at: String,
     pub server: ServerId,
-    pub windows: Vec<Window>,
+    pub windows: Vec<SavedWindow>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Window {
+pub struct SavedWindow {
     pub index: u32,
     pub name: String,
     /// tmux gave it its name and may change it.
@@ -81,11 +82,11 @@ pub struct Window {
     pub zoomed: bool,
     pub columns: u32,
     pub rows: u32,
-    pub panes: Vec<Pane>,
+    pub panes: Vec<SavedPane>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pane {
+pub struct SavedPane {
     pub id: String,
     pub index: u32,
     pub folder: String,
@@ -107,7 +108,7 @@ pub struct Pane {
 
 impl Saved {
     /// Returns the window and the pane of the agent itself.
-    pub fn agents_pane(&self) -> Option<(&Window, &Pane)> {
+    pub fn agents_pane(&self) -> Option<(&SavedWindow, &SavedPane)> {
         self.windows.iter().find_map(|window| {
             let pane = window.panes.iter().find(|pane| pane.is_agents)?;
             Some((window, pane))
@@ -176,7 +177,7 @@ pub fn judge(
     if named {
         return Verdict::Restore;
     }
-    match ended_by_wish(saved, last, on_exit) {
+    match ended_on_request(saved, last, on_exit) {
         Some(outcome) => Verdict::Ended(outcome),
         None if saved.was_over() => Verdict::WasOver,
         None if is_removed => Verdict::Removed,
@@ -187,7 +188,7 @@ pub fn judge(
 /// Returns the outcome of a session that was ended on purpose. Any other session was lost, even if
 /// the journal does not have its end yet; so was a session that would have been restarted after its
 /// clean exit.
-fn ended_by_wish(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Option<Outcome> {
+fn ended_on_request(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Option<Outcome> {
     let restarts = saved.auto_respawn && on_exit == OnExit::Restart;
     last?.outcome.filter(|outcome| match outcome {
         Outcome::Crash => false,
@@ -221,12 +222,12 @@ pub fn carried(
         let last = last(&saved.agent);
         // It has run again since, even if no save has recorded it. A failed attempt has its end in
         // the journal.
-        let was_back = last.as_ref().is_some_and(|life| {
-            life.id != saved.life
-                && life.outcome.is_none()
-                && life.started_at.as_deref() >= Some(server_since)
+        let was_back = last.as_ref().is_some_and(|session| {
+            session.id != saved.session
+                && session.outcome.is_none()
+                && session.started_at.as_deref() >= Some(server_since)
         });
-        !was_back && ended_by_wish(saved, last.as_ref(), on_exit(&saved.agent)).is_none()
+        !was_back && ended_on_request(saved, last.as_ref(), on_exit(&saved.agent)).is_none()
     };
     before.into_iter().filter(is_lost).collect()
 }
@@ -268,12 +269,12 @@ mod tests {
                 pid: server,
                 started: 0,
             },
-            windows: vec![Window {
-                panes: vec![Pane {
+            windows: vec![SavedWindow {
+                panes: vec![SavedPane {
                     is_agents: true,
-                    ..Pane::default()
+                    ..SavedPane::default()
                 }],
-                ..Window::default()
+                ..SavedWindow::default()
             }],
             ..Saved::default()
         }
@@ -302,8 +303,8 @@ mod tests {
         // A restore by name fails with an error about the missing folder.
         check(Here::NoFolder, None, true, Verdict::Restore);
         let killed = Some(ended(Some(Outcome::Killed)));
-        let by_wish = Verdict::Ended(Outcome::Killed);
-        check(Here::NoFolder, killed, false, by_wish);
+        let on_request = Verdict::Ended(Outcome::Killed);
+        check(Here::NoFolder, killed, false, on_request);
         let taken = Here::Another("a session of yours".into());
         check(
             taken,

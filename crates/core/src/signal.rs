@@ -8,7 +8,7 @@ use crate::state::{Reason, State};
 use serde_json::Value;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HookEvent {
     SessionStart,
     Prompt,
     ToolStart,
@@ -25,40 +25,44 @@ pub enum Event {
 }
 
 /// Our word for each event, and the names that programs use for it.
-const EVENTS: &[(Event, &str, &[&str])] = &[
-    (Event::SessionStart, "session-start", &["SessionStart"]),
+const EVENTS: &[(HookEvent, &str, &[&str])] = &[
+    (HookEvent::SessionStart, "session-start", &["SessionStart"]),
     (
-        Event::Prompt,
+        HookEvent::Prompt,
         "prompt",
         &["UserPromptSubmit", "BeforeAgent"],
     ),
     (
-        Event::ToolStart,
+        HookEvent::ToolStart,
         "tool-start",
         &["PreToolUse", "BeforeTool"],
     ),
-    (Event::Permission, "permission", &["PermissionRequest"]),
-    (Event::Notification, "notification", &["Notification"]),
+    (HookEvent::Permission, "permission", &["PermissionRequest"]),
+    (HookEvent::Notification, "notification", &["Notification"]),
     (
-        Event::ToolEnd,
+        HookEvent::ToolEnd,
         "tool-end",
         &["PostToolUse", "PostToolUseFailure", "AfterTool"],
     ),
     (
-        Event::Stop,
+        HookEvent::Stop,
         "stop",
         &["Stop", "AfterAgent", "agent-turn-complete"],
     ),
-    (Event::StopFailure, "stop-failure", &["StopFailure"]),
-    (Event::Compact, "compact", &["PreCompact", "PreCompress"]),
-    (Event::Interrupt, "interrupt", &["Interrupt"]),
-    (Event::Done, "done", &[]),
-    (Event::SessionEnd, "session-end", &["SessionEnd"]),
+    (HookEvent::StopFailure, "stop-failure", &["StopFailure"]),
+    (
+        HookEvent::Compact,
+        "compact",
+        &["PreCompact", "PreCompress"],
+    ),
+    (HookEvent::Interrupt, "interrupt", &["Interrupt"]),
+    (HookEvent::Done, "done", &[]),
+    (HookEvent::SessionEnd, "session-end", &["SessionEnd"]),
 ];
 
-impl Event {
+impl HookEvent {
     /// Parses our word or a program's.
-    pub fn from_word(word: &str) -> Option<Event> {
+    pub fn from_word(word: &str) -> Option<HookEvent> {
         EVENTS
             .iter()
             .find(|(_, ours, theirs)| *ours == word || theirs.contains(&word))
@@ -89,7 +93,7 @@ pub fn first_prompt() -> Said {
 }
 
 /// Returns the state that an event reports; `None` if it reports none.
-pub fn state_of(event: Event, report: &Value) -> Option<Said> {
+pub fn state_of(event: HookEvent, report: &Value) -> Option<Said> {
     let said = |state, reason: &str| {
         Some(Said {
             state,
@@ -98,25 +102,25 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
         })
     };
     match event {
-        Event::SessionStart => said(State::Idle, "started"),
-        Event::Prompt => said(State::Busy, Reason::TookPrompt.as_str()),
-        Event::ToolStart | Event::Permission if is_a_question(report) => {
+        HookEvent::SessionStart => said(State::Idle, "started"),
+        HookEvent::Prompt => said(State::Busy, Reason::TookPrompt.as_str()),
+        HookEvent::ToolStart | HookEvent::Permission if is_a_question(report) => {
             let reason = question(report).map(|question| format!("asks: {question}"));
             said(
                 State::Waiting,
                 reason.as_deref().unwrap_or("asks a question"),
             )
         }
-        Event::ToolStart | Event::ToolEnd => said(State::Busy, &tool(report)),
-        Event::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
-        Event::Notification => notification(report),
+        HookEvent::ToolStart | HookEvent::ToolEnd => said(State::Busy, &tool(report)),
+        HookEvent::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
+        HookEvent::Notification => notification(report),
         // The turn is over even if background tasks still run.
-        Event::Stop => Some(Said {
+        HookEvent::Stop => Some(Said {
             state: State::Idle,
             reason: Reason::Finished,
             background: background_tasks(report),
         }),
-        Event::StopFailure => {
+        HookEvent::StopFailure => {
             let message = failure(report).unwrap_or("its turn failed");
             let state = match limit::is_usage_limit(message) {
                 true => State::Limited,
@@ -128,23 +132,23 @@ pub fn state_of(event: Event, report: &Value) -> Option<Said> {
                 background: background_tasks(report),
             })
         }
-        Event::Interrupt => said(State::Idle, Reason::Interrupted.as_str()),
-        Event::Compact => said(State::Busy, "compacts its context"),
-        Event::Done => {
+        HookEvent::Interrupt => said(State::Idle, Reason::Interrupted.as_str()),
+        HookEvent::Compact => said(State::Busy, "compacts its context"),
+        HookEvent::Done => {
             let why = report["reason"].as_str().or(report["message"].as_str());
             said(State::Done, why.unwrap_or("says that it is done"))
         }
-        Event::SessionEnd => None,
+        HookEvent::SessionEnd => None,
     }
 }
 
 /// Returns whether a hook's report may be worth an event. Most hooks only report that the work
 /// continues, and the start of a session has an event already.
-pub fn may_be_news(event: Event, said: &Said) -> bool {
+pub fn may_be_news(event: HookEvent, said: &Said) -> bool {
     match event {
-        Event::SessionStart | Event::ToolEnd | Event::Compact => false,
+        HookEvent::SessionStart | HookEvent::ToolEnd | HookEvent::Compact => false,
         // These may end a pause.
-        Event::Prompt | Event::ToolStart => true,
+        HookEvent::Prompt | HookEvent::ToolStart => true,
         _ => said.state != State::Busy,
     }
 }
@@ -156,7 +160,7 @@ const LATE_SECONDS: i64 = 10;
 /// Returns the states that a hook does not override, each for a number of seconds or, with `None`,
 /// without limit. An interrupt and the end of the work both end a turn; hooks of that turn arrive
 /// later and must not undo them. A new prompt does.
-pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
+pub fn outlasted(event: HookEvent, said: State) -> &'static [(State, Option<i64>)] {
     const FOR_GOOD: &[(State, Option<i64>)] = &[(State::Paused, None), (State::Done, None)];
     const A_WHILE: &[(State, Option<i64>)] = &[
         (State::Paused, Some(LATE_SECONDS)),
@@ -174,10 +178,10 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
         (State::Limited, None),
     ];
     match (event, said) {
-        (Event::Prompt, _) => &[],
-        (Event::Notification, State::Waiting) => STILL,
-        (Event::Notification, State::Idle) => STILL_IDLE,
-        (Event::ToolStart, State::Busy) => A_WHILE,
+        (HookEvent::Prompt, _) => &[],
+        (HookEvent::Notification, State::Waiting) => STILL,
+        (HookEvent::Notification, State::Idle) => STILL_IDLE,
+        (HookEvent::ToolStart, State::Busy) => A_WHILE,
         // An agent that asks or fails is not done.
         (_, State::Waiting | State::Error | State::Limited) => &A_WHILE[..1],
         (_, State::Idle | State::Busy) => FOR_GOOD,
@@ -186,17 +190,17 @@ pub fn outlasted(event: Event, said: State) -> &'static [(State, Option<i64>)] {
 }
 
 /// Returns whether a state noted `age_seconds` ago stays despite this hook.
-pub fn outlasts(noted: State, age_seconds: i64, event: Event, said: State) -> bool {
+pub fn outlasts(noted: State, age_seconds: i64, event: HookEvent, said: State) -> bool {
     outlasted(event, said).iter().any(|(state, seconds)| {
         *state == noted && seconds.is_none_or(|seconds| age_seconds < seconds)
     })
 }
 
 /// Returns whether the agent may be idle now, so that queued messages can be delivered.
-pub fn ends_a_turn(event: Event) -> bool {
+pub fn ends_a_turn(event: HookEvent) -> bool {
     matches!(
         event,
-        Event::Stop | Event::StopFailure | Event::Interrupt | Event::SessionStart
+        HookEvent::Stop | HookEvent::StopFailure | HookEvent::Interrupt | HookEvent::SessionStart
     )
 }
 
@@ -276,7 +280,7 @@ mod tests {
     #[test]
     fn hooks_say_what_the_agent_does() {
         let check = |name: &str, report: Value, expected: Option<(State, &str)>| {
-            let event = Event::from_word(name).unwrap();
+            let event = HookEvent::from_word(name).unwrap();
             let said = state_of(event, &report);
             let said = said.as_ref().map(|said| (said.state, said.reason.as_str()));
             assert_eq!(said, expected, "{name}");
@@ -350,7 +354,7 @@ mod tests {
     #[test]
     fn the_hooks_of_an_interrupt_leave_a_pause_and_a_new_prompt_ends_it() {
         let check = |noted, age, event: &str, report: Value, stays: bool| {
-            let event = Event::from_word(event).unwrap();
+            let event = HookEvent::from_word(event).unwrap();
             let said = state_of(event, &report).unwrap().state;
             let found = outlasts(noted, age, event, said);
             assert_eq!(found, stays, "{noted:?} {age} {event:?} {said:?}");
@@ -377,35 +381,35 @@ mod tests {
     #[test]
     fn a_reminder_says_nothing_new() {
         for state in [State::Waiting, State::Idle] {
-            assert!(outlasts(state, 1000, Event::Notification, state));
+            assert!(outlasts(state, 1000, HookEvent::Notification, state));
         }
         for failed in [State::Error, State::Limited] {
-            assert!(outlasts(failed, 1000, Event::Notification, State::Idle));
-            assert!(!outlasts(failed, 0, Event::Prompt, State::Busy));
+            assert!(outlasts(failed, 1000, HookEvent::Notification, State::Idle));
+            assert!(!outlasts(failed, 0, HookEvent::Prompt, State::Busy));
         }
         assert!(!outlasts(
             State::Busy,
             0,
-            Event::Notification,
+            HookEvent::Notification,
             State::Waiting
         ));
         assert!(!outlasts(
             State::Waiting,
             0,
-            Event::Notification,
+            HookEvent::Notification,
             State::Idle
         ));
         assert!(!outlasts(
             State::Waiting,
             0,
-            Event::Permission,
+            HookEvent::Permission,
             State::Waiting
         ));
     }
 
     #[test]
     fn background_tasks_are_counted_when_a_turn_is_over() {
-        let tasks = |report: Value| state_of(Event::Stop, &report).unwrap().background;
+        let tasks = |report: Value| state_of(HookEvent::Stop, &report).unwrap().background;
         assert_eq!(tasks(json!({})), 0);
         assert_eq!(tasks(json!({"background_tasks": []})), 0);
         assert_eq!(
@@ -421,12 +425,12 @@ mod tests {
             .flat_map(|(_, ours, theirs)| [&[*ours], *theirs].concat())
             .collect();
         for word in &words {
-            assert!(Event::from_word(word).is_some());
+            assert!(HookEvent::from_word(word).is_some());
         }
         let count = words.len();
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), count);
-        assert_eq!(Event::from_word("nope"), None);
+        assert_eq!(HookEvent::from_word("nope"), None);
     }
 }

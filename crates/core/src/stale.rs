@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_sent_before_the_life_is_stale() {
+    fn only_messages_sent_before_the_session_are_stale() {
         let written = |at: i64| at.to_string();
         assert_eq!(
             reason(1, 2, written).as_deref(),

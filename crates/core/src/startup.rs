@@ -4,12 +4,12 @@
 //! environment and the tags. The engine's start path carries it out. The program is executed
 //! without a shell unless a shell command is configured.
 
-use crate::environment::{self, Facts};
+use crate::environment::{self, EnvironmentFacts};
 use crate::harness::{Preset, PromptStyle};
 use crate::identity::Identity;
 use crate::role::RoleConfig;
 use crate::session::SessionId;
-use crate::state::{Source, State};
+use crate::state::{State, StateSource};
 use std::collections::BTreeMap;
 
 /// Names of the tags of a container, stored as tmux user options.
@@ -107,7 +107,7 @@ pub enum Conversation {
 
 /// Input of [`plan`].
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub struct StartRequest<'a> {
     pub identity: &'a Identity,
     pub container: &'a str,
     pub session: SessionId,
@@ -160,73 +160,78 @@ pub struct Plan {
     pub never_asks: bool,
 }
 
-pub fn plan(wish: &Wish<'_>) -> Plan {
+pub fn plan(request: &StartRequest<'_>) -> Plan {
     // The process names of a custom command are unknown: any live process counts.
-    let own_line = wish.command.is_some() || wish.role.session.start_command.is_some();
-    let process_names = match (&wish.role.session.process_names, own_line) {
-        (Some(names), _) if wish.command.is_none() => names.clone(),
+    let own_line = request.command.is_some() || request.role.session.start_command.is_some();
+    let process_names = match (&request.role.session.process_names, own_line) {
+        (Some(names), _) if request.command.is_none() => names.clone(),
         (_, true) => Vec::new(),
-        _ => wish.preset.process.names.clone(),
+        _ => request.preset.process.names.clone(),
     };
-    let facts = Facts {
-        identity: wish.identity,
-        container: wish.container,
-        session: wish.session,
-        town_root: wish.town_root,
-        socket: wish.socket,
-        preset: wish.preset,
-        config_dir: wish.config_dir,
+    let facts = EnvironmentFacts {
+        identity: request.identity,
+        container: request.container,
+        session: request.session,
+        town_root: request.town_root,
+        socket: request.socket,
+        preset: request.preset,
+        config_dir: request.config_dir,
         process_names: &process_names,
     };
-    let mut env =
-        environment::agent_environment(&facts, wish.passed_env, &wish.role.env, wish.extra_env);
-    if !wish.role.start.skip_permissions && !own_line {
-        for (name, value) in &wish.preset.env.ask_permissions {
+    let mut env = environment::agent_environment(
+        &facts,
+        request.passed_env,
+        &request.role.env,
+        request.extra_env,
+    );
+    if !request.role.start.skip_permissions && !own_line {
+        for (name, value) in &request.preset.env.ask_permissions {
             // The role and the caller may override it; the environment of `gt` may not.
-            let is_chosen = wish.role.env.contains_key(name)
-                || wish.extra_env.iter().any(|(given, _)| given == name);
+            let is_chosen = request.role.env.contains_key(name)
+                || request.extra_env.iter().any(|(given, _)| given == name);
             if !is_chosen {
                 env.insert(name.clone(), value.clone());
             }
         }
     }
-    let typed = wish.preset.command.prompt == PromptStyle::Typed;
-    let typed_prompt = wish.prompt.filter(|_| typed).map(str::to_owned);
-    let is_awaited = wish.is_awaited || typed_prompt.is_some();
+    let typed = request.preset.command.prompt == PromptStyle::Typed;
+    let typed_prompt = request.prompt.filter(|_| typed).map(str::to_owned);
+    let is_awaited = request.is_awaited || typed_prompt.is_some();
     let (state, source) = match is_awaited {
-        true => (State::Starting, Source::Start),
-        false => (State::Running, Source::Process),
+        true => (State::Starting, StateSource::Start),
+        false => (State::Running, StateSource::Process),
     };
     let mut tags = vec![
-        (tag::TOWN, wish.town_root.to_owned()),
-        (tag::AGENT, wish.identity.address()),
-        (tag::SESSION, wish.session.to_string()),
+        (tag::TOWN, request.town_root.to_owned()),
+        (tag::AGENT, request.identity.address()),
+        (tag::SESSION, request.session.to_string()),
         (
             tag::CHAIN,
-            wish.chain
-                .map_or_else(|| wish.session.to_string(), str::to_owned),
+            request
+                .chain
+                .map_or_else(|| request.session.to_string(), str::to_owned),
         ),
-        (tag::HARNESS, wish.preset.name.clone()),
+        (tag::HARNESS, request.preset.name.clone()),
         (tag::PROCESS_NAMES, process_names.join(",")),
         (tag::STATE, state.as_str().to_owned()),
-        (tag::STATE_SINCE, wish.now.to_string()),
+        (tag::STATE_SINCE, request.now.to_string()),
         (tag::STATE_SOURCE, source.as_str().to_owned()),
     ];
-    let auto_respawn = if wish.auto_respawn { "1" } else { "" };
+    let auto_respawn = if request.auto_respawn { "1" } else { "" };
     tags.push((tag::AUTO_RESPAWN, auto_respawn.to_owned()));
-    let never_asks = wish.role.start.skip_permissions
-        && !wish.preset.command.skip_permissions.is_empty()
+    let never_asks = request.role.start.skip_permissions
+        && !request.preset.command.skip_permissions.is_empty()
         && !own_line;
     tags.push((
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
-    let reports_first_prompt = wish.prompt.is_some() && !typed && !own_line && wish.has_hooks;
+    let reports_first_prompt = request.prompt.is_some() && !typed && !own_line && request.has_hooks;
     let first_prompt = if reports_first_prompt { "1" } else { "" };
     tags.push((tag::FIRST_PROMPT, first_prompt.to_owned()));
     tags.push((tag::BACKGROUND_TASKS, String::new()));
     Plan {
-        argv: argv(wish),
+        argv: argv(request),
         env,
         tags,
         typed_prompt,
@@ -234,39 +239,42 @@ pub fn plan(wish: &Wish<'_>) -> Plan {
         is_awaited,
         process_names,
         runs_preset: !own_line,
-        trusts_folder: wish.role.start.accept_dialogs
-            && !wish.preset.command.trust_folder.is_empty(),
+        trusts_folder: request.role.start.accept_dialogs
+            && !request.preset.command.trust_folder.is_empty(),
         never_asks,
     }
 }
 
-fn argv(wish: &Wish<'_>) -> Vec<String> {
-    let prompt = prompt_args(wish);
-    if let Some(line) = wish.command.or(wish.role.session.start_command.as_deref()) {
+fn argv(request: &StartRequest<'_>) -> Vec<String> {
+    let prompt = prompt_args(request);
+    if let Some(line) = request
+        .command
+        .or(request.role.session.start_command.as_deref())
+    {
         let shell = ["sh", "-c"].map(str::to_owned).to_vec();
-        if wish.command.is_some() || prompt.is_empty() {
+        if request.command.is_some() || prompt.is_empty() {
             return [shell, vec![line.to_owned()]].concat();
         }
         // The prompt comes as an argument of the shell, never as part of its text.
         let script = vec![format!("{line} \"$@\""), "gt".to_owned()];
         return [shell, script, prompt].concat();
     }
-    let command = &wish.preset.command;
-    let mut argv = vec![wish.program.to_owned()];
+    let command = &request.preset.command;
+    let mut argv = vec![request.program.to_owned()];
     argv.extend(command.args.iter().cloned());
-    argv.extend(match wish.role.start.skip_permissions {
+    argv.extend(match request.role.start.skip_permissions {
         true => command.skip_permissions.iter().cloned(),
         false => command.ask_permissions.iter().cloned(),
     });
-    if wish.role.start.accept_dialogs {
+    if request.role.start.accept_dialogs {
         // JSON quoting is valid TOML too.
-        let folder = serde_json::Value::from(wish.work_dir).to_string();
+        let folder = serde_json::Value::from(request.work_dir).to_string();
         let words = command.trust_folder.iter();
         argv.extend(words.map(|word| word.replace("{folder}", &folder)));
     }
-    argv.extend(wish.hook_args.iter().cloned());
-    let session = wish.session.to_string();
-    argv.extend(match &wish.conversation {
+    argv.extend(request.hook_args.iter().cloned());
+    let session = request.session.to_string();
+    argv.extend(match &request.conversation {
         Conversation::New => filled(&command.session_id, &session),
         Conversation::Resume(id) => filled(&command.resume, id),
         Conversation::Continue => command.r#continue.clone(),
@@ -280,11 +288,11 @@ fn argv(wish: &Wish<'_>) -> Vec<String> {
     argv
 }
 
-fn prompt_args(wish: &Wish<'_>) -> Vec<String> {
-    let Some(prompt) = wish.prompt else {
+fn prompt_args(request: &StartRequest<'_>) -> Vec<String> {
+    let Some(prompt) = request.prompt else {
         return Vec::new();
     };
-    let command = &wish.preset.command;
+    let command = &request.preset.command;
     match (command.prompt, &command.prompt_flag) {
         (PromptStyle::Positional, _) => vec![prompt.to_owned()],
         (PromptStyle::Flag, Some(flag)) => vec![flag.clone(), prompt.to_owned()],
@@ -304,14 +312,14 @@ mod tests {
     use super::*;
     use crate::role::Role;
 
-    fn check(harness: &str, change: impl FnOnce(&mut Wish<'_>), expected: &[&str]) {
+    fn check(harness: &str, change: impl FnOnce(&mut StartRequest<'_>), expected: &[&str]) {
         check_with(|_| {}, harness, change, expected);
     }
 
     fn check_with(
         change_role: impl FnOnce(&mut RoleConfig),
         harness: &str,
-        change: impl FnOnce(&mut Wish<'_>),
+        change: impl FnOnce(&mut StartRequest<'_>),
         expected: &[&str],
     ) {
         assert_eq!(planned(change_role, harness, change).argv, expected);
@@ -320,13 +328,13 @@ mod tests {
     fn planned(
         change_role: impl FnOnce(&mut RoleConfig),
         harness: &str,
-        change: impl FnOnce(&mut Wish<'_>),
+        change: impl FnOnce(&mut StartRequest<'_>),
     ) -> Plan {
         let mut role = Role::Crew.resolve(&[]).unwrap().value;
         change_role(&mut role);
         let identity = Identity::crew("gastown", "max");
         let preset = crate::harness::resolve(harness, None).unwrap().value;
-        let mut wish = Wish {
+        let mut request = StartRequest {
             identity: &identity,
             container: "gt-crew-max",
             session: "0193a2b4-c5d6-7abc-8def-0123456789ab".parse().unwrap(),
@@ -349,14 +357,14 @@ mod tests {
             is_awaited: true,
             now: 0,
         };
-        change(&mut wish);
-        plan(&wish)
+        change(&mut request);
+        plan(&request)
     }
 
     #[test]
-    fn one_that_nobody_awaits_runs_from_the_beginning() {
+    fn playback_that_is_not_awaited_runs_from_the_beginning() {
         let state = |harness: &str, is_awaited: bool| {
-            let plan = planned(|_| {}, harness, |wish| wish.is_awaited = is_awaited);
+            let plan = planned(|_| {}, harness, |request| request.is_awaited = is_awaited);
             let tags: BTreeMap<_, _> = plan.tags.into_iter().collect();
             [tag::STATE, tag::STATE_SOURCE].map(|tag| tags[tag].clone())
         };
@@ -381,7 +389,7 @@ mod tests {
         );
         check(
             "claude",
-            |wish| wish.conversation = Conversation::Resume("abc".into()),
+            |request| request.conversation = Conversation::Resume("abc".into()),
             &[
                 "claude",
                 "--dangerously-skip-permissions",
@@ -427,7 +435,7 @@ mod tests {
             let plan = planned(
                 |role| role.start.skip_permissions = false,
                 "goose",
-                |wish| (wish.passed_env, wish.extra_env) = (auto, given),
+                |request| (request.passed_env, request.extra_env) = (auto, given),
             );
             plan.env["GOOSE_MODE"].clone()
         };
@@ -445,7 +453,7 @@ mod tests {
         );
         check(
             "claude",
-            |wish| wish.command = Some("sleep 5"),
+            |request| request.command = Some("sleep 5"),
             &["sh", "-c", "sleep 5"],
         );
     }

@@ -18,9 +18,9 @@ mod tracker;
 pub use judge::{judge, wants_screen};
 pub use reason::Reason;
 pub(crate) use refine::names_a_question;
-pub use report::{Observed, Report, label};
+pub use report::{Observed, StateReport, label};
 pub(crate) use reported::{death, in_words, shown_since};
-pub use tracker::{Change, Tracker};
+pub use tracker::{StateChange, Tracker};
 
 use serde::Serialize;
 
@@ -100,7 +100,7 @@ impl State {
 /// Source of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum StateSource {
     Process,
     Hook,
     Title,
@@ -111,26 +111,26 @@ pub enum Source {
     Gt,
 }
 
-impl Source {
+impl StateSource {
     pub fn as_str(self) -> &'static str {
         match self {
-            Source::Process => "process",
-            Source::Hook => "hook",
-            Source::Title => "title",
-            Source::Screen => "screen",
-            Source::Start => "start",
-            Source::Gt => "gt",
+            StateSource::Process => "process",
+            StateSource::Hook => "hook",
+            StateSource::Title => "title",
+            StateSource::Screen => "screen",
+            StateSource::Start => "start",
+            StateSource::Gt => "gt",
         }
     }
 
-    pub fn from_word(word: &str) -> Option<Source> {
+    pub fn from_word(word: &str) -> Option<StateSource> {
         [
-            Source::Process,
-            Source::Hook,
-            Source::Title,
-            Source::Screen,
-            Source::Start,
-            Source::Gt,
+            StateSource::Process,
+            StateSource::Hook,
+            StateSource::Title,
+            StateSource::Screen,
+            StateSource::Start,
+            StateSource::Gt,
         ]
         .into_iter()
         .find(|source| source.as_str() == word)

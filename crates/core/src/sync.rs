@@ -4,14 +4,14 @@
 //! returns the lines that the journal lacks. It has no side effects and is idempotent: once its
 //! lines are written, it returns none.
 
-use crate::record::{Outcome, Record, Status};
+use crate::record::{Outcome, Record, SessionStatus};
 use std::collections::{HashMap, HashSet};
 
 /// A container of this town, as tmux shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Shown {
     /// Session in the container, with the fields that its tags and its pane give.
-    pub life: Record,
+    pub session: Record,
     /// Whether its tags name its agent; otherwise only its name does.
     pub is_tagged: bool,
     /// End of its process: when, in RFC 3339, and how.
@@ -35,17 +35,17 @@ impl Death {
         }
     }
 
-    fn change(&self) -> Change {
+    fn change(&self) -> JournalChange {
         match self.outcome() {
-            Outcome::Exited => Change::Exited,
-            _ => Change::Died,
+            Outcome::Exited => JournalChange::Exited,
+            _ => JournalChange::Died,
         }
     }
 }
 
 /// Purpose of one line of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum JournalChange {
     /// It runs, and the journal has no record of it.
     Found,
     /// It runs under the name of an agent, and gt did not start it.
@@ -64,28 +64,28 @@ pub enum Change {
     Gone,
 }
 
-impl Change {
-    pub const ALL: [Change; 8] = [
-        Change::Found,
-        Change::Adopted,
-        Change::Revived,
-        Change::Renamed,
-        Change::Updated,
-        Change::Died,
-        Change::Exited,
-        Change::Gone,
+impl JournalChange {
+    pub const ALL: [JournalChange; 8] = [
+        JournalChange::Found,
+        JournalChange::Adopted,
+        JournalChange::Revived,
+        JournalChange::Renamed,
+        JournalChange::Updated,
+        JournalChange::Died,
+        JournalChange::Exited,
+        JournalChange::Gone,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Change::Found => "found",
-            Change::Adopted => "adopted",
-            Change::Revived => "revived",
-            Change::Renamed => "renamed",
-            Change::Updated => "updated",
-            Change::Died => "died",
-            Change::Exited => "exited",
-            Change::Gone => "gone",
+            JournalChange::Found => "found",
+            JournalChange::Adopted => "adopted",
+            JournalChange::Revived => "revived",
+            JournalChange::Renamed => "renamed",
+            JournalChange::Updated => "updated",
+            JournalChange::Died => "died",
+            JournalChange::Exited => "exited",
+            JournalChange::Gone => "gone",
         }
     }
 }
@@ -107,30 +107,30 @@ pub fn plan(
     shown: &[Shown],
     known: impl Fn(&str) -> Option<Record>,
     moment: &Moment<'_>,
-) -> Vec<(Change, Record)> {
+) -> Vec<(JournalChange, Record)> {
     let mut lines = Vec::new();
     let open: HashMap<&str, &Record> = running
         .iter()
-        .map(|life| (life.id.as_str(), life))
+        .map(|session| (session.id.as_str(), session))
         .collect();
     for container in shown {
-        let life = &container.life;
-        match open.get(life.id.as_str()) {
+        let session = &container.session;
+        match open.get(session.id.as_str()) {
             Some(record) => lines.extend(differences(record, container, moment)),
-            None => lines.extend(unexpected(known(&life.id), container, moment)),
+            None => lines.extend(unexpected(known(&session.id), container, moment)),
         }
     }
-    let present: HashSet<&str> = shown.iter().map(|c| c.life.id.as_str()).collect();
+    let present: HashSet<&str> = shown.iter().map(|c| c.session.id.as_str()).collect();
     for record in running
         .iter()
-        .filter(|life| !present.contains(life.id.as_str()))
+        .filter(|session| !present.contains(session.id.as_str()))
     {
         let (outcome, at) = loss(record, moment);
         let line = Record {
             lost: (outcome == Outcome::Crash).then_some(true),
             ..ending(&record.id, outcome, at, None)
         };
-        lines.push((Change::Gone, line));
+        lines.push((JournalChange::Gone, line));
     }
     lines
 }
@@ -157,29 +157,29 @@ fn differences(
     record: &Record,
     container: &Shown,
     moment: &Moment<'_>,
-) -> impl Iterator<Item = (Change, Record)> {
-    let life = &container.life;
+) -> impl Iterator<Item = (JournalChange, Record)> {
+    let session = &container.session;
     // An untagged container is identified by its name alone, so the agent changes with it.
-    let is_other = !container.is_tagged && record.agent != life.agent;
-    let renamed = (record.tmux_session != life.tmux_session || is_other).then(|| Record {
-        tmux_session: life.tmux_session.clone(),
-        agent: life.agent.clone().filter(|_| is_other),
-        ..Record::about(&life.id)
+    let is_other = !container.is_tagged && record.agent != session.agent;
+    let renamed = (record.tmux_session != session.tmux_session || is_other).then(|| Record {
+        tmux_session: session.tmux_session.clone(),
+        agent: session.agent.clone().filter(|_| is_other),
+        ..Record::about(&session.id)
     });
-    let conversation = life.harness_session_id.clone();
+    let conversation = session.harness_session_id.clone();
     let updated = conversation
         .filter(|id| record.harness_session_id.as_ref() != Some(id))
         .map(|id| Record {
             harness_session_id: Some(id),
-            ..Record::about(&life.id)
+            ..Record::about(&session.id)
         });
     let died = container
         .death
         .as_ref()
-        .map(|death| (death.change(), death_of(life, death, moment)));
+        .map(|death| (death.change(), death_of(session, death, moment)));
     [
-        renamed.map(|line| (Change::Renamed, line)),
-        updated.map(|line| (Change::Updated, line)),
+        renamed.map(|line| (JournalChange::Renamed, line)),
+        updated.map(|line| (JournalChange::Updated, line)),
         died,
     ]
     .into_iter()
@@ -191,43 +191,43 @@ fn unexpected(
     known: Option<Record>,
     container: &Shown,
     moment: &Moment<'_>,
-) -> Vec<(Change, Record)> {
-    let life = &container.life;
+) -> Vec<(JournalChange, Record)> {
+    let session = &container.session;
     match (known, &container.death) {
         // The session began after `running` was read.
-        (Some(record), _) if record.status == Some(Status::Running) => {
+        (Some(record), _) if record.status == Some(SessionStatus::Running) => {
             differences(&record, container, moment).collect()
         }
         // The journal has its end, and the dead container is kept for inspection.
         (Some(_), Some(_)) => Vec::new(),
         (Some(_), None) => {
             let revived = Record {
-                status: Some(Status::Running),
-                tmux_session: life.tmux_session.clone(),
-                ..Record::about(&life.id)
+                status: Some(SessionStatus::Running),
+                tmux_session: session.tmux_session.clone(),
+                ..Record::about(&session.id)
             };
-            vec![(Change::Revived, revived)]
+            vec![(JournalChange::Revived, revived)]
         }
         (None, death) => {
             let change = if container.is_tagged {
-                Change::Found
+                JournalChange::Found
             } else {
-                Change::Adopted
+                JournalChange::Adopted
             };
-            let mut lines = vec![(change, life.clone())];
+            let mut lines = vec![(change, session.clone())];
             lines.extend(
                 death
                     .iter()
-                    .map(|death| (death.change(), death_of(life, death, moment))),
+                    .map(|death| (death.change(), death_of(session, death, moment))),
             );
             lines
         }
     }
 }
 
-fn death_of(life: &Record, death: &Death, moment: &Moment<'_>) -> Record {
+fn death_of(session: &Record, death: &Death, moment: &Moment<'_>) -> Record {
     let at = death.at.as_deref().unwrap_or(moment.now);
-    ending(&life.id, death.outcome(), at, death.exit_code)
+    ending(&session.id, death.outcome(), at, death.exit_code)
 }
 
 fn ending(id: &str, outcome: Outcome, at: &str, exit_code: Option<i32>) -> Record {
@@ -235,7 +235,7 @@ fn ending(id: &str, outcome: Outcome, at: &str, exit_code: Option<i32>) -> Recor
         ended_at: Some(at.to_owned()),
         outcome: Some(outcome),
         exit_code,
-        status: Some(Status::Stopped),
+        status: Some(SessionStatus::Stopped),
         ..Record::about(id)
     }
 }
@@ -244,19 +244,19 @@ fn ending(id: &str, outcome: Outcome, at: &str, exit_code: Option<i32>) -> Recor
 mod tests {
     use super::*;
 
-    fn life(id: &str, container: &str) -> Record {
+    fn session(id: &str, container: &str) -> Record {
         Record {
             agent: Some("mayor".into()),
             started_at: Some("2026-01-17T01:00:00.000Z".into()),
             tmux_session: Some(container.into()),
-            status: Some(Status::Running),
+            status: Some(SessionStatus::Running),
             ..Record::about(id)
         }
     }
 
     fn shown(id: &str, container: &str) -> Shown {
         Shown {
-            life: life(id, container),
+            session: session(id, container),
             is_tagged: true,
             death: None,
         }
@@ -276,11 +276,11 @@ mod tests {
     fn an_untagged_container_takes_its_agents_name_along() {
         let mut orphan = shown("a", "agent_new");
         orphan.is_tagged = false;
-        orphan.life.agent = Some("agent/new".into());
-        let mut before = life("a", "agent_old");
+        orphan.session.agent = Some("agent/new".into());
+        let mut before = session("a", "agent_old");
         before.agent = Some("agent/old".into());
         let lines = plan(&[before.clone()], &[orphan.clone()], ended, &MOMENT);
-        let [(Change::Renamed, line)] = lines.as_slice() else {
+        let [(JournalChange::Renamed, line)] = lines.as_slice() else {
             panic!("{lines:?}");
         };
         assert_eq!(line.agent.as_deref(), Some("agent/new"));
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn what_agrees_needs_no_line() {
-        let running = [life("a", "x")];
+        let running = [session("a", "x")];
         assert_eq!(plan(&running, &[shown("a", "x")], ended, &MOMENT), []);
         // A dead container whose session has ended in the journal is no change either.
         let mut dead = shown("b", "y");
@@ -312,16 +312,16 @@ mod tests {
         let mut named = shown("e", "agent_e");
         named.is_tagged = false;
         let mut elsewhere = shown("g", "v");
-        elsewhere.life.harness_session_id = Some("other".into());
-        let mut long_ago = life("h", "u");
+        elsewhere.session.harness_session_id = Some("other".into());
+        let mut long_ago = session("h", "u");
         long_ago.started_at = Some("2026-01-16T01:00:00.000Z".into());
-        let mut on_another = life("i", "t");
+        let mut on_another = session("i", "t");
         on_another.tmux_pid = Some(6);
         let running = [
-            life("a", "old"),
-            life("b", "y"),
-            life("c", "z"),
-            life("g", "v"),
+            session("a", "old"),
+            session("b", "y"),
+            session("c", "z"),
+            session("g", "v"),
             long_ago,
             on_another,
         ];
@@ -335,22 +335,22 @@ mod tests {
         ];
         let known = |id: &str| ended(id).filter(|_| id == "f");
         let lines = plan(&running, &all, known, &MOMENT);
-        let changes: Vec<(Change, &str)> = lines
+        let changes: Vec<(JournalChange, &str)> = lines
             .iter()
             .map(|(change, line)| (*change, line.id.as_str()))
             .collect();
         assert_eq!(
             changes,
             [
-                (Change::Renamed, "a"),
-                (Change::Died, "b"),
-                (Change::Found, "d"),
-                (Change::Adopted, "e"),
-                (Change::Revived, "f"),
-                (Change::Updated, "g"),
-                (Change::Gone, "c"),
-                (Change::Gone, "h"),
-                (Change::Gone, "i"),
+                (JournalChange::Renamed, "a"),
+                (JournalChange::Died, "b"),
+                (JournalChange::Found, "d"),
+                (JournalChange::Adopted, "e"),
+                (JournalChange::Revived, "f"),
+                (JournalChange::Updated, "g"),
+                (JournalChange::Gone, "c"),
+                (JournalChange::Gone, "h"),
+                (JournalChange::Gone, "i"),
             ]
         );
         let died = &lines[1].1;
@@ -383,23 +383,23 @@ mod tests {
             exit_code: Some(0),
             ..Death::default()
         });
-        let lines = plan(&[life("a", "x")], &[left.clone()], ended, &MOMENT);
+        let lines = plan(&[session("a", "x")], &[left.clone()], ended, &MOMENT);
         let [(change, line)] = lines.as_slice() else {
             panic!("{lines:?}");
         };
-        assert_eq!(*change, Change::Exited);
+        assert_eq!(*change, JournalChange::Exited);
         assert_eq!(line.outcome, Some(Outcome::Exited));
         assert_eq!(line.exit_code, Some(0));
         // tmux lost the status: nothing proves that it left by itself.
         left.death = Some(Death::default());
-        let lines = plan(&[life("a", "x")], &[left.clone()], ended, &MOMENT);
+        let lines = plan(&[session("a", "x")], &[left.clone()], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Crash));
         // An adopted program has no status, but may have reported that it exits.
         left.death = Some(Death {
             has_left: true,
             ..Death::default()
         });
-        let lines = plan(&[life("a", "x")], &[left], ended, &MOMENT);
+        let lines = plan(&[session("a", "x")], &[left], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Exited));
         assert_eq!(lines[0].1.exit_code, None);
     }

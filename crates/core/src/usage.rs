@@ -125,7 +125,7 @@ pub struct Tokens {
 
 /// One answer of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// Id of the answer. Later lines with the same id update it.
     pub id: Option<String>,
     pub model: String,
@@ -163,13 +163,13 @@ impl Format {
 /// Period that counts for a session. Times are RFC 3339 in UTC with milliseconds, as all the
 /// programs write them, so they can be compared as strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct UsageWindow {
     pub since: String,
     /// Absent while the session runs.
     pub until: Option<String>,
 }
 
-impl Window {
+impl UsageWindow {
     fn holds(&self, at: &str) -> bool {
         at >= self.since.as_str() && self.until.as_deref().is_none_or(|until| at <= until)
     }
@@ -196,7 +196,7 @@ struct Recent {
 impl Reading {
     /// Reads one line. Ignores a line that it cannot parse: the format belongs to another program,
     /// and the next release may change it.
-    pub fn line(&mut self, format: Format, line: &str, window: &Window, prices: &Prices) {
+    pub fn line(&mut self, format: Format, line: &str, window: &UsageWindow, prices: &Prices) {
         let found = match format {
             Format::Claude => claude::answer(line),
             Format::Codex => self.codex.get_or_insert_default().answer(line),
@@ -209,7 +209,7 @@ impl Reading {
     }
 
     /// Counts an answer, or replaces the figures of an answer that was counted already.
-    pub fn count(&mut self, answer: Answer, prices: &Prices) {
+    pub fn count(&mut self, answer: ModelAnswer, prices: &Prices) {
         let usage = priced(&answer, prices);
         if usage.tokens() == 0 {
             return;
@@ -240,7 +240,7 @@ impl Reading {
     }
 }
 
-fn priced(answer: &Answer, prices: &Prices) -> Usage {
+fn priced(answer: &ModelAnswer, prices: &Prices) -> Usage {
     let tokens = answer.tokens;
     let mut usage = Usage {
         input_tokens: tokens.input,
@@ -263,8 +263,8 @@ fn priced(answer: &Answer, prices: &Prices) -> Usage {
 mod tests {
     use super::*;
 
-    fn answer(id: Option<&str>, output: u64) -> Answer {
-        Answer {
+    fn answer(id: Option<&str>, output: u64) -> ModelAnswer {
+        ModelAnswer {
             id: id.map(str::to_owned),
             model: "claude-opus-4-5".to_owned(),
             tokens: Tokens {
@@ -308,7 +308,7 @@ mod tests {
     fn without_a_price_there_is_no_cost() {
         let prices = Prices::builtin();
         let mut reading = Reading::default();
-        let unknown = |cost| Answer {
+        let unknown = |cost| ModelAnswer {
             model: "gpt-unheard-of".to_owned(),
             cost,
             ..answer(None, 7)

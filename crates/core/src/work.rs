@@ -98,7 +98,7 @@ impl fmt::Display for WorkId {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ItemStatus {
     Open,
     /// On the hook of an agent, which has not begun with it.
     Hooked,
@@ -109,29 +109,29 @@ pub enum Status {
     Closed,
 }
 
-impl Status {
-    pub const ALL: [Status; 6] = [
-        Status::Open,
-        Status::Hooked,
-        Status::InProgress,
-        Status::Blocked,
-        Status::Pinned,
-        Status::Closed,
+impl ItemStatus {
+    pub const ALL: [ItemStatus; 6] = [
+        ItemStatus::Open,
+        ItemStatus::Hooked,
+        ItemStatus::InProgress,
+        ItemStatus::Blocked,
+        ItemStatus::Pinned,
+        ItemStatus::Closed,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Open => "open",
-            Status::Hooked => "hooked",
-            Status::InProgress => "in_progress",
-            Status::Blocked => "blocked",
-            Status::Pinned => "pinned",
-            Status::Closed => "closed",
+            ItemStatus::Open => "open",
+            ItemStatus::Hooked => "hooked",
+            ItemStatus::InProgress => "in_progress",
+            ItemStatus::Blocked => "blocked",
+            ItemStatus::Pinned => "pinned",
+            ItemStatus::Closed => "closed",
         }
     }
 }
 
-impl FromStr for Status {
+impl FromStr for ItemStatus {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
@@ -167,7 +167,7 @@ pub struct Item {
     pub kind: String,
     #[serde(default = "usual_priority")]
     pub priority: u8,
-    pub status: Status,
+    pub status: ItemStatus,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignee: Option<String>,
     #[serde(default)]
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_gets_a_number_that_nobody_has() {
+    fn child_gets_an_unused_number() {
         let parent: WorkId = "gt-x".parse().unwrap();
         let next = |taken: &[&str]| parent.next_child(taken.iter().copied()).to_string();
         assert_eq!(next(&[]), "gt-x.1");
@@ -362,9 +362,12 @@ mod tests {
         )
         .unwrap();
         assert_eq!(item.kind, "bug");
-        assert_eq!(item.status, Status::InProgress);
-        assert_eq!("in-progress".parse::<Status>().unwrap(), Status::InProgress);
-        assert!("done".parse::<Status>().is_err());
+        assert_eq!(item.status, ItemStatus::InProgress);
+        assert_eq!(
+            "in-progress".parse::<ItemStatus>().unwrap(),
+            ItemStatus::InProgress
+        );
+        assert!("done".parse::<ItemStatus>().is_err());
         assert_eq!(item.body(), "");
         let said = Item {
             description: "Do it.\n".into(),

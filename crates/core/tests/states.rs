@@ -7,7 +7,7 @@ use corpus::{Screen, screens};
 use gt_core::harness::Preset;
 use gt_core::patterns::{self, Pattern, Patterns, Rules};
 use gt_core::screen::Looked;
-use gt_core::state::{Observed, Reason, Report, Source, State, Tracker, judge};
+use gt_core::state::{Observed, Reason, State, StateReport, StateSource, Tracker, judge};
 use std::collections::BTreeSet;
 
 /// Returns the observation of an agent whose hooks have reported this state, if any.
@@ -15,7 +15,7 @@ fn observed<'a>(lines: &'a [String], title: &'a str, hook: Option<State>) -> Obs
     Observed {
         title,
         tag: Some(hook.unwrap_or(State::Running)),
-        tag_source: Some(hook.map_or(Source::Process, |_| Source::Hook)),
+        tag_source: Some(hook.map_or(StateSource::Process, |_| StateSource::Hook)),
         tag_since: Some(7),
         screen: Some(Looked {
             lines,
@@ -25,7 +25,7 @@ fn observed<'a>(lines: &'a [String], title: &'a str, hook: Option<State>) -> Obs
     }
 }
 
-fn judged(screen: &Screen, hook: Option<State>, patterns: &Patterns) -> Report {
+fn judged(screen: &Screen, hook: Option<State>, patterns: &Patterns) -> StateReport {
     let seen = observed(&screen.lines, &screen.row.title, hook);
     judge(&seen, Some(&screen.preset), patterns)
 }
@@ -109,7 +109,7 @@ fn the_word_of_a_hook_stands_whatever_has_shown_before_it() {
             let report = judged(&screen, Some(hook), &Patterns::default());
             assert_eq!(
                 (report.state, report.source, report.since),
-                (hook, Source::Hook, Some(7)),
+                (hook, StateSource::Hook, Some(7)),
                 "{}",
                 screen.name
             );
@@ -129,7 +129,7 @@ fn no_recorded_question_and_no_work_is_taken_for_an_interrupt() {
             });
             let report = judge(&seen, Some(&screen.preset), &Patterns::default());
             let goes_on = matches!(screen.row.state.as_str(), "busy" | "waiting");
-            let by_screen = report.source == Source::Screen;
+            let by_screen = report.source == StateSource::Screen;
             let is_over = by_screen && report.reason == Some(Reason::Interrupted);
             assert!(!(goes_on && is_over), "{} {report:?}", screen.name);
         }
@@ -303,7 +303,7 @@ fn every_row_of_the_table_has_a_screen_that_needs_it() {
             let report = judge(&seen, Some(&preset), &Patterns::default());
             assert_eq!(
                 (report.state, report.source),
-                (*state, Source::Screen),
+                (*state, StateSource::Screen),
                 "{text}"
             );
         }
@@ -316,7 +316,7 @@ fn every_row_of_the_table_has_a_screen_that_needs_it() {
         assert_eq!(decided.map(Pattern::shows), Some(*row), "{text}");
         // If a hook reports a state, no pattern counts.
         seen.tag = Some(State::Busy);
-        seen.tag_source = Some(Source::Hook);
+        seen.tag_source = Some(StateSource::Hook);
         for preset in unknown_programs() {
             let report = judge(&seen, Some(&preset), &Patterns::default());
             assert_eq!(report.state, State::Busy, "{text}");

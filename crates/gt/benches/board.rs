@@ -17,7 +17,7 @@ mod process;
 mod town;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use gt_board::{Board, Event, Facts, Moment, Theme};
+use gt_board::{Board, BoardEvent, Facts, Moment, Theme};
 use measure::{median, report, time};
 use process::Spent;
 use ratatui::Terminal;
@@ -53,11 +53,11 @@ fn draw(width: u16, height: u16) {
     const RUNS: usize = 400;
     let mut screen = Screen::new(width, height);
     let facts = gt_board::sample(ITEMS, AGENTS);
-    screen.handle(Event::Facts(facts.clone()));
+    screen.handle(BoardEvent::Facts(facts.clone()));
     screen.draw();
     // The plain side draws the two screens that the keys produce.
-    let letters = [KeyCode::Down, KeyCode::Up].map(|key| {
-        screen.handle(Event::Key(KeyEvent::from(key)));
+    let messages = [KeyCode::Down, KeyCode::Up].map(|key| {
+        screen.handle(BoardEvent::Key(KeyEvent::from(key)));
         screen.draw();
         screen.rows()
     });
@@ -66,7 +66,7 @@ fn draw(width: u16, height: u16) {
     for run in 0..RUNS {
         let began = Instant::now();
         let drawn = plain.draw(|frame| {
-            for (y, row) in (0..).zip(&letters[run % 2]) {
+            for (y, row) in (0..).zip(&messages[run % 2]) {
                 frame.buffer_mut().set_string(0, y, row, Style::new());
             }
         });
@@ -75,13 +75,13 @@ fn draw(width: u16, height: u16) {
 
         let key = [KeyCode::Down, KeyCode::Up][run % 2];
         let began = Instant::now();
-        screen.handle(Event::Key(KeyEvent::from(key)));
+        screen.handle(BoardEvent::Key(KeyEvent::from(key)));
         screen.draw();
         keys.push(began.elapsed());
 
         let facts = changed(&facts, run);
         let began = Instant::now();
-        screen.handle(Event::Facts(facts));
+        screen.handle(BoardEvent::Facts(facts));
         screen.draw();
         news.push(began.elapsed());
     }
@@ -124,7 +124,7 @@ impl Screen {
         Moment::from_seconds(1_800_000_000)
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, event: BoardEvent) {
         self.board.handle(event, Self::now());
         assert!(self.board.is_dirty(), "there must be something to draw");
     }

@@ -142,11 +142,11 @@ impl Stage {
         for number in 0..CONTAINERS {
             let name = format!("agent_f{number}");
             script += &format!("new-session -d -s {name} 'exec sleep 100000'\n");
-            let life = id(number as u64);
+            let session = id(number as u64);
             for (tag, value) in [
                 ("@gt_town", root.to_string_lossy().into_owned()),
                 ("@gt_agent", format!("agent/f{number}")),
-                ("@gt_session", life),
+                ("@gt_session", session),
                 ("@gt_harness", "demo".to_owned()),
             ] {
                 script += &format!("set-option -t ={name}: {tag} '{value}'\n");

@@ -2,26 +2,26 @@
 //!
 //! `gt-board` decides what is shown and what a key means. This module has the rest: an event loop
 //! that sleeps until a key or an event arrives ([`inbox`]), the facts ([`facts`]), the screen and
-//! the details in view ([`view`]), the commands ([`orders`]), and the terminal, which is restored
+//! the details in view ([`view`]), the commands ([`invocations`]), and the terminal, which is restored
 //! on every exit ([`terminal`]).
 
 mod details;
 mod facts;
 mod inbox;
-mod orders;
+mod invocations;
 mod terminal;
 mod view;
 mod watch;
 
-use facts::Facts;
-use gt_board::{Board, Event, Moment, Theme, Wish};
+use facts::FactsReader;
+use gt_board::{Board, BoardEvent, Moment, Request, Theme};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::messaging::notify;
-use gt_town::views::monitor::Change;
+use gt_town::views::monitor::MonitorChange;
 use inbox::{Inbox, Post};
-use orders::Orders;
+use invocations::Invocations;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,12 +45,12 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
     let panes = Arc::new(Panes::default());
     let eyes = Watch::default();
     let (first, second) = (town.clone(), town.clone());
-    let facts = Facts::gather(first, inbox.post(), Arc::clone(&panes), eyes.clone());
+    let facts = FactsReader::gather(first, inbox.post(), Arc::clone(&panes), eyes.clone());
     let view = View::open(second, inbox.post(), panes, eyes.clone());
     watch(&town, &eyes, &facts, &view, &inbox.post())?;
     let mut session = Session {
         board: Board::new(look.theme),
-        orders: Orders::new(&town, &inbox.post()),
+        invocations: Invocations::new(&town, &inbox.post()),
         terminal: Terminal::take(look.mouse).map_err(no_terminal)?,
         inbox,
         facts,
@@ -69,16 +69,16 @@ pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
 fn watch(
     town: &Town,
     eyes: &Watch,
-    facts: &Facts,
+    facts: &FactsReader,
     view: &View,
     post: &Post,
 ) -> Result<(), Problem> {
     let (facts, view, post, own) = (facts.clone(), view.clone(), post.clone(), town.clone());
     eyes.begin(town, move |change| match change {
-        Change::Screen(_) => view.printed(),
-        Change::Agents | Change::Work | Change::Files => facts.ask(),
-        Change::Events => view.happened(),
-        Change::Moved(moved) => {
+        MonitorChange::Screen(_) => view.printed(),
+        MonitorChange::Agents | MonitorChange::Work | MonitorChange::Files => facts.ask(),
+        MonitorChange::Events => view.happened(),
+        MonitorChange::Moved(moved) => {
             facts.ask();
             if notify::board_rings(&own, &moved) {
                 post.ring();
@@ -89,10 +89,10 @@ fn watch(
 
 struct Session {
     board: Board,
-    orders: Orders,
+    invocations: Invocations,
     terminal: Terminal,
     inbox: Inbox,
-    facts: Facts,
+    facts: FactsReader,
     view: View,
     /// Item whose agent's screen is in view.
     looking: Option<WorkId>,
@@ -101,13 +101,15 @@ struct Session {
 impl Session {
     fn run(&mut self) -> io::Result<()> {
         let (width, height) = crossterm::terminal::size()?;
-        let mut wishes = self.board.handle(Event::Resize { width, height }, now());
+        let mut requests = self
+            .board
+            .handle(BoardEvent::Resize { width, height }, now());
         loop {
-            if self.fulfil(wishes)? || self.inbox.is_ending() {
+            if self.fulfil(requests)? || self.inbox.is_ending() {
                 return Ok(());
             }
-            wishes = self.handle_all()?;
-            if !wishes.is_empty() {
+            requests = self.handle_all()?;
+            if !requests.is_empty() {
                 continue;
             }
             if self.inbox.has_rung() {
@@ -122,64 +124,66 @@ impl Session {
             let timeout = self.board.wake_at().map(until);
             self.inbox.wait(timeout);
             if self.board.wake_at().is_some_and(|at| at <= now()) {
-                wishes = self.board.handle(Event::Tick, now());
+                requests = self.board.handle(BoardEvent::Tick, now());
             }
         }
     }
 
     /// Handles all queued events, and returns the requests of the board.
-    fn handle_all(&mut self) -> io::Result<Vec<Wish>> {
-        let mut wishes = Vec::new();
+    fn handle_all(&mut self) -> io::Result<Vec<Request>> {
+        let mut requests = Vec::new();
         for event in self.inbox.news() {
             match event {
                 // The agent of a card may have another pane now.
-                Event::Facts(_) => self.view.changed(),
+                BoardEvent::Facts(_) => self.view.changed(),
                 // The monitor does not see changes that a command made in git.
-                Event::Outcome { .. } => self.facts.ask(),
+                BoardEvent::Outcome { .. } => self.facts.ask(),
                 _ => {}
             }
-            wishes.extend(self.board.handle(event, now()));
+            requests.extend(self.board.handle(event, now()));
         }
-        while wishes.is_empty() && crossterm::event::poll(Duration::ZERO)? {
+        while requests.is_empty() && crossterm::event::poll(Duration::ZERO)? {
             let event = match crossterm::event::read()? {
-                crossterm::event::Event::Key(key) => Event::Key(key),
-                crossterm::event::Event::Mouse(mouse) => Event::Mouse(mouse),
-                crossterm::event::Event::Paste(text) => Event::Paste(text),
-                crossterm::event::Event::Resize(width, height) => Event::Resize { width, height },
+                crossterm::event::Event::Key(key) => BoardEvent::Key(key),
+                crossterm::event::Event::Mouse(mouse) => BoardEvent::Mouse(mouse),
+                crossterm::event::Event::Paste(text) => BoardEvent::Paste(text),
+                crossterm::event::Event::Resize(width, height) => {
+                    BoardEvent::Resize { width, height }
+                }
                 _ => continue,
             };
-            wishes.extend(self.board.handle(event, now()));
+            requests.extend(self.board.handle(event, now()));
         }
-        Ok(wishes)
+        Ok(requests)
     }
 
     /// Carries out the requests of the board. Returns true if it wants to quit.
-    fn fulfil(&mut self, wishes: Vec<Wish>) -> io::Result<bool> {
-        for wish in wishes {
-            match wish {
-                Wish::Quit => return Ok(true),
-                Wish::Redraw => {
+    fn fulfil(&mut self, requests: Vec<Request>) -> io::Result<bool> {
+        for request in requests {
+            match request {
+                Request::Quit => return Ok(true),
+                Request::Redraw => {
                     self.terminal.screen().clear()?;
                     self.facts.ask();
                 }
-                Wish::Run(order) => self.orders.run(order),
-                Wish::Foresee(order) => self.orders.foresee(order),
-                Wish::Ask(order) => self.orders.ask(order),
-                Wish::HandOver(order) => {
+                Request::Run(order) => self.invocations.run(order),
+                Request::Foresee(order) => self.invocations.foresee(order),
+                Request::Ask(order) => self.invocations.ask(order),
+                Request::HandOver(order) => {
                     // The screen is not visible while the command has the terminal.
                     self.view.look(None);
-                    let orders = &self.orders;
-                    let outcome = self.terminal.lend(|| orders.run_here(&order))?;
+                    let invocations = &self.invocations;
+                    let outcome = self.terminal.lend(|| invocations.run_here(&order))?;
                     self.view.look(self.looking.clone());
                     self.inbox.forgive_interrupt();
                     self.inbox.post().send(outcome);
                 }
-                Wish::Look(id) => {
+                Request::Look(id) => {
                     self.looking.clone_from(&id);
                     self.view.look(id);
                 }
-                Wish::Show { id, tab } => self.view.show(Some((id, tab))),
-                Wish::Unshow => self.view.show(None),
+                Request::Show { id, tab } => self.view.show(Some((id, tab))),
+                Request::Unshow => self.view.show(None),
             }
         }
         Ok(false)

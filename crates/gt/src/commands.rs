@@ -75,9 +75,9 @@ use gt_core::{Problem, Role};
 use std::process::ExitCode;
 
 /// Result of a command: an exit code, or the problem that stopped it.
-pub(crate) type Answer = Result<ExitCode, Problem>;
+pub(crate) type CommandResult = Result<ExitCode, Problem>;
 
-pub(crate) fn run(command: Command, context: &Context) -> Answer {
+pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
     match command {
         Command::Init(args) => init::run(args, context),
         Command::Rig(command) => rig::run(command, context),

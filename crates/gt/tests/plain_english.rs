@@ -50,7 +50,7 @@ fn comments_name_their_subject() {
                 is_first = true;
                 continue;
             };
-            let mut words = text.split(|letter: char| !letter.is_alphabetic());
+            let mut words = text.split(|mail: char| !mail.is_alphabetic());
             let is_vague = words.any(|word| VAGUE.contains(&word.to_lowercase().as_str()));
             let begins = |beginning: &&str| begins_with(text, beginning);
             if is_vague || is_first && documents && BEGINNINGS.iter().any(begins) {

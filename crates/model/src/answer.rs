@@ -2,7 +2,7 @@
 //!
 //! A decision is a value: making it does not wait and writes nothing. `server` carries it out.
 
-use crate::api::{self, Answer, Asked, Event, Refusal, Says, Usage, Wire};
+use crate::api::{self, Asked, ModelResponse, Refusal, Says, StreamEvent, Usage, Wire};
 use crate::conversation::Turn;
 use crate::directive::Directives;
 use crate::journal::Request;
@@ -34,7 +34,7 @@ pub(crate) enum Reply {
     Json(Value),
     Refusal(Refusal),
     /// With a pause after each paced event.
-    Events(Vec<Event>, Duration),
+    Events(Vec<StreamEvent>, Duration),
 }
 
 /// Decides on a request. `serial` makes ids unique; `created` is the time in the answer.
@@ -93,7 +93,7 @@ pub(crate) fn decide(
         let says = says(&asked, &turn, &directives);
         let usage = usage(body, &says);
         reported = usage;
-        let answer = Answer {
+        let answer = ModelResponse {
             serial,
             model: asked.model,
             body: &json,
@@ -133,7 +133,7 @@ fn at_once(request: Request, answer: Value) -> Decision {
     }
 }
 
-fn reply(wire: &Wire, answer: &Answer<'_>, stream: bool, directives: &Directives) -> Reply {
+fn reply(wire: &Wire, answer: &ModelResponse<'_>, stream: bool, directives: &Directives) -> Reply {
     if !stream {
         return Reply::Json((wire.whole)(answer));
     }

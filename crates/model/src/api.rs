@@ -46,9 +46,9 @@ pub(crate) struct Wire {
     pub(crate) serves: fn(path: &str) -> bool,
     pub(crate) read: for<'a> fn(path: &'a str, body: &'a Value) -> Asked<'a>,
     /// Returns the answer in one piece.
-    pub(crate) whole: fn(&Answer<'_>) -> Value,
+    pub(crate) whole: fn(&ModelResponse<'_>) -> Value,
     /// Returns the answer as a stream.
-    pub(crate) events: fn(&Answer<'_>) -> Vec<Event>,
+    pub(crate) events: fn(&ModelResponse<'_>) -> Vec<StreamEvent>,
     pub(crate) error: fn(status: u16, message: &str) -> Value,
     /// Returns the answer at a usage limit that ends at that time.
     pub(crate) limit: fn(resets_at: i64) -> Refusal,
@@ -75,7 +75,7 @@ pub(crate) struct Asked<'a> {
 
 /// Content of an answer, independent of the wire format.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct ModelResponse<'a> {
     /// Makes the ids in the answer unique.
     pub(crate) serial: u64,
     pub(crate) model: &'a str,
@@ -111,16 +111,16 @@ impl Usage {
 
 /// A server-sent event.
 #[derive(Clone, Debug)]
-pub(crate) struct Event {
+pub(crate) struct StreamEvent {
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
     /// Whether it is a piece of text, after which a slow stream pauses.
     pub(crate) paced: bool,
 }
 
-impl Event {
+impl StreamEvent {
     fn new(data: &Value) -> Self {
-        Event {
+        StreamEvent {
             name: None,
             data: data.to_string(),
             paced: false,
@@ -130,15 +130,15 @@ impl Event {
     /// Returns an event whose name is also the `type` in its data.
     fn named(name: &'static str, mut data: Value) -> Self {
         data["type"] = name.into();
-        let event = Event::new(&data);
-        Event {
+        let event = StreamEvent::new(&data);
+        StreamEvent {
             name: Some(name),
             ..event
         }
     }
 
     fn paced(self) -> Self {
-        Event {
+        StreamEvent {
             paced: true,
             ..self
         }
@@ -236,7 +236,7 @@ mod tests {
                 let _ = Turn::of(&asked.items);
                 let calls = Says::Call(Call { name: "x".to_owned(), arguments: json!({}) });
                 for says in [Says::Text(vec!["a".to_owned(), "b".to_owned()]), calls] {
-                    let answer = Answer {
+                    let answer = ModelResponse {
                         serial: 1,
                         model: asked.model,
                         body: &body,

@@ -4,7 +4,7 @@
 //! length: it allocates only for bytes that have arrived. There is no TLS, no compression and no
 //! pipelining beyond one request after the other.
 
-use crate::api::Event;
+use crate::api::StreamEvent;
 use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
 
@@ -256,7 +256,7 @@ impl<'a, W: Write> EventWriter<'a, W> {
         Ok(EventWriter { out, chunked })
     }
 
-    pub(crate) fn send(&mut self, event: &Event) -> io::Result<()> {
+    pub(crate) fn send(&mut self, event: &StreamEvent) -> io::Result<()> {
         let text = match event.name {
             Some(name) => format!("event: {name}\ndata: {}\n\n", event.data),
             None => format!("data: {}\n\n", event.data),

@@ -57,7 +57,7 @@ pub(crate) struct Request<'a> {
 
 /// The result of a request.
 #[derive(Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum ExchangeOutcome {
     /// The server ran the command line and reported an exit code.
     Finished {
         code: i32,
@@ -78,31 +78,33 @@ pub(crate) enum Outcome {
 
 /// Runs the command line on the server, if that is possible. Calls `meanwhile` after the request
 /// was sent, while the server works on it.
-pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
+pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> ExchangeOutcome {
     let Some(layout) = Layout::of(request.version) else {
-        return Outcome::NotTried;
+        return ExchangeOutcome::NotTried;
     };
     let deadline = Instant::now() + request.timeout;
     let mut stream = match Stream::connect(request.socket, request.timeout.min(CONNECT_TIMEOUT)) {
         Ok(stream) => stream,
-        Err(error) if is_absence(&error) => return Outcome::NoServer,
+        Err(error) if is_absence(&error) => return ExchangeOutcome::NoServer,
         // The server's backlog is full, and it accepts no connection.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Outcome::TimedOut,
-        Err(_) => return Outcome::NotTried,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return ExchangeOutcome::TimedOut;
+        }
+        Err(_) => return ExchangeOutcome::NotTried,
     };
     if !request.binary.is_running_behind(&stream) {
-        return Outcome::NotTried;
+        return ExchangeOutcome::NotTried;
     }
     let identity = Identity::new(&request.environment);
     let Some(hello) = identity.messages(layout, &request.argv) else {
-        return Outcome::NotTried;
+        return ExchangeOutcome::NotTried;
     };
     match stream.greet(&hello) {
         Ok(()) => {}
         // The last bytes contain the command, and the server did not receive them.
-        Err(error) if is_hang_up(&error) => return Outcome::NoServer,
+        Err(error) if is_hang_up(&error) => return ExchangeOutcome::NoServer,
         Err(_) => {
-            return Outcome::Lost {
+            return ExchangeOutcome::Lost {
                 reason: "the connection broke".to_owned(),
             };
         }
@@ -112,7 +114,7 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> Outcome {
     converse(&mut stream, exchange, deadline)
 }
 
-fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) -> Outcome {
+fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) -> ExchangeOutcome {
     let mut buffer = vec![0; 64 * 1024];
     let mut is_answered = false;
     loop {
@@ -121,18 +123,18 @@ fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) 
             Ok(count) => &buffer[..count],
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 if let Some(pid) = stopped::stopped_peer(stream) {
-                    return Outcome::Stopped { pid };
+                    return ExchangeOutcome::Stopped { pid };
                 }
                 if Instant::now() >= deadline {
-                    return Outcome::TimedOut;
+                    return ExchangeOutcome::TimedOut;
                 }
                 continue;
             }
             // The socket closed with unread bytes, and the last ones are the command: the server
             // ended with its last session before it ran anything.
-            Err(error) if is_hang_up(&error) && !is_answered => return Outcome::NoServer,
+            Err(error) if is_hang_up(&error) && !is_answered => return ExchangeOutcome::NoServer,
             Err(error) => {
-                return Outcome::Lost {
+                return ExchangeOutcome::Lost {
                     reason: error.to_string(),
                 };
             }
@@ -143,7 +145,7 @@ fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) 
             Step::Done(outcome) => return outcome,
         }
         if let Err(error) = stream.send(&exchange.take_replies()) {
-            return Outcome::Lost {
+            return ExchangeOutcome::Lost {
                 reason: error.to_string(),
             };
         }
@@ -174,7 +176,7 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_secs(30);
 
     /// Returns the outcome of a command on a server that behaves as `serve`.
-    fn outcome(serve: impl FnOnce(UnixListener)) -> Outcome {
+    fn outcome(serve: impl FnOnce(UnixListener)) -> ExchangeOutcome {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let listener = UnixListener::bind(&path).unwrap();
@@ -187,9 +189,9 @@ mod tests {
 
     #[test]
     fn server_that_ends_before_it_reads_the_command_is_no_server() {
-        assert!(matches!(outcome(drop), Outcome::NoServer));
+        assert!(matches!(outcome(drop), ExchangeOutcome::NoServer));
         let outcome = outcome(|listener| drop(listener.accept().unwrap()));
-        assert!(matches!(outcome, Outcome::NoServer), "{outcome:?}");
+        assert!(matches!(outcome, ExchangeOutcome::NoServer), "{outcome:?}");
     }
 
     #[test]
@@ -203,7 +205,10 @@ mod tests {
         };
         for answer in [&b""[..], b"x"] {
             let outcome = outcome_of(answer);
-            assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
+            assert!(
+                matches!(outcome, ExchangeOutcome::Lost { .. }),
+                "{outcome:?}"
+            );
         }
     }
 
@@ -215,6 +220,9 @@ mod tests {
             peer.read_exact(&mut [0; 2]).unwrap();
             peer.write_all(b"x").unwrap();
         });
-        assert!(matches!(outcome, Outcome::Lost { .. }), "{outcome:?}");
+        assert!(
+            matches!(outcome, ExchangeOutcome::Lost { .. }),
+            "{outcome:?}"
+        );
     }
 }

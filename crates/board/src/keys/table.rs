@@ -4,7 +4,7 @@ use super::{Binding, Mode};
 use crate::Tab;
 use crate::action::Action::*;
 use crate::action::{Deed, ServerDeed};
-use crate::sort::Sort as Order;
+use crate::sort::Sort as Invocation;
 
 /// Keeps the table readable: one line for each row.
 macro_rules! rows {
@@ -92,7 +92,7 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "3"                  Tab(Tab::Diff),               "Diff";
     Detail      "4"                  Tab(Tab::Events),             "Events";
     Detail      "5"                  Tab(Tab::Windows),            "Windows and servers";
-    Detail      "6"                  Tab(Tab::Chain),              "Chain: the lives that worked on it";
+    Detail      "6"                  Tab(Tab::Chain),              "Chain: the sessions that worked on it";
     Detail      "J"                  NextCard,                     "The next card of the column";
     Detail      "K"                  PreviousCard,                 "The card before";
     Detail      "]"                  NextFile,                     "The next file of the diff";
@@ -114,12 +114,12 @@ pub const TABLE: &[Binding] = rows! {
     Search      "Enter"              Accept,                       "Keep what was found";
     Search      "Down Ctrl-n"        NextMatch,                    "The next card that was found";
     Search      "Up Ctrl-p"          PreviousMatch,                "The one before";
-    Search      "Backspace Ctrl-h"   Erase,                        "Erase a letter";
-    Search      "Delete"             Delete,                       "Erase the letter under the cursor";
+    Search      "Backspace Ctrl-h"   Erase,                        "Erase a character";
+    Search      "Delete"             Delete,                       "Erase the character under the cursor";
     Search      "Ctrl-w"             EraseWord,                    "Erase a word";
     Search      "Ctrl-u"             EraseAll,                     "Erase all";
-    Search      "Left"               Left,                         "A letter to the left";
-    Search      "Right"              Right,                        "A letter to the right";
+    Search      "Left"               Left,                         "A character to the left";
+    Search      "Right"              Right,                        "A character to the right";
     Search      "Home Ctrl-a"        Top,                          "To the beginning";
     Search      "End Ctrl-e"         Bottom,                       "To the end";
     Search      "Esc"                Back,                         "Show all cards again";
@@ -135,24 +135,24 @@ pub const TABLE: &[Binding] = rows! {
     Sort        "j Down"             Down,                         "The next row";
     Sort        "k Up"               Up,                           "The row before";
     Sort        "Enter Space"        Accept,                       "This order; the same again turns it around";
-    Sort        "o"                  SortBy(Order::Usual),          "Each column by its own";
-    Sort        "p"                  SortBy(Order::Priority),       "By priority";
-    Sort        "a"                  SortBy(Order::Age),            "By age, the oldest first";
-    Sort        "i"                  SortBy(Order::Id),             "By id";
-    Sort        "s"                  SortBy(Order::State),          "By state, what needs a look first";
-    Sort        "u"                  SortBy(Order::Updated),        "By the last change, the latest first";
+    Sort        "o"                  SortBy(Invocation::Usual),          "Each column by its own";
+    Sort        "p"                  SortBy(Invocation::Priority),       "By priority";
+    Sort        "a"                  SortBy(Invocation::Age),            "By age, the oldest first";
+    Sort        "i"                  SortBy(Invocation::Id),             "By id";
+    Sort        "s"                  SortBy(Invocation::State),          "By state, what needs a look first";
+    Sort        "u"                  SortBy(Invocation::Updated),        "By the last change, the latest first";
     Sort        "Esc q"              Back,                         "Close";
     Sort        "Ctrl-c"             Quit,                         "Leave the board";
 
     Pick        "Down Ctrl-n"        Down,                         "The next row";
     Pick        "Up Ctrl-p"          Up,                           "The row before";
     Pick        "Enter"              Accept,                       "Take it";
-    Pick        "Backspace Ctrl-h"   Erase,                        "Erase a letter";
-    Pick        "Delete"             Delete,                       "Erase the letter under the cursor";
+    Pick        "Backspace Ctrl-h"   Erase,                        "Erase a character";
+    Pick        "Delete"             Delete,                       "Erase the character under the cursor";
     Pick        "Ctrl-w"             EraseWord,                    "Erase a word";
     Pick        "Ctrl-u"             EraseAll,                     "Erase all";
-    Pick        "Left"               Left,                         "A letter to the left";
-    Pick        "Right"              Right,                        "A letter to the right";
+    Pick        "Left"               Left,                         "A character to the left";
+    Pick        "Right"              Right,                        "A character to the right";
     Pick        "Home Ctrl-a"        Top,                          "To the beginning";
     Pick        "End Ctrl-e"         Bottom,                       "To the end";
     Pick        "Esc"                Back,                         "Take none";
@@ -194,12 +194,12 @@ pub const TABLE: &[Binding] = rows! {
     Write       "Enter"              Accept,                       "Send it";
     Write       "Down"               Down,                         "Scroll down";
     Write       "Up"                 Up,                           "Scroll up";
-    Write       "Backspace Ctrl-h"   Erase,                        "Erase a letter";
-    Write       "Delete"             Delete,                       "Erase the letter under the cursor";
+    Write       "Backspace Ctrl-h"   Erase,                        "Erase a character";
+    Write       "Delete"             Delete,                       "Erase the character under the cursor";
     Write       "Ctrl-w"             EraseWord,                    "Erase a word";
     Write       "Ctrl-u"             EraseAll,                     "Erase all";
-    Write       "Left"               Left,                         "A letter to the left";
-    Write       "Right"              Right,                        "A letter to the right";
+    Write       "Left"               Left,                         "A character to the left";
+    Write       "Right"              Right,                        "A character to the right";
     Write       "Home Ctrl-a"        Top,                          "To the beginning";
     Write       "End Ctrl-e"         Bottom,                       "To the end";
     Write       "Esc"                Back,                         "Send nothing";

@@ -32,7 +32,7 @@ fn the_cursor_stays_on_its_card() {
     let mut stage = Stage::new(120, 40);
     stage.press("h");
     stage.assert_cursor("gt-00bsy");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.assert_cursor("gt-00bsy");
     stage.assert_shows("▸Needs you");
 }
@@ -42,9 +42,9 @@ fn when_its_card_goes_it_is_on_the_neighbour() {
     let mut stage = Stage::new(120, 40);
     stage.press("j");
     stage.assert_cursor("gt-00ask");
-    stage.happens(Event::Facts(without(town(), "gt-00ask")));
+    stage.happens(BoardEvent::Facts(without(town(), "gt-00ask")));
     stage.assert_cursor("gt-00brk");
-    stage.happens(Event::Facts(without(
+    stage.happens(BoardEvent::Facts(without(
         without(town(), "gt-00ask"),
         "gt-00brk",
     )));
@@ -53,12 +53,12 @@ fn when_its_card_goes_it_is_on_the_neighbour() {
     facts
         .cards
         .retain(|card| card.column() != gt_core::card::Column::NeedsYou);
-    stage.happens(Event::Facts(facts));
+    stage.happens(BoardEvent::Facts(facts));
     assert!(stage.board.cursor().is_some(), "a neighbouring column");
     stage.press("G");
-    stage.happens(Event::Facts(Facts::default()));
+    stage.happens(BoardEvent::Facts(Facts::default()));
     assert_eq!(stage.board.cursor(), None);
-    stage.happens(Event::Facts(town()));
+    stage.happens(BoardEvent::Facts(town()));
     assert!(stage.board.cursor().is_some());
 }
 
@@ -67,9 +67,9 @@ fn an_action_goes_to_the_card_that_its_menu_was_opened_for() {
     for facts in [later(), without(later(), "gt-00ask")] {
         let mut stage = Stage::new(80, 24);
         stage.press("h ");
-        stage.happens(Event::Facts(facts));
-        let wishes = stage.press("p");
-        assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+        stage.happens(BoardEvent::Facts(facts));
+        let requests = stage.press("p");
+        assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
     }
     // Also if the cursor had to move because the card is no longer shown.
     let mut stage = Stage::new(80, 24);
@@ -77,31 +77,31 @@ fn an_action_goes_to_the_card_that_its_menu_was_opened_for() {
     stage.board.lens.project = Some("beads".to_owned());
     stage.board.arrange();
     stage.assert_cursor("gt-00wid");
-    let wishes = stage.press("p");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = stage.press("p");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
 
 #[test]
 fn a_menu_for_a_card_that_is_gone_orders_nothing() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
-    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
-    let wishes = stage.press("p");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    stage.happens(BoardEvent::Facts(without(later(), "gt-00bsy")));
+    let requests = stage.press("p");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_shows("gt-00bsy: it is gone");
 }
 
 #[test]
-fn a_neighbour_that_nobody_has_seen_there_is_not_meant() {
+fn neighbour_that_was_not_seen_there_is_not_meant() {
     // The card is removed, and the key is pressed before a frame shows this.
     let go = |keys: &str| {
         let mut stage = Stage::new(80, 24);
         stage.press("h");
         let facts = without(town(), "gt-00bsy");
-        stage.board.handle(Event::Facts(facts), stage.now);
+        stage.board.handle(BoardEvent::Facts(facts), stage.now);
         stage.assert_cursor("gt-00hkd");
-        let wishes = stage.press(keys);
-        (stage, commands(&wishes))
+        let requests = stage.press(keys);
+        (stage, commands(&requests))
     };
     let (stage, orders) = go(" c");
     assert_eq!(orders, Vec::<String>::new());
@@ -126,20 +126,20 @@ fn marks_on_cards_that_went_do_not_become_the_cursor() {
     stage.press("hVj");
     stage
         .board
-        .handle(Event::Facts(without(town(), "gt-00bsy")), stage.now);
+        .handle(BoardEvent::Facts(without(town(), "gt-00bsy")), stage.now);
     assert_eq!(commands(&stage.press(" c")), Vec::<String>::new());
     stage.assert_shows("gt-00bsy: it is gone");
 }
 
 #[test]
-fn nobody_agrees_to_a_cleanup_that_was_not_shown() {
+fn cleanup_that_was_not_shown_is_not_confirmed() {
     let mut stage = Stage::new(80, 24);
     stage.press("h d");
     let order = stage.board.orders;
     let result = Ok(vec!["delete everything".to_owned()]);
     stage
         .board
-        .handle(Event::Foreseen { order, result }, stage.now);
+        .handle(BoardEvent::Foreseen { order, result }, stage.now);
     assert_eq!(commands(&stage.press("y")), Vec::<String>::new());
     assert_eq!(commands(&stage.press("y")).len(), 1);
 }
@@ -151,7 +151,7 @@ fn rows_of_a_filter_stay_where_they_are() {
     stage.assert_shows("▸         [ ] crashed");
     let mut facts = town();
     facts.cards.retain(|card| card.id != id("gt-00bsy"));
-    stage.board.handle(Event::Facts(facts), stage.now);
+    stage.board.handle(BoardEvent::Facts(facts), stage.now);
     stage.press(" ");
     stage.assert_shows("only crashed");
 }
@@ -161,9 +161,9 @@ fn a_question_is_about_what_it_was_asked_for() {
     let mut stage = Stage::new(80, 24);
     stage.press("h x");
     stage.assert_shows("Stop gt-00bsy?");
-    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
-    let wishes = stage.press("y");
-    assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
+    stage.happens(BoardEvent::Facts(without(later(), "gt-00bsy")));
+    let requests = stage.press("y");
+    assert_eq!(commands(&requests), ["run: gt task stop gt-00bsy --json"]);
 }
 
 /// Requests a start, which the caller then fails. Returns the number of the command.
@@ -182,10 +182,10 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
     ] {
         let mut stage = Stage::new(80, 24);
         let order = failed_start(&mut stage, key);
-        stage.happens(Event::Facts(later()));
+        stage.happens(BoardEvent::Facts(later()));
         stage.board.select(&id("gt-00crs"));
         let result = Err(init_failed());
-        stage.happens(Event::Outcome { order, result });
+        stage.happens(BoardEvent::Outcome { order, result });
         stage.assert_mode(Mode::InitFailed);
         stage.assert_shows("Go on with gt-00epc?");
         stage.assert_shows("the init command `make` ended with exit code 2");
@@ -204,7 +204,7 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
         let mut stage = Stage::new(80, 24);
         let order = failed_start(&mut stage, "s");
         let result = Err(init_failed());
-        stage.happens(Event::Outcome { order, result });
+        stage.happens(BoardEvent::Outcome { order, result });
         assert_eq!(commands(&stage.press(key)), wanted);
         stage.assert_mode(Mode::Board);
     }
@@ -233,7 +233,7 @@ fn whatever_needed_the_init_command_goes_on_by_its_own_command() {
         stage.board.select(&id(card));
         stage.press(keys);
         let (order, result) = (stage.board.orders, Err(init_failed()));
-        stage.happens(Event::Outcome { order, result });
+        stage.happens(BoardEvent::Outcome { order, result });
         stage.assert_mode(Mode::InitFailed);
         assert_eq!(commands(&stage.press("y")), [wanted]);
     }
@@ -252,7 +252,7 @@ fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
         let (order, result) = (stage.board.orders, Err(unconfirmed()));
         stage
             .board
-            .handle(Event::Outcome { order, result }, stage.now);
+            .handle(BoardEvent::Outcome { order, result }, stage.now);
         // A key that was pressed before the frame is not an answer.
         assert_eq!(commands(&stage.press("y")), [""; 0]);
         stage.assert_mode(Mode::Confirm);
@@ -272,7 +272,7 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
     stage.board.select(&id("gt-00bsy"));
     stage.press(" n");
     let result = Err(init_failed());
-    stage.happens(Event::Outcome { order, result });
+    stage.happens(BoardEvent::Outcome { order, result });
     stage.assert_mode(Mode::Write);
     assert_eq!(
         commands(&stage.press("y<Enter>")),
@@ -285,9 +285,9 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
     let result = Err(init_failed());
     stage
         .board
-        .handle(Event::Outcome { order, result }, stage.now);
+        .handle(BoardEvent::Outcome { order, result }, stage.now);
     for key in ["y", "a", "<Esc>"] {
-        let event = Event::Key(parse(key)[0]);
+        let event = BoardEvent::Key(parse(key)[0]);
         assert_eq!(commands(&stage.board.handle(event, stage.now)), [""; 0]);
     }
     stage.draw();
@@ -297,11 +297,11 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
 /// Returns a stage with the question whether to merge, and with the cursor elsewhere.
 fn asked_to_merge() -> Stage {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("h a");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.press("h a");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_shows("↓ Branch Behind main");
     stage.assert_shows("5 commits behind");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.board.select(&id("gt-00crs"));
     stage
 }
@@ -320,11 +320,11 @@ fn the_choice_to_merge_is_for_the_card_that_was_behind() {
     stage.assert_mode(Mode::Board);
     let order = stage.board.orders;
     let result = Ok("merged".to_owned());
-    let wishes = stage.happens(Event::Outcome { order, result });
-    assert_eq!(commands(&wishes), [there]);
+    let requests = stage.happens(BoardEvent::Outcome { order, result });
+    assert_eq!(commands(&requests), [there]);
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("h a<Esc>");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.press("h a<Esc>");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_mode(Mode::Board);
 }
 
@@ -334,29 +334,29 @@ fn a_merge_with_conflicts_leads_nowhere_and_says_so() {
     stage.press("m");
     let order = stage.board.orders;
     let result = Err("Conflicts detected. Claude Code started to resolve.".into());
-    let wishes = stage.happens(Event::Outcome { order, result });
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.happens(BoardEvent::Outcome { order, result });
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_shows("Conflicts detected. Claude Code");
 }
 
 #[test]
-fn nobody_is_sent_elsewhere_while_he_types() {
+fn view_stays_while_a_person_types() {
     let mut stage = asked_to_merge();
     stage.press("m");
     let order = stage.board.orders;
     stage.press("/frm");
     let result = Ok("merged".to_owned());
-    let wishes = stage.happens(Event::Outcome { order, result });
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.happens(BoardEvent::Outcome { order, result });
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_shows("gt-00bsy: a attaches");
 }
 
 #[test]
 fn a_cleanup_is_foreseen_then_done() {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("h d");
+    let requests = stage.press("h d");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["foresee: gt task cleanup gt-00bsy --dry-run --json"]
     );
     let order = stage.board.orders;
@@ -366,22 +366,22 @@ fn a_cleanup_is_foreseen_then_done() {
         Vec::<String>::new(),
         "nobody knows yet what it does"
     );
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     let result = Ok(vec![
         "remove the worktree".to_owned(),
         "delete the branch".to_owned(),
     ]);
-    stage.happens(Event::Foreseen { order, result });
+    stage.happens(BoardEvent::Foreseen { order, result });
     stage.assert_shows("remove the worktree");
     assert_eq!(
         commands(&stage.press("f")),
         Vec::<String>::new(),
         "nothing is refused"
     );
-    stage.happens(Event::Facts(without(later(), "gt-00ask")));
-    let wishes = stage.press("c");
+    stage.happens(BoardEvent::Facts(without(later(), "gt-00ask")));
+    let requests = stage.press("c");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["run: gt task cleanup gt-00bsy --yes --close --json"]
     );
 }
@@ -392,12 +392,12 @@ fn a_refused_cleanup_can_only_be_forced() {
     stage.press("h d");
     let order = stage.board.orders;
     let result = Err("3 files are not committed".to_owned());
-    stage.happens(Event::Foreseen { order, result });
+    stage.happens(BoardEvent::Foreseen { order, result });
     stage.assert_shows("refused: 3 files are not committed");
     assert_eq!(commands(&stage.press("yc")), Vec::<String>::new());
-    let wishes = stage.press("f");
+    let requests = stage.press("f");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["run: gt task cleanup gt-00bsy --yes --force --json"]
     );
 }
@@ -405,11 +405,11 @@ fn a_refused_cleanup_can_only_be_forced() {
 #[test]
 fn many_are_cleaned_up_with_one_question() {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("VjVhV d");
-    assert_eq!(commands(&wishes).len(), 3);
+    let requests = stage.press("VjVhV d");
+    assert_eq!(commands(&requests).len(), 3);
     let last = stage.board.orders;
     for order in last - 2..last {
-        stage.happens(Event::Foreseen {
+        stage.happens(BoardEvent::Foreseen {
             order,
             result: Ok(vec!["all of it".to_owned()]),
         });
@@ -419,13 +419,13 @@ fn many_are_cleaned_up_with_one_question() {
         Vec::<String>::new(),
         "one is not known"
     );
-    stage.happens(Event::Foreseen {
+    stage.happens(BoardEvent::Foreseen {
         order: last,
         result: Err("dirty".to_owned()),
     });
-    let wishes = stage.press("y");
+    let requests = stage.press("y");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         [
             "run: gt task cleanup gt-00bsy --yes --json",
             "run: gt task cleanup gt-00ask --yes --json",
@@ -434,9 +434,9 @@ fn many_are_cleaned_up_with_one_question() {
 }
 
 /// Returns the number of the command that reads a question.
-fn asked(wishes: &[Wish]) -> u64 {
-    let found = wishes.iter().find_map(|wish| match wish {
-        Wish::Ask(order) => Some(order.number),
+fn asked(requests: &[Request]) -> u64 {
+    let found = requests.iter().find_map(|request| match request {
+        Request::Ask(order) => Some(order.number),
         _ => None,
     });
     found.expect("a question is read")
@@ -448,7 +448,7 @@ fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
     let order = asked(&stage.press("j y"));
     stage.assert_shows("Reading what it asks…");
     let result = Ok(question("f1-9"));
-    stage.happens(Event::Asked { order, result });
+    stage.happens(BoardEvent::Asked { order, result });
     stage.assert_shows("rm -rf build");
     stage.assert_shows("1. Yes");
     stage.assert_shows("3. No");
@@ -459,19 +459,19 @@ fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
             session(card).reason = Some("asks something else".to_owned());
         }
     }
-    stage.happens(Event::Facts(facts));
-    let wishes = stage.press("-2<Enter>");
+    stage.happens(BoardEvent::Facts(facts));
+    let requests = stage.press("-2<Enter>");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["run: gt answer --json --expect f1-9 -- task/gt-00ask -2"]
     );
     // The result of an earlier command is not the question of this one.
     let order_again = asked(&stage.press(" y"));
     let result = Ok(question("f1-9"));
-    stage.happens(Event::Asked { order, result });
+    stage.happens(BoardEvent::Asked { order, result });
     assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
     let result = Ok(question("f2-9"));
-    stage.happens(Event::Asked {
+    stage.happens(BoardEvent::Asked {
         order: order_again,
         result,
     });
@@ -494,13 +494,13 @@ fn what_the_merge_window_asks_is_answered_there() {
     }
     let mut stage = Stage::with(120, 40, Theme::Dark, facts.clone());
     stage.assert_shows("merge asks: Bash");
-    let wishes = stage.press("j y");
+    let requests = stage.press("j y");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["ask: gt answer --json --window merge -- task/gt-00ask"]
     );
-    let (order, result) = (asked(&wishes), Ok(question("f1-9")));
-    stage.happens(Event::Asked { order, result });
+    let (order, result) = (asked(&requests), Ok(question("f1-9")));
+    stage.happens(BoardEvent::Asked { order, result });
     stage.assert_shows("in its window merge");
     // The agent itself asks in the meantime: the answer still goes to the question that was shown.
     for card in &mut facts.cards {
@@ -508,7 +508,7 @@ fn what_the_merge_window_asks_is_answered_there() {
             session(card).state = State::Waiting;
         }
     }
-    stage.happens(Event::Facts(facts));
+    stage.happens(BoardEvent::Facts(facts));
     assert_eq!(
         commands(&stage.press("yes<Enter>")),
         ["run: gt answer --json --expect f1-9 --window merge -- task/gt-00ask yes"]
@@ -528,13 +528,13 @@ fn the_end_of_a_long_option_is_shown() {
     let mut long = question("f1-9");
     long.options[1].1 = format!("Yes, and {}never ask again", "so on ".repeat(20));
     let result = Ok(long);
-    stage.happens(Event::Asked { order, result });
+    stage.happens(BoardEvent::Asked { order, result });
     stage.assert_shows("never ask again");
     stage.assert_shows("3. No");
 }
 
 #[test]
-fn nobody_answers_a_question_that_was_not_shown() {
+fn question_that_was_not_shown_is_not_answered() {
     let mut stage = Stage::new(80, 24);
     let order = asked(&stage.press("j y"));
     assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
@@ -543,7 +543,7 @@ fn nobody_answers_a_question_that_was_not_shown() {
     let result = Ok(question("f1-9"));
     stage
         .board
-        .handle(Event::Asked { order, result }, stage.now);
+        .handle(BoardEvent::Asked { order, result }, stage.now);
     assert_eq!(commands(&stage.press("<Enter>")), Vec::<String>::new());
     assert_eq!(
         commands(&stage.press("<Enter>")),
@@ -556,7 +556,7 @@ fn a_question_that_cannot_be_read_is_not_answered() {
     let mut stage = Stage::new(80, 24);
     let order = asked(&stage.press("j y"));
     let result = Err("what task/gt-00ask asks cannot be read".to_owned());
-    stage.happens(Event::Asked { order, result });
+    stage.happens(BoardEvent::Asked { order, result });
     stage.assert_shows("asks cannot be read");
     assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
     stage.assert_shows("a attaches, to answer there");
@@ -571,14 +571,14 @@ fn many_are_answered_each_by_its_own_question() {
         }
     }
     let mut stage = Stage::with(120, 40, Theme::Dark, facts);
-    let wishes = stage.press("* y");
-    let orders = wishes.iter().filter_map(|wish| match wish {
-        Wish::Ask(order) => Some(order.number),
+    let requests = stage.press("* y");
+    let orders = requests.iter().filter_map(|request| match request {
+        Request::Ask(order) => Some(order.number),
         _ => None,
     });
     for order in orders.collect::<Vec<_>>() {
         let result = Ok(question(&format!("f{order}")));
-        stage.happens(Event::Asked { order, result });
+        stage.happens(BoardEvent::Asked { order, result });
     }
     assert_eq!(
         commands(&stage.press("no<Enter>")),
@@ -593,19 +593,28 @@ fn many_are_answered_each_by_its_own_question() {
 fn a_message_goes_by_standard_input_as_it_was_typed() {
     let mut stage = Stage::new(80, 24);
     stage.press("h n");
-    stage.happens(Event::Paste("--json; rm -rf /\n\u{1b}[31m 日本".to_owned()));
-    let wishes = stage.press("!<Enter>");
+    stage.happens(BoardEvent::Paste(
+        "--json; rm -rf /\n\u{1b}[31m 日本".to_owned(),
+    ));
+    let requests = stage.press("!<Enter>");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["run: gt nudge task/gt-00bsy --stdin --json"]
     );
-    let Some(Wish::Run(order)) = wishes.iter().find(|wish| matches!(wish, Wish::Run(_))) else {
+    let Some(Request::Run(order)) = requests
+        .iter()
+        .find(|request| matches!(request, Request::Run(_)))
+    else {
         panic!("no order");
     };
     assert_eq!(order.input.as_deref(), Some("--json; rm -rf / [31m 日本!"));
     stage.press(" n");
-    let wishes = stage.press("  <Enter>");
-    assert_eq!(commands(&wishes), Vec::<String>::new(), "nothing was typed");
+    let requests = stage.press("  <Enter>");
+    assert_eq!(
+        commands(&requests),
+        Vec::<String>::new(),
+        "nothing was typed"
+    );
     stage.assert_mode(Mode::Write);
 }
 
@@ -613,11 +622,11 @@ fn a_message_goes_by_standard_input_as_it_was_typed() {
 fn an_open_card_has_the_keys_wherever_the_cursor_is() {
     let mut stage = Stage::new(80, 24);
     stage.press("h<Enter>");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.board.select(&id("gt-00crs"));
-    let wishes = stage.press(" p");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
-    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    let requests = stage.press(" p");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
+    stage.happens(BoardEvent::Facts(without(later(), "gt-00bsy")));
     stage.assert_shows("it is gone");
 }
 
@@ -633,7 +642,7 @@ fn a_label_leads_to_the_card_that_had_it() {
         .iter()
         .find(|(_, card)| *card == id("gt-00don"))
         .expect("a label");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.press(label);
     stage.assert_cursor("gt-00don");
     stage.assert_mode(Mode::Board);
@@ -667,22 +676,22 @@ fn marked_cards_are_done_with_together_after_one_question() {
     stage.press("p");
     stage.assert_shows("Pause gt-00bsy?");
     stage.assert_shows("left out: gt-00psd: it is paused");
-    let wishes = stage.press("y");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = stage.press("y");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
 
 #[test]
 fn marks_go_with_their_cards() {
     let mut stage = Stage::new(120, 40);
     stage.press("hV");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.assert_shows("◆ 1 marked");
     stage.press(" x");
     assert_eq!(
         commands(&stage.press("y")),
         ["run: gt task stop gt-00bsy --json"]
     );
-    stage.happens(Event::Facts(without(later(), "gt-00bsy")));
+    stage.happens(BoardEvent::Facts(without(later(), "gt-00bsy")));
     stage.assert_shows_not("marked");
 }
 
@@ -691,24 +700,24 @@ fn a_whole_column_is_marked_and_unmarked() {
     let mut stage = Stage::new(120, 40);
     stage.press("H*");
     stage.assert_shows("◆ 3 marked");
-    let wishes = stage.press(" s");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.press(" s");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_shows("Start 3 cards?");
     stage.press("n");
     stage.press("*");
     stage.assert_shows_not("marked");
-    let wishes = stage.press("* sy");
-    assert_eq!(commands(&wishes).len(), 3);
+    let requests = stage.press("* sy");
+    assert_eq!(commands(&requests).len(), 3);
 }
 
 #[test]
 fn the_palette_is_for_the_card_that_it_was_opened_for() {
     let mut stage = Stage::new(80, 24);
     stage.press("h:task pause");
-    stage.happens(Event::Facts(later()));
+    stage.happens(BoardEvent::Facts(later()));
     stage.board.select(&id("gt-00crs"));
-    let wishes = stage.press("<Enter>");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = stage.press("<Enter>");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
     stage.press(":keep<Enter>");
     stage.press("<Esc>:diff<Enter>");
     assert!(

@@ -1,7 +1,7 @@
 //! Snapshots of every view, at the sizes that matter.
 
 use super::*;
-use crate::{Detail, Happening, Life, Screen, Tab, Window};
+use crate::{ChainSession, Detail, Happening, Screen, Tab, Window};
 use ratatui::style::Color;
 
 pub(crate) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
@@ -89,26 +89,26 @@ pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Fac
     let mut stage = Stage::with(width, height, theme, facts);
     answer(&mut stage, vec![]);
     for key in parse(keys) {
-        let wishes = stage.happens(Event::Key(key));
-        answer(&mut stage, wishes);
+        let requests = stage.happens(BoardEvent::Key(key));
+        answer(&mut stage, requests);
     }
     answer(&mut stage, vec![]);
     stage
 }
 
 /// Answers the requests whose results are visible.
-fn answer(stage: &mut Stage, wishes: Vec<Wish>) {
+fn answer(stage: &mut Stage, requests: Vec<Request>) {
     if let Some(id) = stage.board.cursor().cloned() {
-        stage.happens(Event::Screen(screen_of(id)));
+        stage.happens(BoardEvent::Screen(screen_of(id)));
     }
-    for wish in wishes {
-        match wish {
-            Wish::Show { id, tab } => {
+    for request in requests {
+        match request {
+            Request::Show { id, tab } => {
                 if let Some(detail) = detail(tab) {
-                    stage.happens(Event::Detail { id, tab, detail });
+                    stage.happens(BoardEvent::Detail { id, tab, detail });
                 }
             }
-            Wish::Foresee(order) => {
+            Request::Foresee(order) => {
                 let lines = [
                     "end the session gt-00crs-az",
                     "remove the worktree ../gastown-gt-00crs",
@@ -116,11 +116,11 @@ fn answer(stage: &mut Stage, wishes: Vec<Wish>) {
                 ];
                 let result = Ok(lines.map(str::to_owned).to_vec());
                 let order = order.number;
-                stage.happens(Event::Foreseen { order, result });
+                stage.happens(BoardEvent::Foreseen { order, result });
             }
-            Wish::Ask(order) => {
+            Request::Ask(order) => {
                 let (order, result) = (order.number, Ok(question("1-2")));
-                stage.happens(Event::Asked { order, result });
+                stage.happens(BoardEvent::Asked { order, result });
             }
             _ => {}
         }
@@ -163,12 +163,12 @@ pub(crate) fn detail(tab: Tab) -> Option<Detail> {
             ],
             servers: vec![
                 Server { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000), since: None, reason: None },
-                Server { name: "api".to_owned(), state: ServerState::Error, port: Some(8000), since: Some(NOW - 42), reason: Some("lives, and answers no more".to_owned()) },
+                Server { name: "api".to_owned(), state: ServerState::Error, port: Some(8000), since: Some(NOW - 42), reason: Some("runs, but does not answer".to_owned()) },
             ],
         },
         Tab::Chain => Detail::Chain(vec![
-            Life { id: "01a1e156".to_owned(), agent: "task/gt-00bsy".to_owned(), started_at: NOW - 200, ended_at: None, status: "running".to_owned(), tokens: 12_345, cost_usd: Some(0.42) },
-            Life { id: "01a1e100".to_owned(), agent: "gastown/polecats/Toast".to_owned(), started_at: NOW - 9000, ended_at: Some(NOW - 4000), status: "crashed".to_owned(), tokens: 900, cost_usd: None },
+            ChainSession { id: "01a1e156".to_owned(), agent: "task/gt-00bsy".to_owned(), started_at: NOW - 200, ended_at: None, status: "running".to_owned(), tokens: 12_345, cost_usd: Some(0.42) },
+            ChainSession { id: "01a1e100".to_owned(), agent: "gastown/polecats/Toast".to_owned(), started_at: NOW - 9000, ended_at: Some(NOW - 4000), status: "crashed".to_owned(), tokens: 900, cost_usd: None },
         ]),
     })
 }

@@ -74,38 +74,38 @@ fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
 fn ready(mode: Mode, action: Action) -> Stage {
     let mut stage = view("", 80, 24, Theme::Dark, town());
     for key in parse(way(mode, action)) {
-        for wish in stage.happens(Event::Key(key)) {
-            match wish {
-                Wish::Show { id, tab: Tab::Diff } => {
+        for request in stage.happens(BoardEvent::Key(key)) {
+            match request {
+                Request::Show { id, tab: Tab::Diff } => {
                     let hunk = format!("diff --git a/x b/x\n{}", "+long line\n".repeat(50));
                     let detail = Detail::Diff {
                         text: hunk.repeat(3),
                     };
-                    stage.happens(Event::Detail {
+                    stage.happens(BoardEvent::Detail {
                         id,
                         tab: Tab::Diff,
                         detail,
                     });
                 }
-                Wish::Foresee(order) => {
+                Request::Foresee(order) => {
                     let result = match action {
                         Action::Force => Err("dirty".to_owned()),
                         _ => Ok(vec!["a line".to_owned(); 60]),
                     };
-                    stage.happens(Event::Foreseen {
+                    stage.happens(BoardEvent::Foreseen {
                         order: order.number,
                         result,
                     });
                 }
-                Wish::Run(order) if mode == Mode::InitFailed => {
+                Request::Run(order) if mode == Mode::InitFailed => {
                     let (order, result) = (order.number, Err(init_failed()));
-                    stage.happens(Event::Outcome { order, result });
+                    stage.happens(BoardEvent::Outcome { order, result });
                 }
-                Wish::Ask(order) => {
+                Request::Ask(order) => {
                     let mut asked = question("1-2");
                     asked.text = "a line\n".repeat(60);
                     let (order, result) = (order.number, Ok(asked));
-                    stage.happens(Event::Asked { order, result });
+                    stage.happens(BoardEvent::Asked { order, result });
                 }
                 _ => {}
             }
@@ -131,9 +131,9 @@ fn every_key_of_the_table_has_an_effect() {
             let mut stage = ready(row.mode, row.action);
             stage.assert_mode(row.mode);
             let before = seen(&stage);
-            let wishes = stage.happens(Event::Key(key.event()));
+            let requests = stage.happens(BoardEvent::Key(key.event()));
             let after = seen(&stage);
-            let has_effect = before != after || !wishes.is_empty();
+            let has_effect = before != after || !requests.is_empty();
             assert!(
                 has_effect,
                 "{:?} {key}: {}\n{}",
@@ -150,7 +150,7 @@ fn ctrl_c_quits_from_everywhere() {
     for mode in Mode::ALL {
         let mut stage = ready(mode, Action::Quit);
         stage.assert_mode(mode);
-        assert_eq!(stage.press("<C-c>"), [Wish::Quit], "{mode:?}");
+        assert_eq!(stage.press("<C-c>"), [Request::Quit], "{mode:?}");
     }
 }
 
@@ -228,8 +228,8 @@ fn each_action_is_the_command_of_the_table() {
     ];
     for (deed, keys, command) in cases {
         let mut stage = view(deed_way(*deed), 80, 24, Theme::Dark, town());
-        let wishes = stage.press(keys);
-        assert_eq!(commands(&wishes), [*command], "{deed:?}");
+        let requests = stage.press(keys);
+        assert_eq!(commands(&requests), [*command], "{deed:?}");
     }
     // All operations have a case, except the diff, which is a view.
     for row in keys::rows(Mode::Actions) {
@@ -241,18 +241,18 @@ fn each_action_is_the_command_of_the_table() {
         }
     }
     let mut stage = view("h ", 80, 24, Theme::Dark, town());
-    let wishes = stage.press("f");
+    let requests = stage.press("f");
     assert!(
-        wishes.contains(&Wish::Show {
+        requests.contains(&Request::Show {
             id: id("gt-00bsy"),
             tab: Tab::Diff
         }),
-        "{wishes:?}"
+        "{requests:?}"
     );
     let mut stage = view("hG", 80, 24, Theme::Dark, town());
-    let wishes = stage.press(":keep the commit<Enter>");
+    let requests = stage.press(":keep the commit<Enter>");
     assert_eq!(
-        commands(&wishes),
+        commands(&requests),
         ["run: gt task resume gt-00psd --keep-wip --json"]
     );
 }
@@ -261,8 +261,8 @@ fn each_action_is_the_command_of_the_table() {
 fn what_cannot_be_done_says_why_and_leaves_the_menu_open() {
     let mut stage = Stage::new(80, 24);
     stage.press("H ");
-    let wishes = stage.press("a");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.press("a");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_mode(Mode::Actions);
     stage.assert_shows("gt-00epc: it has no session");
 }
@@ -272,8 +272,8 @@ fn a_merge_is_aborted_only_where_one_is_under_way() {
     // The item is in the merge queue, and there is no merge in its worktree.
     let mut stage = Stage::new(120, 40);
     stage.board.select(&id("gt-00que"));
-    let wishes = stage.press(" M");
-    assert_eq!(commands(&wishes), Vec::<String>::new());
+    let requests = stage.press(" M");
+    assert_eq!(commands(&requests), Vec::<String>::new());
     stage.assert_mode(Mode::Actions);
     stage.assert_shows("gt-00que: no merge is under way");
 }
@@ -347,8 +347,8 @@ fn what_another_agent_holds_is_no_task() {
         for key in keys.chars() {
             let mut stage = held();
             stage.press("j ");
-            let wishes = stage.press(&key.to_string());
-            assert_eq!(commands(&wishes), Vec::<String>::new(), "{key}");
+            let requests = stage.press(&key.to_string());
+            assert_eq!(commands(&requests), Vec::<String>::new(), "{key}");
             stage.assert_mode(Mode::Actions);
             stage.assert_shows(&format!("gt-00ask: {why}"));
         }
@@ -364,8 +364,8 @@ fn rows_of_the_menu_are_walked_and_taken() {
     stage.press("h ");
     let row = crate::overlay::deeds().position(|(_, deed)| deed == Deed::Pause);
     stage.press(&"<Down>".repeat(row.expect("a row")));
-    let wishes = stage.press("<Enter>");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = stage.press("<Enter>");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn moves_go_where_they_say() {
 #[test]
 fn the_diff_is_scrolled_by_files_and_to_the_side() {
     let mut stage = view("h f", 80, 24, Theme::Dark, town());
-    stage.happens(Event::Resize {
+    stage.happens(BoardEvent::Resize {
         width: 80,
         height: 12,
     });

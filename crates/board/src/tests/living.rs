@@ -13,35 +13,35 @@ fn at(stage: &mut Stage, seconds: i64) {
 fn what_changes_nothing_is_not_drawn() {
     let mut stage = Stage::new(80, 24);
     let screen = screen_of(id("gt-00crs"));
-    stage.happens(Event::Screen(screen.clone()));
+    stage.happens(BoardEvent::Screen(screen.clone()));
     for event in [
-        Event::Facts(town()),
-        Event::Screen(screen),
-        Event::Screen(screen_of(id("gt-00ask"))),
-        Event::Tick,
-        Event::Outcome {
+        BoardEvent::Facts(town()),
+        BoardEvent::Screen(screen),
+        BoardEvent::Screen(screen_of(id("gt-00ask"))),
+        BoardEvent::Tick,
+        BoardEvent::Outcome {
             order: 77,
             result: Ok("late".to_owned()),
         },
-        Event::Foreseen {
+        BoardEvent::Foreseen {
             order: 77,
             result: Ok(Vec::new()),
         },
-        Event::Detail {
+        BoardEvent::Detail {
             id: id("gt-00crs"),
             tab: Tab::Diff,
             detail: Detail::Failed("x".to_owned()),
         },
-        Event::Paste("j".to_owned()),
-        Event::Key(KeyEvent::new(KeyCode::F(9), KeyModifiers::NONE)),
-        Event::Key(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::ALT)),
+        BoardEvent::Paste("j".to_owned()),
+        BoardEvent::Key(KeyEvent::new(KeyCode::F(9), KeyModifiers::NONE)),
+        BoardEvent::Key(KeyEvent::new(KeyCode::Char('j'), KeyModifiers::ALT)),
     ] {
-        let wishes = stage.board.handle(event.clone(), stage.now);
+        let requests = stage.board.handle(event.clone(), stage.now);
         assert!(!stage.board.is_dirty(), "{event:?}");
-        assert_eq!(wishes, [], "{event:?}");
+        assert_eq!(requests, [], "{event:?}");
     }
     stage.board.handle(
-        Event::Resize {
+        BoardEvent::Resize {
             width: 90,
             height: 30,
         },
@@ -59,10 +59,10 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
     // The agent has been busy for 200 seconds.
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 40)));
     at(&mut stage, 39);
-    stage.board.handle(Event::Tick, stage.now);
+    stage.board.handle(BoardEvent::Tick, stage.now);
     assert!(!stage.board.is_dirty());
     at(&mut stage, 40);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows("busy 4m");
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 100)));
 }
@@ -70,20 +70,20 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
 #[test]
 fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("h p");
-    let [Wish::Run(order)] = wishes
+    let requests = stage.press("h p");
+    let [Request::Run(order)] = requests
         .iter()
-        .filter(|wish| matches!(wish, Wish::Run(_)))
+        .filter(|request| matches!(request, Request::Run(_)))
         .collect::<Vec<_>>()[..]
     else {
-        panic!("{wishes:?}");
+        panic!("{requests:?}");
     };
     stage.assert_shows("Pausing gt-00bsy…");
     stage.assert_shows("gt-00bsy ⋯");
     at(&mut stage, 1000);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows("Pausing gt-00bsy…");
-    stage.happens(Event::Outcome {
+    stage.happens(BoardEvent::Outcome {
         order: order.number,
         result: Ok("Paused gt-00bsy.".to_owned()),
     });
@@ -93,7 +93,7 @@ fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
     let until = stage.board.wake_at().expect("a moment");
     assert!(until <= stage.now.plus_millis(4000));
     stage.now = stage.now.plus_millis(4000);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows_not("Paused gt-00bsy.");
     // The message is in the log.
     stage.press("!");
@@ -103,30 +103,30 @@ fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
 #[test]
 fn a_failure_stays_longer_and_names_what_failed() {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press("h p");
-    let order = wishes.iter().find_map(|wish| match wish {
-        Wish::Run(order) => Some(order.number),
+    let requests = stage.press("h p");
+    let order = requests.iter().find_map(|request| match request {
+        Request::Run(order) => Some(order.number),
         _ => None,
     });
     let order = order.expect("an order");
     let result = Err("the agent does not answer\nhint: gt peek task/gt-00bsy".into());
-    stage.happens(Event::Outcome { order, result });
+    stage.happens(BoardEvent::Outcome { order, result });
     stage.assert_shows("✗ Pausing gt-00bsy: the agent does not answer");
     stage.assert_shows("hint: gt peek");
     stage.now = stage.now.plus_millis(4001);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows("hint: gt peek");
     stage.now = stage.now.plus_millis(4000);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows_not("hint: gt peek");
 }
 
 #[test]
 fn an_attach_that_ends_well_needs_no_words() {
     let mut stage = Stage::new(80, 24);
-    let wishes = stage.press(" a");
-    assert_eq!(commands(&wishes), ["hand over: gt task attach gt-00crs"]);
-    stage.happens(Event::Outcome {
+    let requests = stage.press(" a");
+    assert_eq!(commands(&requests), ["hand over: gt task attach gt-00crs"]);
+    stage.happens(BoardEvent::Outcome {
         order: 1,
         result: Ok(String::new()),
     });
@@ -136,17 +136,17 @@ fn an_attach_that_ends_well_needs_no_words() {
 #[test]
 fn many_orders_are_few_words() {
     let mut stage = Stage::with(80, 24, Theme::Dark, crate::sample(60, 0));
-    let wishes = stage.press("H* sy");
-    let count = commands(&wishes).len();
+    let requests = stage.press("H* sy");
+    let count = commands(&requests).len();
     assert!(count > 20, "{count}");
     stage.assert_shows(&format!("and {} more", count - 4));
 }
 
 #[test]
 fn the_screen_in_view_is_asked_for_once() {
-    let look = |wishes: Vec<Wish>| -> Vec<Option<String>> {
-        let looks = wishes.into_iter().filter_map(|wish| match wish {
-            Wish::Look(id) => Some(id.map(|id| id.to_string())),
+    let look = |requests: Vec<Request>| -> Vec<Option<String>> {
+        let looks = requests.into_iter().filter_map(|request| match request {
+            Request::Look(id) => Some(id.map(|id| id.to_string())),
             _ => None,
         });
         looks.collect()
@@ -154,7 +154,7 @@ fn the_screen_in_view_is_asked_for_once() {
     let some = |id: &str| vec![Some(id.to_owned())];
     let mut stage = Stage::new(80, 24);
     assert_eq!(look(stage.press("j")), some("gt-00ask"));
-    assert_eq!(look(stage.happens(Event::Facts(town()))), []);
+    assert_eq!(look(stage.happens(BoardEvent::Facts(town()))), []);
     // The next card has no session.
     assert_eq!(look(stage.press("j")), [None]);
     assert_eq!(look(stage.press("j")), []);
@@ -168,22 +168,22 @@ fn the_screen_in_view_is_asked_for_once() {
         id: Some(id("gt-00crs")),
         lines: vec!["late".to_owned()],
     };
-    stage.happens(Event::Screen(late));
+    stage.happens(BoardEvent::Screen(late));
     stage.assert_shows("No screen yet");
-    stage.happens(Event::Screen(screen_of(id("gt-00ask"))));
+    stage.happens(BoardEvent::Screen(screen_of(id("gt-00ask"))));
     stage.assert_shows("cargo test");
 }
 
 #[test]
 fn details_are_asked_for_by_tab_and_no_more_when_closed() {
     let mut stage = Stage::new(80, 24);
-    let shows = |wishes: Vec<Wish>| -> Vec<Wish> {
-        wishes
+    let shows = |requests: Vec<Request>| -> Vec<Request> {
+        requests
             .into_iter()
-            .filter(|wish| matches!(wish, Wish::Show { .. } | Wish::Unshow))
+            .filter(|request| matches!(request, Request::Show { .. } | Request::Unshow))
             .collect()
     };
-    let show = |tab| Wish::Show {
+    let show = |tab| Request::Show {
         id: id("gt-00crs"),
         tab,
     };
@@ -194,7 +194,7 @@ fn details_are_asked_for_by_tab_and_no_more_when_closed() {
         [show(Tab::Task), show(Tab::Chain)]
     );
     assert_eq!(shows(stage.press("6")), []);
-    assert_eq!(shows(stage.press("q")), [Wish::Unshow]);
+    assert_eq!(shows(stage.press("q")), [Request::Unshow]);
     stage.assert_mode(Mode::Board);
 }
 
@@ -203,7 +203,7 @@ fn what_could_not_be_had_is_said() {
     let mut stage = Stage::new(80, 24);
     stage.press("<Enter>3");
     let detail = Detail::Failed("git: no such branch".to_owned());
-    stage.happens(Event::Detail {
+    stage.happens(BoardEvent::Detail {
         id: id("gt-00crs"),
         tab: Tab::Diff,
         detail,
@@ -237,7 +237,7 @@ fn a_search_finds_as_one_types() {
         ("日本", "gt-00wid"),
     ] {
         stage.press("/");
-        stage.happens(Event::Paste(query.to_lowercase()));
+        stage.happens(BoardEvent::Paste(query.to_lowercase()));
         stage.assert_cursor(found);
         stage.press("<Esc>");
     }
@@ -362,7 +362,7 @@ fn a_board_of_many_ages_sleeps_between_them() {
         }
         assert!(next > stage.now);
         stage.now = next;
-        stage.happens(Event::Tick);
+        stage.happens(BoardEvent::Tick);
         frames += 1;
     }
     assert!((1..=6).contains(&frames), "{frames}");
@@ -404,15 +404,15 @@ fn card_of_a_limited_agent_counts_down_to_its_reset() {
     let mut stage = Stage::with(120, 40, Theme::Dark, facts);
     stage.assert_shows("resets in 2h");
     stage.now = Moment::from_seconds(NOW + 7_200);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows("resets in 1m");
     stage.now = Moment::from_seconds(NOW + 7_300);
-    stage.happens(Event::Tick);
+    stage.happens(BoardEvent::Tick);
     stage.assert_shows_not("resets in");
 }
 
 #[test]
-fn conflicts_that_somebody_resolves_need_nobody_else() {
+fn conflicts_with_a_resolver_need_no_person() {
     let mut facts = town();
     for card in &mut facts.cards {
         if card.id == id("gt-00don") {
@@ -429,7 +429,7 @@ fn conflicts_that_somebody_resolves_need_nobody_else() {
             branch(card).resolver = true;
         }
     }
-    stage.happens(Event::Facts(facts.clone()));
+    stage.happens(BoardEvent::Facts(facts.clone()));
     stage.assert_shows("Needs you 3");
     stage.assert_shows("resolving 1 conflict");
     stage.assert_shows_not("✗ 1 conflict");
@@ -438,7 +438,7 @@ fn conflicts_that_somebody_resolves_need_nobody_else() {
             card.resolver = Some(resolver(State::Error, "merge failed: API Error 500"));
         }
     }
-    stage.happens(Event::Facts(facts));
+    stage.happens(BoardEvent::Facts(facts));
     stage.assert_shows("Needs you 4");
     stage.assert_shows("merge failed: API");
 }
@@ -448,7 +448,7 @@ fn another_size_is_another_frame() {
     let mut stage = Stage::new(120, 40);
     for (width, height) in [(80, 24), (20, 5), (200, 50), (80, 24)] {
         stage.terminal.backend_mut().resize(width, height);
-        stage.happens(Event::Resize { width, height });
+        stage.happens(BoardEvent::Resize { width, height });
         let fresh = Stage::new(width, height);
         assert_eq!(stage.screen(), fresh.screen(), "{width}x{height}");
     }

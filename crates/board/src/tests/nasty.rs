@@ -84,7 +84,7 @@ fn nothing_breaks_a_frame() {
         for (step, (width, height)) in sizes.into_iter().enumerate() {
             let first = number * 3 + step * 7;
             let mut stage = view(keys, width, height, Theme::Dark, nasty_town(first));
-            stage.happens(Event::Paste(NASTY[first % NASTY.len()].to_owned()));
+            stage.happens(BoardEvent::Paste(NASTY[first % NASTY.len()].to_owned()));
             assert_sound(stage.terminal.backend().buffer(), name);
         }
     }
@@ -146,12 +146,12 @@ fn details_and_screens_may_be_anything() {
             _ => Detail::Failed(text.clone()),
         };
         let bsy = id("gt-00bsy");
-        stage.happens(Event::Detail {
+        stage.happens(BoardEvent::Detail {
             id: bsy.clone(),
             tab,
             detail,
         });
-        stage.happens(Event::Screen(Screen {
+        stage.happens(BoardEvent::Screen(Screen {
             id: Some(bsy),
             lines: lines.clone(),
         }));
@@ -205,7 +205,7 @@ fn frames_that_follow_each_other_leave_nothing_behind() {
     };
     let keys = "h jk<Esc>H ?j<Esc>l a<Esc>:st<Esc>F <Esc><Esc>hjjlh<Enter>2345q*g<Esc>o<Esc>/a<Esc>v vL x<Esc>";
     for key in parse(keys) {
-        stage.happens(Event::Key(key));
+        stage.happens(BoardEvent::Key(key));
         let after = stage.terminal.backend().buffer().clone();
         for (x, y, cell) in before.diff(&after) {
             let wide = usize::from(cell.cell_width()).max(1);
@@ -258,11 +258,11 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
             last_order = 0;
         }
         let event = match dice.below(25) {
-            0 => Event::Facts(towns[dice.below(towns.len())].clone()),
+            0 => BoardEvent::Facts(towns[dice.below(towns.len())].clone()),
             1 => {
                 let (width, height) = sizes[dice.below(sizes.len())];
                 stage.terminal.backend_mut().resize(width, height);
-                Event::Resize { width, height }
+                BoardEvent::Resize { width, height }
             }
             2 => {
                 let order = stage.board.orders;
@@ -270,7 +270,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                     0 => Ok(vec!["a line".to_owned(); dice.below(40)]),
                     _ => Err("refused".to_owned()),
                 };
-                Event::Foreseen { order, result }
+                BoardEvent::Foreseen { order, result }
             }
             3 => {
                 let order = stage.board.orders.saturating_sub(dice.below(3) as u64);
@@ -279,7 +279,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                     1 => Err(init_failed()),
                     _ => Err("failed\nhint: try".into()),
                 };
-                Event::Outcome { order, result }
+                BoardEvent::Outcome { order, result }
             }
             4 => {
                 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
@@ -289,7 +289,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                     MouseEventKind::ScrollDown,
                     MouseEventKind::ScrollUp,
                 ];
-                Event::Mouse(MouseEvent {
+                BoardEvent::Mouse(MouseEvent {
                     kind: kinds[dice.below(kinds.len())],
                     column: dice.below(130) as u16,
                     row: dice.below(45) as u16,
@@ -305,26 +305,26 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                         ..question("1-2")
                     }),
                 };
-                Event::Asked { order, result }
+                BoardEvent::Asked { order, result }
             }
             6 => {
                 stage.now = stage.now.plus_millis(3_000);
-                Event::Tick
+                BoardEvent::Tick
             }
             7..11 if matches!(stage.board.mode(), Mode::Board | Mode::Detail) => {
-                Event::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE))
+                BoardEvent::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE))
             }
             _ => {
                 let keys = keys(stage.board.mode());
-                Event::Key(keys[dice.below(keys.len())])
+                BoardEvent::Key(keys[dice.below(keys.len())])
             }
         };
         let about = format!("step {step}: {event:?}");
-        for wish in stage.happens(event) {
-            if let Wish::Run(order)
-            | Wish::HandOver(order)
-            | Wish::Foresee(order)
-            | Wish::Ask(order) = wish
+        for request in stage.happens(event) {
+            if let Request::Run(order)
+            | Request::HandOver(order)
+            | Request::Foresee(order)
+            | Request::Ask(order) = request
             {
                 assert!(order.number > last_order, "{about}");
                 assert!(order.item.is_some(), "{about}");

@@ -15,10 +15,10 @@ fn find(stage: &Stage, text: &str) -> (u16, u16) {
     panic!("{text:?} is not in\n{screen}");
 }
 
-fn mouse(stage: &mut Stage, kind: MouseEventKind, text: &str) -> Vec<Wish> {
+fn mouse(stage: &mut Stage, kind: MouseEventKind, text: &str) -> Vec<Request> {
     let (column, row) = find(stage, text);
     let modifiers = KeyModifiers::NONE;
-    stage.happens(Event::Mouse(MouseEvent {
+    stage.happens(BoardEvent::Mouse(MouseEvent {
         kind,
         column,
         row,
@@ -67,8 +67,8 @@ fn titles_of_columns_are_clicked_in_view_or_not() {
 fn rows_of_menus_are_clicked() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
-    let wishes = mouse(&mut stage, CLICK, "p Pause");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = mouse(&mut stage, CLICK, "p Pause");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
     stage.press("o");
     mouse(&mut stage, CLICK, "By id");
     stage.assert_shows("by id");
@@ -80,8 +80,8 @@ fn rows_of_menus_are_clicked() {
     stage.assert_shows("hello · gastown");
     mouse(&mut stage, CLICK, "Fix the login");
     stage.press(" x");
-    let wishes = mouse(&mut stage, CLICK, "y   Yes");
-    assert_eq!(commands(&wishes), ["run: gt task stop gt-00bsy --json"]);
+    let requests = mouse(&mut stage, CLICK, "y   Yes");
+    assert_eq!(commands(&requests), ["run: gt task stop gt-00bsy --json"]);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_click_beside_a_menu_closes_it_and_does_nothing_else() {
     let mut stage = Stage::new(80, 24);
     stage.press(" ");
     let (column, row) = (0, 3);
-    stage.happens(Event::Mouse(MouseEvent {
+    stage.happens(BoardEvent::Mouse(MouseEvent {
         kind: CLICK,
         column,
         row,
@@ -108,8 +108,8 @@ fn the_other_button_opens_the_menu_of_its_card() {
         "Fix the login",
     );
     stage.assert_mode(Mode::Actions);
-    let wishes = stage.press("p");
-    assert_eq!(commands(&wishes), ["run: gt task pause gt-00bsy --json"]);
+    let requests = stage.press("p");
+    assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn a_click_is_for_the_card_that_was_seen_there() {
     // The data changes, but no frame shows it yet.
     let mut facts = town();
     facts.cards.retain(|card| card.id != id("gt-00bsy"));
-    stage.board.handle(Event::Facts(facts), stage.now);
+    stage.board.handle(BoardEvent::Facts(facts), stage.now);
     let (column, row) = at;
     let modifiers = KeyModifiers::NONE;
-    stage.happens(Event::Mouse(MouseEvent {
+    stage.happens(BoardEvent::Mouse(MouseEvent {
         kind: CLICK,
         column,
         row,

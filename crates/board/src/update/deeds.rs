@@ -328,7 +328,7 @@ impl Board {
             };
             self.under_way.insert(number, under_way);
         }
-        self.wishes.push(draft.wish(number));
+        self.requests.push(draft.request(number));
         self.dirty = true;
         number
     }

@@ -4,7 +4,7 @@ use crate::action::Action;
 use crate::board::{Board, Open};
 use crate::facts::{Detail, Tab};
 use crate::overlay::step;
-use crate::{Wish, text};
+use crate::{Request, text};
 use gt_core::work::WorkId;
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ impl Board {
             aside: 0,
             diff: Vec::new(),
         });
-        self.wishes.push(Wish::Show { id, tab });
+        self.requests.push(Request::Show { id, tab });
         self.dirty = true;
     }
 
@@ -43,7 +43,7 @@ impl Board {
             Action::PreviousFile => self.show_file(false),
             Action::Back => {
                 self.detail = None;
-                self.wishes.push(Wish::Unshow);
+                self.requests.push(Request::Unshow);
                 self.dirty = true;
             }
             _ => return false,
@@ -85,7 +85,7 @@ impl Board {
             open.tab = tab;
             open.aside = 0;
             let id = open.id.clone();
-            self.wishes.push(Wish::Show { id, tab });
+            self.requests.push(Request::Show { id, tab });
             self.dirty = true;
         }
     }

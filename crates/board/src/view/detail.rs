@@ -6,7 +6,7 @@ use super::{Hit, card, preview};
 use crate::action::Action;
 use crate::age;
 use crate::board::{Board, Open};
-use crate::facts::{Detail, Happening, Life, Tab, Window};
+use crate::facts::{ChainSession, Detail, Happening, Tab, Window};
 use crate::keys::Mode;
 use crate::text::{self, clean, fit, width};
 use crate::theme::{self, Tone};
@@ -122,7 +122,7 @@ fn tab(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) -> usize
         Some(Detail::Windows { windows, servers }) => {
             window_list(windows, servers, area, scroll, canvas)
         }
-        Some(Detail::Chain(lives)) => chain(lives, area, scroll, canvas),
+        Some(Detail::Chain(sessions)) => chain(sessions, area, scroll, canvas),
     }
 }
 
@@ -287,30 +287,30 @@ fn entry(sign: &str, name: &str, word: &str, tone: Tone, canvas: &Canvas<'_>) ->
     ])
 }
 
-fn chain(lives: &[Life], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
-    if lives.is_empty() {
+fn chain(sessions: &[ChainSession], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
+    if sessions.is_empty() {
         say(area, "Nobody has worked on it", Tone::Dim, canvas);
         return 0;
     }
-    page(area, lives.len(), scroll, canvas, |number, canvas| {
-        let life = &lives[number];
-        let began = canvas.age(life.started_at);
-        let lasted = match life.ended_at {
-            Some(end) => format!("for {}", age::span(end.saturating_sub(life.started_at))),
+    page(area, sessions.len(), scroll, canvas, |number, canvas| {
+        let session = &sessions[number];
+        let began = canvas.age(session.started_at);
+        let lasted = match session.ended_at {
+            Some(end) => format!("for {}", age::span(end.saturating_sub(session.started_at))),
             None => "still".to_owned(),
         };
-        let tone = if life.ended_at.is_none() {
+        let tone = if session.ended_at.is_none() {
             Tone::Busy
         } else {
             Tone::Text
         };
-        let spent = card::spent_text(life.tokens, life.cost_usd);
+        let spent = card::spent_text(session.tokens, session.cost_usd);
         Line::from(vec![
             canvas.span(format!(" {began:>4} ago {lasted:<8} "), Tone::Dim),
-            canvas.span(fit(&clean(&life.status), 11), tone),
+            canvas.span(fit(&clean(&session.status), 11), tone),
             canvas.span(format!(" {spent:<16} "), Tone::Text),
-            canvas.span(clean(&life.agent), Tone::Text),
-            canvas.span(format!("  {}", clean(&life.id)), Tone::Dim),
+            canvas.span(clean(&session.agent), Tone::Text),
+            canvas.span(format!("  {}", clean(&session.id)), Tone::Dim),
         ])
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{Dialect, OWN_LABEL};
 use crate::problem::Problem;
-use crate::work::{Item, Status, WorkId};
+use crate::work::{Item, ItemStatus, WorkId};
 
 /// Returns the arguments that list all items.
 pub fn list() -> Vec<String> {
@@ -42,7 +42,7 @@ pub fn create(item: &Item) -> Vec<String> {
 /// Returns the commands that change an item in beads to our version, in order.
 pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     let id = now.id.as_str();
-    let closed = |item: &Item| item.status == Status::Closed;
+    let closed = |item: &Item| item.status == ItemStatus::Closed;
     let mut commands = Vec::new();
     if closed(seen) && !closed(now) {
         commands.push(words(["reopen", id, "--json"]));
@@ -54,7 +54,7 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
         }
     };
     let before = match closed(seen) {
-        true => Status::Open,
+        true => ItemStatus::Open,
         false => seen.status,
     };
     if !closed(now) {

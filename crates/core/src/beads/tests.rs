@@ -67,15 +67,15 @@ fn beads_are_read_in_each_of_their_shapes() {
 #[test]
 fn words_that_are_not_ours_keep_an_item_from_being_ready() {
     let bead = read(json!({"id": "bd-a1", "title": "T", "status": "deferred"}));
-    assert_eq!(bead.item.status, Status::Blocked);
+    assert_eq!(bead.item.status, ItemStatus::Blocked);
     assert_eq!(bead.item.labels, ["beads:deferred"]);
-    assert_eq!(bead.clone().imported().status, Status::Open);
+    assert_eq!(bead.clone().imported().status, ItemStatus::Open);
     assert!(bead.imported().labels.is_empty());
     let pinned = read(json!({"id": "bd-a1", "title": "T", "status": "open", "pinned": true}));
-    assert_eq!(pinned.item.status, Status::Pinned);
+    assert_eq!(pinned.item.status, ItemStatus::Pinned);
     let mut elsewhere = read(json!({"id": "bd-a1", "title": "T", "status": "hooked"}));
     elsewhere.unhook();
-    assert_eq!(elsewhere.item.status, Status::Open);
+    assert_eq!(elsewhere.item.status, ItemStatus::Open);
     assert_eq!(elsewhere.item.labels, ["beads:hooked"]);
 }
 
@@ -121,7 +121,7 @@ fn a_difference_becomes_commands() {
     check(|_| {}, &[]);
     check(
         |item| {
-            item.status = Status::Hooked;
+            item.status = ItemStatus::Hooked;
             item.assignee = Some("gastown/polecats/Toast".into());
         },
         &[&[
@@ -153,7 +153,7 @@ fn a_difference_becomes_commands() {
     check(
         |item| {
             item.notes = "n".into();
-            item.status = Status::Closed;
+            item.status = ItemStatus::Closed;
             item.close_reason = Some("merged".into());
         },
         &[
@@ -166,10 +166,10 @@ fn a_difference_becomes_commands() {
 #[test]
 fn a_closed_item_is_opened_before_it_is_changed() {
     let mut seen = item();
-    seen.status = Status::Closed;
+    seen.status = ItemStatus::Closed;
     seen.deps = vec!["bd-a2".parse().unwrap()];
     let now = Item {
-        status: Status::InProgress,
+        status: ItemStatus::InProgress,
         deps: Vec::new(),
         ..seen.clone()
     };
@@ -218,7 +218,7 @@ fn ours_counts_only_where_beads_did_not_go_on() {
     let ours = Item {
         title: "Ours".into(),
         notes: "ours".into(),
-        status: Status::Closed,
+        status: ItemStatus::Closed,
         ..seen.clone()
     };
     let both = merged(&seen, &bead, &ours);
@@ -226,12 +226,12 @@ fn ours_counts_only_where_beads_did_not_go_on() {
         (both.title.as_str(), both.notes.as_str()),
         ("Theirs", "ours")
     );
-    assert_eq!(both.status, Status::Closed);
+    assert_eq!(both.status, ItemStatus::Closed);
     let claimed = Item {
         assignee: Some("somebody".into()),
         ..bead
     };
-    assert_eq!(merged(&seen, &claimed, &ours).status, Status::Open);
+    assert_eq!(merged(&seen, &claimed, &ours).status, ItemStatus::Open);
 }
 
 #[test]

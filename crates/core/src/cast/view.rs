@@ -39,7 +39,7 @@ const LARGEST: u16 = u16::MAX - 1;
 
 /// A filter that passes on text and drawing sequences, and tracks the modes to restore.
 #[derive(Debug, Default)]
-pub struct Screen {
+pub struct PlaybackScreen {
     parser: Parser,
     modes: Modes,
 }
@@ -52,7 +52,7 @@ struct Modes {
     has_margins: bool,
 }
 
-impl Screen {
+impl PlaybackScreen {
     /// Returns the safe part of this text. A sequence may continue in the next call.
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
@@ -172,7 +172,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn shown(text: &str) -> String {
-        Screen::default().push(text)
+        PlaybackScreen::default().push(text)
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         let whole = shown(text);
         assert_eq!(whole, "a\x1b[31mbc\x1b[?25lde");
         for at in 0..text.len() {
-            let mut screen = Screen::default();
+            let mut screen = PlaybackScreen::default();
             let cut = screen.push(&text[..at]) + &screen.push(&text[at..]);
             assert_eq!(cut, whole, "cut at {at}");
         }
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_terminal_is_put_back() {
-        let mut screen = Screen::default();
+        let mut screen = PlaybackScreen::default();
         screen.push("\x1b[?25l\x1b[?1049h\x1b[?7l\x1b[?7h\x1b[2;5r\x1b]never ends");
         let back = "\x1b[?25h\x1b[?1049l\x1b[4l\x1b(B\x0f\x1b[0m\x1b7\x1b[r\x1b8";
         assert_eq!(screen.restore(), back);

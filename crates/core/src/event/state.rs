@@ -4,7 +4,7 @@
 
 use super::Event;
 use crate::caller::Caller;
-use crate::state::{Reason, Report, Source, State, names_a_question};
+use crate::state::{Reason, State, StateReport, StateSource, names_a_question};
 use crate::{beside, notify};
 
 /// The reason of a question whose text is unknown.
@@ -12,12 +12,12 @@ const ASKS_SOMETHING: &str = "asks something";
 
 /// Returns the event for an agent that began to wait, failed, reached a limit or ended its turn.
 /// `told` is the notification for the same change.
-pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
+pub fn begun(told: notify::NoticeKind, agent: &str, now: &StateReport) -> Option<Event> {
     let kind = match (told, now.state) {
-        (notify::Event::Waiting, State::Waiting) => "question",
-        (notify::Event::Waiting, State::Limited) => "usage_limit",
-        (notify::Event::Waiting, _) => "turn_failed",
-        (notify::Event::Done, State::Idle | State::Done) => "turn_end",
+        (notify::NoticeKind::Waiting, State::Waiting) => "question",
+        (notify::NoticeKind::Waiting, State::Limited) => "usage_limit",
+        (notify::NoticeKind::Waiting, _) => "turn_failed",
+        (notify::NoticeKind::Done, State::Idle | State::Done) => "turn_end",
         _ => return None,
     };
     let reason = now.reason.as_deref().filter(|it| !it.is_empty());
@@ -25,8 +25,8 @@ pub fn begun(told: notify::Event, agent: &str, now: &Report) -> Option<Event> {
         // A mark in a title or on a screen adds nothing to the type, nor does the default text.
         "turn_end" if now.reason == Some(Reason::Interrupted) => Some("interrupted"),
         "turn_end" if now.reason == Some(Reason::Finished) => None,
-        "turn_end" => reason.filter(|_| now.source == Source::Hook),
-        "question" if now.source == Source::Title => Some(ASKS_SOMETHING),
+        "turn_end" => reason.filter(|_| now.source == StateSource::Hook),
+        "question" if now.source == StateSource::Title => Some(ASKS_SOMETHING),
         "question" => reason.or(Some(ASKS_SOMETHING)),
         _ => reason,
     };
@@ -47,7 +47,7 @@ pub fn resumed(agent: &str, by: Option<&str>) -> Event {
         Some(by) => Event::emitted("resumed", by)
             .with("target", agent)
             .by_command(),
-        None => Event::new("resumed", Caller::agent(agent)).known_by(Source::Hook),
+        None => Event::new("resumed", Caller::agent(agent)).known_by(StateSource::Hook),
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn what_agents_do_is_told_with_its_witness() {
         let check = |told, state, source, reason: &str, expected: Option<&str>| {
-            let report = Report {
+            let report = StateReport {
                 state,
                 source,
                 since: None,
@@ -71,51 +71,63 @@ mod tests {
                 event.map(|it| format!("{} {} ({})", it.kind, it.line(), it.source_words()));
             assert_eq!(words.as_deref(), expected);
         };
-        use notify::Event::{Died, Done, Waiting};
+        use notify::NoticeKind::{Died, Done, Waiting};
         check(
             Waiting,
             State::Waiting,
-            Source::Hook,
+            StateSource::Hook,
             "asks: Bash(x)",
             Some("question mayor: asks: Bash(x) (hook)"),
         );
         check(
             Waiting,
             State::Waiting,
-            Source::Title,
+            StateSource::Title,
             "waits for an answer",
             Some("question mayor: asks something (title)"),
         );
         check(
             Waiting,
             State::Error,
-            Source::Screen,
+            StateSource::Screen,
             "500",
             Some("turn_failed mayor failed in its turn: 500 (screen)"),
         );
         check(
             Done,
             State::Idle,
-            Source::Hook,
+            StateSource::Hook,
             "finished its turn",
             Some("turn_end mayor ended its turn (hook)"),
         );
         check(
             Done,
             State::Done,
-            Source::Hook,
+            StateSource::Hook,
             "all tests pass",
             Some("turn_end mayor ended its turn: all tests pass (hook)"),
         );
         check(
             Done,
             State::Idle,
-            Source::Screen,
+            StateSource::Screen,
             "its screen shows \"^ready\"",
             Some("turn_end mayor ended its turn (screen)"),
         );
-        check(Done, State::Exited, Source::Process, "exit status 0", None);
-        check(Died, State::Crashed, Source::Process, "exit status 1", None);
+        check(
+            Done,
+            State::Exited,
+            StateSource::Process,
+            "exit status 0",
+            None,
+        );
+        check(
+            Died,
+            State::Crashed,
+            StateSource::Process,
+            "exit status 1",
+            None,
+        );
     }
 
     #[test]

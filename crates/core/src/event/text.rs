@@ -62,7 +62,7 @@ fn words(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Source;
+    use crate::state::StateSource;
     use serde_json::json;
 
     #[test]
@@ -90,19 +90,23 @@ mod tests {
         };
         let of = |kind| Event::emitted(kind, "gastown/crew/max");
         let asks = of("question").with("reason", "asks: Bash(x)");
-        check(asks.known_by(Source::Hook), "hook", "asks: Bash(x)");
+        check(asks.known_by(StateSource::Hook), "hook", "asks: Bash(x)");
         let died = of("session_death").with("exit_code", 3);
         check(
-            died.known_by(Source::Process),
+            died.known_by(StateSource::Process),
             "process",
             "died with exit code 3",
         );
         check(
-            of("turn_end").known_by(Source::Screen),
+            of("turn_end").known_by(StateSource::Screen),
             "screen",
             "ended its turn",
         );
-        check(of("session_start").known_by(Source::Start), "gt", "began");
+        check(
+            of("session_start").known_by(StateSource::Start),
+            "gt",
+            "began",
+        );
         let paused = Event::emitted("paused", "mayor").with("target", "gastown/crew/max");
         check(
             paused.with("reason", "lunch").by_command(),

@@ -1,12 +1,12 @@
 //! The message about a result of the merge queue, for the worker and for the person or agent that
 //! assigned the item.
 
-use super::{MOST_FILES, Merge, Status, quoted, short};
+use super::{MOST_FILES, Merge, MergeStatus, quoted, short};
 use std::fmt::Write;
 
 /// The facts about a result.
 #[derive(Clone, Copy, Debug)]
-pub struct Report<'a> {
+pub struct MergeReport<'a> {
     pub merge: &'a Merge,
     /// The title of the item.
     pub title: &'a str,
@@ -28,13 +28,15 @@ pub enum Repairer<'a> {
     },
 }
 
-impl Report<'_> {
+impl MergeReport<'_> {
     pub fn subject(&self) -> String {
         let Merge { item, base, .. } = self.merge;
         let reason = self.merge.reason.as_deref().unwrap_or("no reason is known");
         match self.merge.status {
-            Status::Merged => format!("{item} is merged into {base}"),
-            Status::Queued | Status::Merging => format!("{item} waits to be merged: {reason}"),
+            MergeStatus::Merged => format!("{item} is merged into {base}"),
+            MergeStatus::Queued | MergeStatus::Merging => {
+                format!("{item} waits to be merged: {reason}")
+            }
             _ => format!("{item} could not be merged: {reason}"),
         }
     }
@@ -45,8 +47,8 @@ impl Report<'_> {
         } = self.merge;
         let mut text = format!("{}: {}\n\n", self.merge.item, self.title);
         match self.merge.status {
-            Status::Merged => self.merged(&mut text),
-            Status::Queued | Status::Merging => {
+            MergeStatus::Merged => self.merged(&mut text),
+            MergeStatus::Queued | MergeStatus::Merging => {
                 let reason = self.merge.reason.as_deref().unwrap_or("no reason is known");
                 let _ = writeln!(text, "{branch} was not merged yet: {reason}.");
                 let _ = writeln!(text, "`gt mq run {rig}` tries again.");
@@ -93,7 +95,7 @@ impl Report<'_> {
             text,
             "{branch} ({commit}) of {worker} could not be merged into {base}: {reason}."
         );
-        if self.merge.status == Status::Conflict && !files.is_empty() {
+        if self.merge.status == MergeStatus::Conflict && !files.is_empty() {
             text.push_str("\nIn conflict:\n");
             for file in files.iter().take(MOST_FILES) {
                 let _ = writeln!(text, "- {}", quoted(file));
@@ -154,8 +156,8 @@ mod tests {
     use super::*;
     use crate::merge::tests::merge;
 
-    fn report<'a>(merge: &'a Merge, repair: Option<Repairer<'a>>) -> Report<'a> {
-        Report {
+    fn report<'a>(merge: &'a Merge, repair: Option<Repairer<'a>>) -> MergeReport<'a> {
+        MergeReport {
             merge,
             title: "Write a poem",
             delivery: Some("Your checkout's `main` is unchanged."),
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(report: Report<'_>, subject: &str, parts: &[&str]) {
+    fn check(report: MergeReport<'_>, subject: &str, parts: &[&str]) {
         assert_eq!(report.subject(), subject);
         let body = report.body();
         assert!(body.starts_with("gt-abc: Write a poem\n"), "{body}");
@@ -178,7 +180,7 @@ mod tests {
     #[test]
     fn merged_names_the_commit_and_how_to_get_it() {
         let merged = Merge {
-            status: Status::Merged,
+            status: MergeStatus::Merged,
             merged_as: Some("0123456789abcdef".into()),
             ..merge()
         };
@@ -190,7 +192,7 @@ mod tests {
     #[test]
     fn conflict_names_files_and_the_agent_that_repairs() {
         let merge = Merge {
-            status: Status::Conflict,
+            status: MergeStatus::Conflict,
             reason: Some("2 files are in conflict with main".into()),
             files: vec!["a.rs".into(), "b\nc".into()],
             repair: Some("gt-abc.1".parse().unwrap()),
@@ -213,7 +215,7 @@ mod tests {
     #[test]
     fn failure_has_the_last_lines_of_the_command() {
         let merge = Merge {
-            status: Status::Failed,
+            status: MergeStatus::Failed,
             reason: Some("`make test` failed (exit status: 2)".into()),
             files: vec!["not named".into()],
             log: Some("/x/mr-00000.log".into()),

@@ -228,8 +228,8 @@ mod tests {
             let composed = compose(&parts, budget);
             let length = composed.text.chars().count();
             assert!(length <= budget.max(NAMING), "{length} of {budget}");
-            let has_letter = composed.text.contains(&parts[2].text);
-            assert!(has_letter || !composed.text.contains("mm"), "{budget}");
+            let has_mail = composed.text.contains(&parts[2].text);
+            assert!(has_mail || !composed.text.contains("mm"), "{budget}");
         }
     }
 

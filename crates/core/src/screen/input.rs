@@ -6,7 +6,7 @@
 
 use super::line::Line;
 use super::mark;
-use crate::harness::{Frame, InputLine, Screen};
+use crate::harness::{Frame, InputLine, ScreenPatterns};
 use serde::Serialize;
 use std::ops::Range;
 
@@ -38,7 +38,7 @@ pub(super) struct Found {
 
 /// Returns the input line of a screen. Also finds a dialog of the same form; the caller checks the
 /// lines beneath it.
-pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
+pub(super) fn find(lines: &[Line], screen: &ScreenPatterns) -> Option<Found> {
     let form = screen.input.as_ref()?;
     let place = match form.frame {
         Frame::Rules => between_rules(lines, form),
@@ -57,7 +57,7 @@ pub(super) fn find(lines: &[Line], screen: &Screen) -> Option<Found> {
     })
 }
 
-struct Place {
+struct InputArea {
     lines: Range<usize>,
     text: Range<usize>,
     /// First column of the text in each of its lines; `edge` is the column after the last.
@@ -65,7 +65,7 @@ struct Place {
     edge: usize,
 }
 
-impl Place {
+impl InputArea {
     fn read(&self, lines: &[Line], form: &InputLine) -> Input {
         let rows: Vec<&Line> = lines[self.text.clone()].iter().collect();
         let shown: Vec<String> = rows
@@ -105,7 +105,7 @@ fn prompt(line: &Line, form: &InputLine) -> Option<usize> {
     Some(fitting.chars().count())
 }
 
-fn between_rules(lines: &[Line], form: &InputLine) -> Option<Place> {
+fn between_rules(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     let is_rule = |line: &Line| line.is_rule() && line.indent() == 0;
     let lower = lines.iter().rposition(is_rule)?;
     let upper = lines[..lower].iter().rposition(is_rule)?;
@@ -118,7 +118,7 @@ fn between_rules(lines: &[Line], form: &InputLine) -> Option<Place> {
         lines[text.clone()].iter().all(hangs) && !first.is_blank()
     };
     let column = prompt(first, form).or_else(|| is_rest().then_some(width))?;
-    Some(Place {
+    Some(InputArea {
         lines: upper..lower + 1,
         text,
         column,
@@ -129,7 +129,7 @@ fn between_rules(lines: &[Line], form: &InputLine) -> Option<Place> {
 /// Maximum distance of the rule above: a line of hints and a drawn or blank one may be between.
 const RULE_DISTANCE: usize = 3;
 
-fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<Place> {
+fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     let rule = lines
         .iter()
         .rposition(|line| line.is_rule() && line.indent() == 0)?;
@@ -138,7 +138,7 @@ fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<Place> {
         (rule + 1..near).find_map(|at| prompt(&lines[at], form).map(|column| (at, column)))?;
     let hangs = |line: &&Line| line.is_blank() || line.indent() >= column;
     let more = lines[at + 1..].iter().take_while(hangs).count();
-    Some(Place {
+    Some(InputArea {
         lines: rule..at + 1 + more,
         text: at..at + 1 + more,
         column,
@@ -146,7 +146,7 @@ fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<Place> {
     })
 }
 
-fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<Place> {
+fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     let at = (0..lines.len()).rev().find(|at| {
         let begins = *at == 0 || lines[at - 1].is_blank();
         begins && prompt(&lines[*at], form).is_some()
@@ -159,7 +159,7 @@ fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<Place> {
         None => return None,
     };
     let hangs = |line: &Line| line.is_blank() || line.indent() >= column;
-    beneath.iter().all(hangs).then_some(Place {
+    beneath.iter().all(hangs).then_some(InputArea {
         lines: at..end,
         text: at..end,
         column,
@@ -167,7 +167,7 @@ fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<Place> {
     })
 }
 
-fn behind_a_bar(lines: &[Line]) -> Option<Place> {
+fn behind_a_bar(lines: &[Line]) -> Option<InputArea> {
     let foot = lines
         .iter()
         .rposition(|line| line.text.trim_start().starts_with('╹'))?;
@@ -187,7 +187,7 @@ fn behind_a_bar(lines: &[Line]) -> Option<Place> {
     let first = (start..answers)
         .find(|at| inside(&lines[*at]))
         .unwrap_or(start);
-    Some(Place {
+    Some(InputArea {
         lines: top..foot + 1,
         text: first.min(answers)..answers,
         column: bar + 3,

@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::mark;
-use crate::harness::{Screen, Spinner};
+use crate::harness::{ScreenPatterns, Spinner};
 use crate::limit::{Reset, Retry};
 
 /// End of the conversation above the input line.
@@ -44,7 +44,7 @@ const EDGE: usize = 1;
 
 /// Returns the line with the present activity of the program. Only lines that hang below it, such
 /// as tips and queued messages, stand between it and the input line.
-pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<BusyLine<'p>> {
+pub(super) fn busy<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<BusyLine<'p>> {
     for (at, line) in above.iter().enumerate().rev() {
         if line.is_blank() {
             continue;
@@ -64,7 +64,10 @@ pub(super) fn busy<'p>(above: &[Line], screen: &'p Screen) -> Option<BusyLine<'p
 }
 
 /// Returns the line beneath the input line that reports a failed request and its retry.
-pub(super) fn retrying<'p>(beneath: &[Line], screen: &'p Screen) -> Option<(&'p str, Retry)> {
+pub(super) fn retrying<'p>(
+    beneath: &[Line],
+    screen: &'p ScreenPatterns,
+) -> Option<(&'p str, Retry)> {
     let bears = |line: &Line| mark::best(&line.text, &screen.retrying);
     let (at, mark) = beneath
         .iter()
@@ -89,7 +92,7 @@ fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
 
 /// Returns how the last turn ended, unless it ended normally. The lowest line with any of the marks
 /// decides, and of several marks the longest.
-pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p>> {
+pub(super) fn ending<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<Ending<'p>> {
     let mut background = None;
     for (at, line) in above.iter().enumerate().rev() {
         let text = &line.text;
@@ -137,7 +140,7 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p Screen) -> Option<Ending<'p
 
 /// Returns the message that says when a limit ends, from lines that all are about one. Without such
 /// a message an agent may only write about limits.
-fn limit_text(lines: &[Line], lowest: usize, screen: &Screen) -> Option<String> {
+fn limit_text(lines: &[Line], lowest: usize, screen: &ScreenPatterns) -> Option<String> {
     for (at, line) in lines.iter().enumerate().take(lowest + 1).rev() {
         let of_limit = mark::best(&line.text, &screen.limited);
         let is_message = mark::best(&line.text, &screen.messages).is_some();
@@ -172,7 +175,7 @@ fn count_of_tasks(text: &str) -> u32 {
 }
 
 /// Joins a line and its wrapped lines.
-fn paragraph(lines: &[Line], screen: &Screen) -> String {
+fn paragraph(lines: &[Line], screen: &ScreenPatterns) -> String {
     const MOST: usize = 4;
     let mut words: Vec<&str> = Vec::new();
     for (index, line) in lines.iter().take(MOST).enumerate() {

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_adds_is_looked_for_in_the_last_message_at_the_prompt() {
+    fn added_text_is_looked_for_in_the_last_message_at_the_prompt() {
         const RULE: &str = "────────────────────────────────────────";
         let demo = harness::resolve("demo", None).unwrap().value;
         let own: Rules = toml::from_str(

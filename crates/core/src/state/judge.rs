@@ -1,9 +1,9 @@
 //! Derives the state from all sources, and decides where the screen has a say.
 
 use super::refine::{is_bare_code, with_limit, with_question, with_reason, with_retry};
-use super::report::{Observed, Report};
+use super::report::{Observed, StateReport};
 use super::reported::{shown_since, without_screen};
-use super::{Reason, Source, State};
+use super::{Reason, State, StateSource};
 use crate::harness::Preset;
 use crate::patterns::Patterns;
 use crate::screen::{self, Asking, Classification};
@@ -12,7 +12,7 @@ use crate::screen::{self, Asking, Classification};
 mod tests;
 
 /// Derives the state from all sources.
-pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> Report {
+pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
     let report = without_screen(seen, preset);
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return report;
@@ -22,10 +22,10 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
     }
     let shown = screen::witness(looked, seen.title, preset, patterns);
     if ends_untold(&report, seen, &shown) {
-        return Report {
+        return StateReport {
             since: shown_since(State::Idle, seen),
             reason: Some(Reason::Interrupted),
-            ..Report::new(State::Idle, Source::Screen)
+            ..StateReport::new(State::Idle, StateSource::Screen)
         };
     }
     let adds = match report.state {
@@ -50,7 +50,7 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
 /// Returns whether the screen could add something to the other sources, for an agent that has
 /// printed nothing for `silent_seconds`. Without a preset the pane holds only a shell.
 pub fn wants_screen(
-    report: &Report,
+    report: &StateReport,
     preset: Option<&Preset>,
     patterns: &Patterns,
     silent_seconds: Option<i64>,
@@ -65,33 +65,33 @@ pub fn wants_screen(
             State::Running | State::Waiting => true,
             // It may be interrupted, wait for a limit, or retry a request.
             State::Busy => {
-                let may_be_over = report.source == Source::Hook && is_silent(silent_seconds);
+                let may_be_over = report.source == StateSource::Hook && is_silent(silent_seconds);
                 is_described && (may_be_over || shows_delays)
             }
             // The screen shows whether the program continues by itself.
             State::Limited => is_described,
             State::Error => is_described && reason.is_none_or(is_bare_code),
             State::Idle => {
-                matches!(report.source, Source::Gt | Source::Title)
+                matches!(report.source, StateSource::Gt | StateSource::Title)
                     || patterns.has_own()
-                    || hides_failures && report.source == Source::Hook
+                    || hides_failures && report.source == StateSource::Hook
             }
             _ => false,
         }
 }
 
-fn from_screen(shown: Classification, seen: &Observed<'_>) -> Report {
+fn from_screen(shown: Classification, seen: &Observed<'_>) -> StateReport {
     // A program that waits for a limit in the middle of its turn redraws constantly.
     let since = match shown.rule == screen::RETRYING_RULE {
         true => shown_since(State::Busy, seen),
         false => shown_since(shown.state, seen),
     };
-    Report {
+    StateReport {
         since,
         reason: Some(shown.reason.into()),
         background: shown.background,
         limit: shown.limit,
-        ..Report::new(shown.state, Source::Screen)
+        ..StateReport::new(shown.state, StateSource::Screen)
     }
 }
 
@@ -103,17 +103,17 @@ fn adds_to_busy(shown: &Classification) -> bool {
 }
 
 /// Returns whether the screen overrides an idle state from another source.
-fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool {
+fn adds_to_idle(source: StateSource, shown: &Classification, preset: &Preset) -> bool {
     // Only a pattern can interpret the last lines of an answer.
     let is_meant = shown.rule.starts_with("pattern.");
     let has_failed = matches!(shown.state, State::Error | State::Limited);
     match source {
         // Perhaps no other source has reported anything since.
-        Source::Gt => !matches!(shown.state, State::Starting | State::Running),
+        StateSource::Gt => !matches!(shown.state, State::Starting | State::Running),
         // A title shows that a turn is over, but not that it failed. Some titles do not change
         // while a dialog is open.
-        Source::Title => is_meant || has_failed || shown.state == State::Waiting,
-        Source::Hook if preset.hooks.hides_failures => is_meant || has_failed,
+        StateSource::Title => is_meant || has_failed || shown.state == State::Waiting,
+        StateSource::Hook if preset.hooks.hides_failures => is_meant || has_failed,
         _ => is_meant,
     }
 }
@@ -122,7 +122,7 @@ fn adds_to_idle(source: Source, shown: &Classification, preset: &Preset) -> bool
 /// have no hook for an interrupt; it shows only on their screens. The screen must say so
 /// explicitly: an unreadable question looks like a prompt, and so may work that is not drawn. The
 /// exception is a turn that was stopped before it began, which leaves only a prompt.
-fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> bool {
+fn ends_untold(report: &StateReport, seen: &Observed<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
     // The prompt may have been drawn before any state was noted.
     let is_newer = is_newer || report.reason == Some(Reason::FirstPrompt);
@@ -139,7 +139,7 @@ fn ends_untold(report: &Report, seen: &Observed<'_>, shown: &Classification) -> 
         State::Busy => is_silent && (is_said || has_only_begun),
         _ => false,
     };
-    report.source == Source::Hook && is_newer && is_over && shown.state == State::Idle
+    report.source == StateSource::Hook && is_newer && is_over && shown.state == State::Idle
 }
 
 /// Minimum time without output after which a busy agent may have been interrupted. A program that

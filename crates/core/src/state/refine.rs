@@ -1,16 +1,16 @@
 //! Details of a reported state that only the screen shows: the question, the limit, the error.
 
 use super::State;
-use super::report::Report;
+use super::report::StateReport;
 use crate::limit::Limit;
 use crate::screen::{self, Classification};
 
 /// Adds the text of a reported question, as the screen shows it.
-pub(super) fn with_question(report: Report, shown: Classification) -> Report {
+pub(super) fn with_question(report: StateReport, shown: Classification) -> StateReport {
     let is_asked = shown.state == State::Waiting && names_a_question(&shown.reason);
     let is_known = report.reason.as_deref().is_some_and(names_a_question);
     match is_asked && !is_known {
-        true => Report {
+        true => StateReport {
             reason: Some(shown.reason.into()),
             ..report
         },
@@ -19,9 +19,9 @@ pub(super) fn with_question(report: Report, shown: Classification) -> Report {
 }
 
 /// Adds the reason of a retried request, which shows only in the status line of a busy program.
-pub(super) fn with_retry(report: Report, shown: Classification) -> Report {
+pub(super) fn with_retry(report: StateReport, shown: Classification) -> StateReport {
     match shown.rule == screen::RETRYING_RULE {
-        true => Report {
+        true => StateReport {
             reason: Some(shown.reason.into()),
             ..report
         },
@@ -30,9 +30,9 @@ pub(super) fn with_retry(report: Report, shown: Classification) -> Report {
 }
 
 /// Replaces a missing reason, or a bare error code from a hook, by the message on the screen.
-pub(super) fn with_reason(report: Report, shown: Classification) -> Report {
+pub(super) fn with_reason(report: StateReport, shown: Classification) -> StateReport {
     match report.reason.as_deref().is_none_or(is_bare_code) {
-        true => Report {
+        true => StateReport {
             reason: Some(shown.reason.into()),
             ..report
         },
@@ -41,7 +41,7 @@ pub(super) fn with_reason(report: Report, shown: Classification) -> Report {
 }
 
 /// Adds whether the program continues by itself after the limit, which shows only on its screen.
-pub(super) fn with_limit(report: Report, shown: Classification) -> Report {
+pub(super) fn with_limit(report: StateReport, shown: Classification) -> StateReport {
     let shown_limit = shown.limit.unwrap_or_default();
     let told = report.limit.unwrap_or_default();
     let limit = Limit {
@@ -53,7 +53,7 @@ pub(super) fn with_limit(report: Report, shown: Classification) -> Report {
         Some(reason) if !says_the_same => limit.describe(&reason),
         _ => shown.reason,
     };
-    Report {
+    StateReport {
         reason: Some(reason.into()),
         limit: Some(limit),
         ..report

@@ -1,6 +1,6 @@
 //! The input and the result of [`judge`](super::judge()).
 
-use super::{Reason, Source, State};
+use super::{Reason, State, StateSource};
 use crate::limit::Limit;
 use crate::screen::Looked;
 
@@ -14,7 +14,7 @@ pub struct Observed<'a> {
     pub title: &'a str,
     /// The tags `@gt_state`, `@gt_state_source`, `@gt_state_since`, `@gt_state_reason`.
     pub tag: Option<State>,
-    pub tag_source: Option<Source>,
+    pub tag_source: Option<StateSource>,
     pub tag_since: Option<i64>,
     pub tag_reason: Option<&'a str>,
     /// The tag `@gt_background_tasks`.
@@ -29,9 +29,9 @@ pub struct Observed<'a> {
 
 /// A state with its source. Times are seconds since the epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct StateReport {
     pub state: State,
-    pub source: Source,
+    pub source: StateSource,
     pub since: Option<i64>,
     pub reason: Option<Reason>,
     /// Number of tasks that still run in the background after the agent's turn.
@@ -40,10 +40,10 @@ pub struct Report {
     pub limit: Option<Limit>,
 }
 
-impl Report {
+impl StateReport {
     /// Returns a report with only the state and its source.
-    pub fn new(state: State, source: Source) -> Self {
-        Report {
+    pub fn new(state: State, source: StateSource) -> Self {
+        StateReport {
             state,
             source,
             since: None,

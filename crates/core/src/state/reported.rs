@@ -1,15 +1,15 @@
 //! The state by process, tag and title, without the screen.
 
-use super::report::{Observed, Report};
-use super::{Reason, Source, State};
+use super::report::{Observed, StateReport};
+use super::{Reason, State, StateSource};
 use crate::harness::{Preset, TitleMarks};
 use crate::limit::Limit;
 
-pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Report {
+pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> StateReport {
     if seen.dead {
         return death(seen);
     }
-    let tagged = |state, source| Report {
+    let tagged = |state, source| StateReport {
         since: seen.tag_since,
         reason: seen.tag_reason.map(Reason::from),
         background: match state {
@@ -18,15 +18,15 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
         },
         limit: (state == State::Limited)
             .then(|| Limit::from_text(seen.tag_reason.unwrap_or_default())),
-        ..Report::new(state, source)
+        ..StateReport::new(state, source)
     };
     if let Some(state @ (State::Initializing | State::Starting)) = seen.tag {
-        return tagged(state, Source::Start);
+        return tagged(state, StateSource::Start);
     }
     // A person has set the pause. Hooks end it when they report a new turn; without hooks the title
     // ends it.
     if seen.tag == Some(State::Paused) && !title_ends_a_pause(seen, preset) {
-        return tagged(State::Paused, Source::Gt);
+        return tagged(State::Paused, StateSource::Gt);
     }
     // The tag is what a hook last reported; the title is current. No hook reports some changes,
     // such as an interrupt or an approval. Before its first turn, a program that was started with a
@@ -36,40 +36,42 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> Re
     if let Some(state) = titled.filter(|state| has_begun || *state != State::Idle) {
         if let Some(tag) = seen.tag.filter(|tag| agrees(*tag, state)) {
             match seen.tag_source {
-                Some(Source::Hook) => return tagged(tag, Source::Hook),
-                Some(Source::Gt) if tag == State::Done => return tagged(tag, Source::Gt),
+                Some(StateSource::Hook) => return tagged(tag, StateSource::Hook),
+                Some(StateSource::Gt) if tag == State::Done => return tagged(tag, StateSource::Gt),
                 _ => {}
             }
         }
-        return Report {
+        return StateReport {
             since: shown_since(state, seen),
             reason: Some(by_title_because(state, seen)),
-            ..Report::new(state, Source::Title)
+            ..StateReport::new(state, StateSource::Title)
         };
     }
     let says_all = has_begun && preset.is_some_and(|preset| preset.title_marks.always);
     match (seen.tag, seen.tag_source) {
-        (Some(State::Busy | State::Waiting), _) if says_all => Report {
+        (Some(State::Busy | State::Waiting), _) if says_all => StateReport {
             since: shown_since(State::Idle, seen),
             reason: Some(by_title_because(State::Idle, seen)),
-            ..Report::new(State::Idle, Source::Title)
+            ..StateReport::new(State::Idle, StateSource::Title)
         },
-        (Some(state), Some(source @ (Source::Hook | Source::Gt))) => tagged(state, source),
-        (tag, _) => tagged(tag.unwrap_or(State::Running), Source::Process),
+        (Some(state), Some(source @ (StateSource::Hook | StateSource::Gt))) => {
+            tagged(state, source)
+        }
+        (tag, _) => tagged(tag.unwrap_or(State::Running), StateSource::Process),
     }
 }
 
-pub(crate) fn death(seen: &Observed<'_>) -> Report {
+pub(crate) fn death(seen: &Observed<'_>) -> StateReport {
     let (state, reason) = match (seen.exit_status, seen.exit_signal) {
         (_, Some(signal)) if signal != 0 => (State::Crashed, format!("killed by signal {signal}")),
         (Some(0), _) => (State::Exited, "exit status 0".to_owned()),
         (Some(status), _) => (State::Crashed, format!("exit status {status}")),
         (None, _) => (State::Crashed, "exit status unknown".to_owned()),
     };
-    Report {
+    StateReport {
         since: seen.died_at,
         reason: Some(reason.into()),
-        ..Report::new(state, Source::Process)
+        ..StateReport::new(state, StateSource::Process)
     }
 }
 
@@ -95,7 +97,7 @@ fn by_title(title: &str, preset: &Preset) -> Option<State> {
 /// means an interrupt: the hooks report the normal end of a turn.
 fn by_title_because(state: State, seen: &Observed<'_>) -> Reason {
     let goes_on = matches!(seen.tag, Some(State::Busy | State::Waiting));
-    match state == State::Idle && goes_on && seen.tag_source == Some(Source::Hook) {
+    match state == State::Idle && goes_on && seen.tag_source == Some(StateSource::Hook) {
         true => Reason::Interrupted,
         false => in_words(state).into(),
     }
@@ -152,28 +154,31 @@ mod tests {
             let report = judge(seen, Some(&preset), &Patterns::default());
             (report.state, report.source)
         };
-        assert_eq!(judge(&seen), (State::Busy, Source::Title));
+        assert_eq!(judge(&seen), (State::Busy, StateSource::Title));
         seen.tag = Some(State::Starting);
-        assert_eq!(judge(&seen), (State::Starting, Source::Start));
+        assert_eq!(judge(&seen), (State::Starting, StateSource::Start));
         seen.tag = Some(State::Idle);
-        seen.tag_source = Some(Source::Hook);
-        assert_eq!(judge(&seen), (State::Busy, Source::Title));
+        seen.tag_source = Some(StateSource::Hook);
+        assert_eq!(judge(&seen), (State::Busy, StateSource::Title));
         seen.tag = Some(State::Busy);
-        assert_eq!(judge(&seen), (State::Busy, Source::Hook));
+        assert_eq!(judge(&seen), (State::Busy, StateSource::Hook));
         seen.title = "something else";
         seen.tag = Some(State::Waiting);
-        assert_eq!(judge(&seen), (State::Waiting, Source::Hook));
+        assert_eq!(judge(&seen), (State::Waiting, StateSource::Hook));
         let mut says_all = preset.clone();
         says_all.title_marks.always = true;
         let report = crate::state::judge(&seen, Some(&says_all), &Patterns::default());
-        assert_eq!((report.state, report.source), (State::Idle, Source::Title));
+        assert_eq!(
+            (report.state, report.source),
+            (State::Idle, StateSource::Title)
+        );
         seen.dead = true;
         seen.exit_status = Some(3);
-        assert_eq!(judge(&seen), (State::Crashed, Source::Process));
+        assert_eq!(judge(&seen), (State::Crashed, StateSource::Process));
         seen.exit_status = Some(0);
-        assert_eq!(judge(&seen), (State::Exited, Source::Process));
+        assert_eq!(judge(&seen), (State::Exited, StateSource::Process));
         seen.exit_signal = Some(9);
-        assert_eq!(judge(&seen), (State::Crashed, Source::Process));
+        assert_eq!(judge(&seen), (State::Crashed, StateSource::Process));
     }
 
     #[test]
@@ -187,7 +192,10 @@ mod tests {
             ..Observed::default()
         };
         let report = judge(&seen, Some(&preset), &Patterns::default());
-        assert_eq!((report.state, report.source), (State::Paused, Source::Gt));
+        assert_eq!(
+            (report.state, report.source),
+            (State::Paused, StateSource::Gt)
+        );
         assert_eq!(report.since, Some(7));
         assert_eq!(report.reason.as_deref(), Some("by a person"));
         // Only the title can show a new turn here.
@@ -222,10 +230,10 @@ mod tests {
         };
         let stands = Some(Reason::from(in_words(State::Idle)));
         for tag in [State::Busy, State::Waiting] {
-            assert_eq!(reason(tag, Source::Hook), Some(Reason::Interrupted));
+            assert_eq!(reason(tag, StateSource::Hook), Some(Reason::Interrupted));
         }
-        assert_eq!(reason(State::Running, Source::Process), stands);
-        assert_eq!(reason(State::Idle, Source::Gt), stands);
+        assert_eq!(reason(State::Running, StateSource::Process), stands);
+        assert_eq!(reason(State::Idle, StateSource::Gt), stands);
     }
 
     #[test]
@@ -234,15 +242,15 @@ mod tests {
         let mut seen = Observed {
             title: "✳ demo",
             tag: Some(State::Done),
-            tag_source: Some(Source::Hook),
+            tag_source: Some(StateSource::Hook),
             ..Observed::default()
         };
         let state = |seen: &Observed<'_>| judge(seen, Some(&preset), &Patterns::default()).state;
         assert_eq!(state(&seen), State::Done);
-        seen.tag_source = Some(Source::Gt);
+        seen.tag_source = Some(StateSource::Gt);
         assert_eq!(state(&seen), State::Done);
         seen.tag = Some(State::Error);
-        seen.tag_source = Some(Source::Hook);
+        seen.tag_source = Some(StateSource::Hook);
         assert_eq!(state(&seen), State::Error);
         seen.title = "◑ demo";
         assert_eq!(state(&seen), State::Busy);
@@ -252,7 +260,7 @@ mod tests {
     fn background_tasks_are_beside_the_state_of_a_turn_that_is_over() {
         let mut seen = Observed {
             tag: Some(State::Idle),
-            tag_source: Some(Source::Hook),
+            tag_source: Some(StateSource::Hook),
             tag_background: 2,
             ..Observed::default()
         };
@@ -269,7 +277,7 @@ mod tests {
         let mut seen = Observed {
             title: "proj",
             tag: Some(State::Busy),
-            tag_source: Some(Source::Hook),
+            tag_source: Some(StateSource::Hook),
             tag_reason: Some("takes its first prompt"),
             ..Observed::default()
         };

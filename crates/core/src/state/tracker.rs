@@ -1,7 +1,7 @@
 //! Changes of an agent's state over a series of observations.
 
-use super::report::{Observed, Report};
-use super::{Source, State, judge};
+use super::report::{Observed, StateReport};
+use super::{State, StateSource, judge};
 use crate::harness::Preset;
 use crate::patterns::Patterns;
 
@@ -9,18 +9,18 @@ use crate::patterns::Patterns;
 /// the changes.
 #[derive(Clone, Debug, Default)]
 pub struct Tracker {
-    last: Option<Report>,
+    last: Option<StateReport>,
 }
 
 /// Change of an agent's state, or of the reason for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct StateChange {
     /// `None` for the first observation.
-    pub before: Option<Report>,
-    pub now: Report,
+    pub before: Option<StateReport>,
+    pub now: StateReport,
 }
 
-impl Change {
+impl StateChange {
     /// Returns whether the state has changed, and not only its reason.
     pub fn is_of_state(&self) -> bool {
         self.before.as_ref().map(|before| before.state) != Some(self.now.state)
@@ -29,7 +29,7 @@ impl Change {
 
 impl Tracker {
     /// Returns the report of the last observation.
-    pub fn last(&self) -> Option<&Report> {
+    pub fn last(&self) -> Option<&StateReport> {
         self.last.as_ref()
     }
 
@@ -40,18 +40,18 @@ impl Tracker {
         seen: &Observed<'_>,
         preset: Option<&Preset>,
         patterns: &Patterns,
-    ) -> Option<Change> {
+    ) -> Option<StateChange> {
         self.take(now, judge(seen, preset, patterns))
     }
 
     /// Takes a report that [`judge`] has made and returns the change that it brings.
-    pub fn take(&mut self, now: i64, mut report: Report) -> Option<Change> {
+    pub fn take(&mut self, now: i64, mut report: StateReport) -> Option<StateChange> {
         let before = self.last.take();
         let same = before.as_ref().filter(|it| it.state == report.state);
         let is_new = same.is_none_or(|before| before.reason != report.reason);
         // A source that repeats a state does not restart it. A different question does.
         let goes_on = same.filter(|_| !is_new || report.state != State::Waiting);
-        let is_shown = matches!(report.source, Source::Screen | Source::Title);
+        let is_shown = matches!(report.source, StateSource::Screen | StateSource::Title);
         let earlier = before.as_ref().and_then(|before| before.since);
         report.since = match (goes_on.and_then(|before| before.since), report.since) {
             (Some(since), told) => Some(told.map_or(since, |told| told.min(since))),
@@ -60,7 +60,7 @@ impl Tracker {
             (None, told) => told.or(Some(now)),
         };
         self.last = Some(report.clone());
-        is_new.then_some(Change {
+        is_new.then_some(StateChange {
             before,
             now: report,
         })
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn looks_add_up_to_changes() {
         let mut tracker = Tracker::default();
-        let report = |state, since, reason: &str| Report {
+        let report = |state, since, reason: &str| StateReport {
             state,
-            source: Source::Screen,
+            source: StateSource::Screen,
             since,
             reason: Some(reason.into()),
             background: 0,
@@ -103,7 +103,7 @@ mod tests {
     fn a_state_that_only_shows_has_not_begun_before_the_last_one() {
         let mut tracker = Tracker::default();
         let mut take = |now, state, source, since| {
-            let report = Report {
+            let report = StateReport {
                 state,
                 source,
                 since: Some(since),
@@ -114,12 +114,12 @@ mod tests {
             tracker.take(now, report);
             tracker.last().unwrap().since.unwrap()
         };
-        assert_eq!(take(20, State::Busy, Source::Screen, 10), 10);
-        assert_eq!(take(31, State::Idle, Source::Screen, 30), 30);
+        assert_eq!(take(20, State::Busy, StateSource::Screen, 10), 10);
+        assert_eq!(take(31, State::Idle, StateSource::Screen, 30), 30);
         // The agent went on by itself: no input since.
-        assert_eq!(take(40, State::Busy, Source::Screen, 10), 30);
-        assert_eq!(take(41, State::Busy, Source::Screen, 41), 30);
+        assert_eq!(take(40, State::Busy, StateSource::Screen, 10), 30);
+        assert_eq!(take(41, State::Busy, StateSource::Screen, 41), 30);
         // A hook is more trusted than the screen.
-        assert_eq!(take(42, State::Idle, Source::Hook, 29), 29);
+        assert_eq!(take(42, State::Idle, StateSource::Hook, 29), 29);
     }
 }

@@ -1,7 +1,7 @@
 //! Claude Code, and the demo agent: a line for each block of an answer, each with the token counts
 //! of the whole answer as far as they were known. Measured on 2.1.325.
 
-use super::{Answer, Tokens};
+use super::{ModelAnswer, Tokens};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ struct Written {
 }
 
 /// Parses the answer in a line, and its time.
-pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
+pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
     // Most lines of a transcript are something else, and long: skip them before parsing.
     if !(line.contains(r#""assistant""#) && line.contains(r#""usage""#)) {
         return None;
@@ -56,7 +56,7 @@ pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
         cache_write,
         cache_write_1h: written.ephemeral_1h_input_tokens.min(cache_write),
     };
-    let answer = Answer {
+    let answer = ModelAnswer {
         id,
         model,
         tokens,
@@ -68,9 +68,9 @@ pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, Usage, Window};
+    use crate::usage::{Format, Reading, Usage, UsageWindow};
 
-    fn read(lines: &[&str], window: &Window) -> Usage {
+    fn read(lines: &[&str], window: &UsageWindow) -> Usage {
         let mut reading = Reading::default();
         for line in lines {
             reading.line(Format::Claude, line, window, &Prices::builtin());
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn an_answer_in_several_lines() {
         let lines = [&[FIRST, SECOND], OTHERS.as_slice()].concat();
-        let usage = read(&lines, &Window::default());
+        let usage = read(&lines, &UsageWindow::default());
         // 4, 20 and 0.2 per million; a cache write costs 5 for five minutes and 8 for an hour.
         let cost = usage.cost_usd.unwrap();
         let expected = 5000.0 * 4e-6 + 70.0 * 20e-6 + 2500.0 * 0.2e-6 + 200.0 * 5e-6 + 100.0 * 8e-6;
@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_falls_into_the_life() {
-        let later = Window {
+    fn only_events_of_the_session_count() {
+        let later = UsageWindow {
             since: "2026-11-16T02:32:55.000Z".into(),
             until: None,
         };
         assert_eq!(read(&[FIRST], &later).tokens(), 0);
         assert_eq!(read(&[FIRST, SECOND], &later).output_tokens, 70);
-        let earlier = Window {
+        let earlier = UsageWindow {
             since: "2026-11-16T02:00:00.000Z".into(),
             until: Some("2026-11-16T02:32:55.000Z".into()),
         };

@@ -5,7 +5,7 @@
 //! figures for the last answer count. Codex repeats the same totals whenever something else in the
 //! event changes.
 
-use super::{Answer, Tokens};
+use super::{ModelAnswer, Tokens};
 use serde::{Deserialize, Serialize};
 
 /// State that earlier lines set for the next.
@@ -77,7 +77,7 @@ impl Figures {
 }
 
 impl Context {
-    pub(super) fn answer(&mut self, line: &str) -> Option<(String, Answer)> {
+    pub(super) fn answer(&mut self, line: &str) -> Option<(String, ModelAnswer)> {
         if !(line.contains(r#""token_count""#) || line.contains(r#""turn_context""#)) {
             return None;
         }
@@ -97,7 +97,7 @@ impl Context {
             // The totals are smaller than before: the counter was reset.
             Some(before) => total.since(before).unwrap_or(last),
         };
-        let answer = Answer {
+        let answer = ModelAnswer {
             id: None,
             model: self.model.clone(),
             tokens: step.tokens(),
@@ -116,7 +116,7 @@ pub(super) fn folder(first_line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, Usage, Window};
+    use crate::usage::{Format, Reading, Usage, UsageWindow};
 
     const META: &str = r#"{"timestamp":"2026-11-16T02:32:56.860Z","ordinal":0,"type":"session_meta","payload":{"session_id":"01a1","id":"01a1","cwd":"/town/max","originator":"codex-tui","cli_version":"0.166.0","base_instructions":{"text":"You are \"token_count\""}}}"#;
     const TURN: &str = r#"{"timestamp":"2026-11-16T02:32:56.891Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"01a1","cwd":"/town/max","approval_policy":"never","model":"gpt-5.2","collaboration_mode":{"mode":"default"}}}"#;
@@ -137,7 +137,7 @@ mod tests {
         )
     }
 
-    fn read(lines: &[&str], window: &Window) -> Usage {
+    fn read(lines: &[&str], window: &UsageWindow) -> Usage {
         let mut reading = Reading::default();
         for line in lines {
             reading.line(Format::Codex, line, window, &Prices::builtin());
@@ -151,7 +151,7 @@ mod tests {
         let again = event("02:33:01.000", [5000, 2500, 100, 7], [5000, 2500, 100, 7]);
         let second = event("02:34:00.000", [11000, 6500, 100, 20], [6000, 4000, 0, 13]);
         let lines = [META, TURN, NOTHING_YET, &first, &again, &second, "torn {"];
-        let usage = read(&lines, &Window::default());
+        let usage = read(&lines, &UsageWindow::default());
         assert_eq!(
             (
                 usage.input_tokens,
@@ -164,7 +164,7 @@ mod tests {
         );
         assert_eq!(usage.model.as_deref(), Some("gpt-5.2"));
         // A later session of the same conversation.
-        let later = Window {
+        let later = UsageWindow {
             since: "2026-11-16T02:33:30.000Z".into(),
             until: None,
         };
@@ -175,11 +175,14 @@ mod tests {
     fn a_fork_does_not_count_what_it_came_from() {
         let first = event("02:37:31.238", [15000, 7500, 0, 21], [5000, 2500, 0, 7]);
         let second = event("02:37:41.238", [20000, 10000, 0, 28], [5000, 2500, 0, 7]);
-        let usage = read(&[META, TURN, &first, &second], &Window::default());
+        let usage = read(&[META, TURN, &first, &second], &UsageWindow::default());
         assert_eq!((usage.input_tokens, usage.output_tokens), (5000, 14));
         // A counter that was reset does not subtract.
         let anew = event("02:37:51.238", [600, 100, 0, 5], [600, 100, 0, 5]);
-        let usage = read(&[META, TURN, &first, &second, &anew], &Window::default());
+        let usage = read(
+            &[META, TURN, &first, &second, &anew],
+            &UsageWindow::default(),
+        );
         assert_eq!((usage.input_tokens, usage.output_tokens), (5500, 19));
     }
 

@@ -4,7 +4,7 @@
 //! When a conversation is resumed, its messages are written once more inside a `$set` line, without
 //! counts and with the time of the resumption.
 
-use super::{Answer, Tokens};
+use super::{ModelAnswer, Tokens};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Header {
     project_hash: String,
 }
 
-pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
+pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
     if !line.contains(r#""tokens""#) {
         return None;
     }
@@ -46,7 +46,7 @@ pub(super) fn answer(line: &str) -> Option<(String, Answer)> {
         thoughts,
         tool,
     } = line.tokens;
-    let answer = Answer {
+    let answer = ModelAnswer {
         id: Some(line.id),
         model: line.model,
         tokens: Tokens {
@@ -69,7 +69,7 @@ pub(super) fn project(first_line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, Window};
+    use crate::usage::{Format, Reading, UsageWindow};
 
     const LINES: [&str; 7] = [
         r#"{"sessionId":"01a1e233-8fa7","projectHash":"79e5","startTime":"2026-11-16T02:33:15.008Z","lastUpdated":"2026-11-16T02:33:15.008Z","kind":"main"}"#,
@@ -85,7 +85,12 @@ mod tests {
     fn a_message_that_grew_counts_once() {
         let mut reading = Reading::default();
         for line in LINES {
-            reading.line(Format::Gemini, line, &Window::default(), &Prices::builtin());
+            reading.line(
+                Format::Gemini,
+                line,
+                &UsageWindow::default(),
+                &Prices::builtin(),
+            );
         }
         let usage = reading.usage();
         assert_eq!((usage.input_tokens, usage.output_tokens), (2530, 13));

@@ -4,7 +4,7 @@
 //! models cannot know. A cost of zero means that it knows no price, or that the model is billed
 //! otherwise; then the table of prices applies.
 
-use super::{Answer, Tokens};
+use super::{ModelAnswer, Tokens};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -36,12 +36,12 @@ struct Cache {
 }
 
 /// Parses the answer in a row of the table `message`, from its id and its data.
-pub fn answer(id: &str, data: &str) -> Option<Answer> {
+pub fn answer(id: &str, data: &str) -> Option<ModelAnswer> {
     let message: Message = serde_json::from_str(data).ok()?;
     if message.role != "assistant" {
         return None;
     }
-    Some(Answer {
+    Some(ModelAnswer {
         id: Some(id.to_owned()),
         model: message.model,
         tokens: Tokens {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_message_with_its_figures() {
         let data = r#"{"parentID":"msg_1","role":"assistant","mode":"build","agent":"build","path":{"cwd":"/town/max","root":"/town/max"},"cost":0.015855,"tokens":{"total":7507,"input":5000,"output":7,"reasoning":2,"cache":{"write":3,"read":2500}},"modelID":"claude-sonnet-4-5","providerID":"anthropic","time":{"created":1794796387765,"completed":1794796390973},"finish":"stop"}"#;
-        let expected = Answer {
+        let expected = ModelAnswer {
             id: Some("msg_2".into()),
             model: "claude-sonnet-4-5".into(),
             tokens: Tokens {

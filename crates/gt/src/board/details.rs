@@ -1,9 +1,9 @@
 //! Contents of the tabs of the detail view.
 
-use gt_board::{Detail, Happening, Life, Window};
+use gt_board::{ChainSession, Detail, Happening, Window};
 use gt_core::card::Server;
 use gt_core::event::Event;
-use gt_core::record::{Outcome, Record, Status};
+use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
@@ -68,15 +68,15 @@ pub(super) fn windows(town: &Town, id: &WorkId, servers: Vec<Server>) -> Result<
 }
 
 pub(super) fn chain(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
-    let lives = cards::lives_of(town, id)?;
-    Ok(Detail::Chain(lives.into_iter().map(life).collect()))
+    let sessions = cards::sessions_of(town, id)?;
+    Ok(Detail::Chain(sessions.into_iter().map(session).collect()))
 }
 
-fn life(record: Record) -> Life {
+fn session(record: Record) -> ChainSession {
     let seconds = |time: &str| time.parse().map_or(0, Timestamp::as_second);
     let outcome = record.outcome.map(Outcome::as_str);
-    let status = outcome.or(record.status.map(Status::as_str));
-    Life {
+    let status = outcome.or(record.status.map(SessionStatus::as_str));
+    ChainSession {
         agent: record.agent.unwrap_or_default(),
         started_at: record.started_at.as_deref().map_or(0, seconds),
         ended_at: record.ended_at.as_deref().map(seconds),

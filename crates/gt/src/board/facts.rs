@@ -3,7 +3,7 @@
 use super::inbox::Post;
 use super::view::Panes;
 use super::watch::Watch;
-use gt_board::Event;
+use gt_board::BoardEvent;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::views::cards::{Gathered, Gatherer};
@@ -19,9 +19,9 @@ const BETWEEN_PARTS: Duration = Duration::from_millis(200);
 
 /// Handle that requests new facts.
 #[derive(Clone, Debug)]
-pub(super) struct Facts(Sender<()>);
+pub(super) struct FactsReader(Sender<()>);
 
-impl Facts {
+impl FactsReader {
     /// Starts the thread, which gathers for the first time at once.
     pub(super) fn gather(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (ask, asked) = channel();
@@ -35,7 +35,7 @@ impl Facts {
             told: gt_board::Facts::default(),
         };
         std::thread::spawn(move || worker.run());
-        Facts(ask)
+        FactsReader(ask)
     }
 
     pub(super) fn ask(&self) {
@@ -143,7 +143,7 @@ impl Worker {
     fn tell(&mut self, facts: gt_board::Facts) {
         if facts != self.told {
             self.told = facts.clone();
-            self.post.send(Event::Facts(facts));
+            self.post.send(BoardEvent::Facts(facts));
         }
     }
 }

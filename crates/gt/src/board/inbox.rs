@@ -1,6 +1,6 @@
 //! The event queue of the board: keys, and events of its threads.
 
-use gt_board::Event;
+use gt_board::BoardEvent;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGWINCH};
 use std::io::{self, Read, Write, stdin};
@@ -32,10 +32,10 @@ pub(super) struct Post {
 /// stays small while another process has the terminal.
 #[derive(Debug, Default)]
 struct News {
-    facts: Option<Event>,
-    screen: Option<Event>,
-    detail: Option<Event>,
-    others: Vec<Event>,
+    facts: Option<BoardEvent>,
+    screen: Option<BoardEvent>,
+    detail: Option<BoardEvent>,
+    others: Vec<BoardEvent>,
 }
 
 impl Post {
@@ -46,13 +46,13 @@ impl Post {
         let _ = (&*self.waker).write(&[0]);
     }
 
-    pub(super) fn send(&self, event: Event) {
+    pub(super) fn send(&self, event: BoardEvent) {
         {
             let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
             match event {
-                Event::Facts(_) => news.facts = Some(event),
-                Event::Screen(_) => news.screen = Some(event),
-                Event::Detail { .. } => news.detail = Some(event),
+                BoardEvent::Facts(_) => news.facts = Some(event),
+                BoardEvent::Screen(_) => news.screen = Some(event),
+                BoardEvent::Detail { .. } => news.detail = Some(event),
                 other => news.others.push(other),
             }
         }
@@ -130,7 +130,7 @@ impl Inbox {
     }
 
     /// Takes all queued events.
-    pub(super) fn news(&self) -> Vec<Event> {
+    pub(super) fn news(&self) -> Vec<BoardEvent> {
         let news = self.post.news.lock();
         let news = std::mem::take(&mut *news.unwrap_or_else(PoisonError::into_inner));
         let pictures = [news.facts, news.screen, news.detail];

@@ -4,7 +4,7 @@
 use super::details;
 use super::inbox::Post;
 use super::watch::Watch;
-use gt_board::{Detail, Event, Screen, Tab};
+use gt_board::{BoardEvent, Detail, Screen, Tab};
 use gt_core::Identity;
 use gt_core::card::Server;
 use gt_core::work::WorkId;
@@ -19,10 +19,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Panes of the agents by item, as last gathered.
 #[derive(Debug, Default)]
-pub(super) struct Panes(Mutex<HashMap<WorkId, Place>>);
+pub(super) struct Panes(Mutex<HashMap<WorkId, ViewedPane>>);
 
 #[derive(Clone, Debug)]
-struct Place {
+struct ViewedPane {
     agent: Identity,
     pane: Option<PanePlace>,
     /// Socket of the agent's tmux server, if it is not the town's.
@@ -33,7 +33,7 @@ struct Place {
 impl Panes {
     pub(super) fn learn(&self, gathered: &Gathered) {
         let known = gathered.cards.iter().filter_map(|card| {
-            let place = Place {
+            let place = ViewedPane {
                 agent: gathered.agent_of(&card.id)?.clone(),
                 pane: gathered.pane_of(card),
                 socket: gathered.socket_of(&card.id).map(Path::to_owned),
@@ -44,7 +44,7 @@ impl Panes {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known.collect();
     }
 
-    fn place(&self, id: &WorkId) -> Option<Place> {
+    fn place(&self, id: &WorkId) -> Option<ViewedPane> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(id).cloned()
     }
@@ -191,7 +191,7 @@ impl Worker {
         };
         if screen != self.screen {
             self.screen = screen.clone();
-            self.post.send(Event::Screen(screen));
+            self.post.send(BoardEvent::Screen(screen));
         }
     }
 
@@ -214,7 +214,7 @@ impl Worker {
             Tab::Chain => details::chain(&self.town, id),
         };
         let detail = detail.unwrap_or_else(|problem| Detail::Failed(problem.to_string()));
-        self.post.send(Event::Detail {
+        self.post.send(BoardEvent::Detail {
             id: id.clone(),
             tab: *tab,
             detail,

@@ -4,7 +4,7 @@
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::terminal::containers::PanePlace;
-use gt_town::views::monitor::{Change, Files, Monitor, Seen};
+use gt_town::views::monitor::{Files, Monitor, MonitorChange, Seen};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ impl Watch {
     pub(super) fn begin(
         &self,
         town: &Town,
-        send: impl Fn(Change) + Send + 'static,
+        send: impl Fn(MonitorChange) + Send + 'static,
     ) -> Result<(), Problem> {
         let monitor = Monitor::start(town, send)?;
         let mut inner = self.lock();

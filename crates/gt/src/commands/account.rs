@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
@@ -65,7 +65,7 @@ pub(crate) struct RemoveArgs {
     dry_run: bool,
 }
 
-pub(crate) fn run(command: AccountCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: AccountCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         AccountCommand::Add(args) => {

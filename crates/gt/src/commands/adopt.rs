@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
@@ -44,7 +44,7 @@ pub(crate) struct AdoptArgs {
     no_hooks: bool,
 }
 
-pub(crate) fn run(args: AdoptArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: AdoptArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut candidates = adopt::candidates(&town);
     if let Some(socket) = &args.socket {
@@ -121,7 +121,7 @@ fn choose<'a>(
     }
 }
 
-fn list(candidates: &[Candidate], context: &Context) -> Answer {
+fn list(candidates: &[Candidate], context: &Context) -> CommandResult {
     if context.json {
         let all: Vec<Value> = candidates.iter().map(candidate).collect();
         output::json(&all)?;

@@ -1,11 +1,11 @@
 use super::start_flags::StartFlags;
-use super::{Answer, restart, start, stop};
+use super::{CommandResult, restart, start, stop};
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter};
 use gt_town::base::files;
 use gt_town::catalog::directory::{self, AgentFile};
 use gt_town::catalog::harnesses;
@@ -72,7 +72,7 @@ pub(crate) struct RmArgs {
     force: bool,
 }
 
-pub(crate) fn run(command: AgentCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: AgentCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         AgentCommand::New(args) => new(&town, args, context),
@@ -112,7 +112,7 @@ fn existing(town: &Town, slug: &str) -> Result<Identity, Problem> {
     Ok(identity)
 }
 
-fn new(town: &Town, args: NewArgs, context: &Context) -> Answer {
+fn new(town: &Town, args: NewArgs, context: &Context) -> CommandResult {
     let identity = Identity::agent(&*args.slug);
     identity.check_new(town.registry())?;
     let taken = files::folder_names(&town.root().join("agents"))
@@ -161,7 +161,7 @@ fn new(town: &Town, args: NewArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
+fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
     let identity = existing(town, &args.slug)?;
     let folder = town.root().join("agents").join(identity.short_name());
     let check = || match first_file(&folder) {
@@ -173,9 +173,9 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
         _ => Ok(()),
     };
     check()?;
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         role: Some(Role::Agent),
-        ..Wanted::default()
+        ..AgentFilter::default()
     };
     let running = engine::list(town, wanted)?;
     if running.iter().any(|agent| agent.identity == identity) {

@@ -1,4 +1,4 @@
-use super::{Answer, menu};
+use super::{CommandResult, menu};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -8,7 +8,7 @@ use gt_core::health::Health;
 use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::records::items::Work;
 use gt_town::records::limits;
 use gt_town::terminal::{containers, pidfile};
@@ -47,7 +47,7 @@ enum AgentsCommand {
     Menu(menu::MenuArgs),
 }
 
-pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     match args.command {
         Some(AgentsCommand::Check) => check(&town, context),
@@ -57,7 +57,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> Answer {
                 gt_town::repo::rig::entry(&town, rig)?;
             }
             let role = args.role.as_deref().map(super::role::parse).transpose()?;
-            let wanted = Wanted {
+            let wanted = AgentFilter {
                 stopped: args.stopped,
                 rig: args.rig.as_deref(),
                 role,
@@ -113,7 +113,7 @@ fn none_found(role: Option<Role>, rig: Option<&str>, stopped_too: bool) -> Strin
 }
 
 /// Shows agents as a table or as JSON.
-pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Answer {
+pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> CommandResult {
     if context.json {
         output::json(&documents(agents, town))?;
     } else if agents.is_empty() {
@@ -260,8 +260,8 @@ pub(crate) fn document(agent: &AgentView) -> Value {
     }))
 }
 
-fn check(town: &Town, context: &Context) -> Answer {
-    let agents = engine::list(town, Wanted::default())?;
+fn check(town: &Town, context: &Context) -> CommandResult {
+    let agents = engine::list(town, AgentFilter::default())?;
     // A PID file without a container: the tmux session ended before its agent.
     let lost = pidfile::lost(town, || containers::list(town))?;
     let ill = agents.iter().filter(|agent| agent.health.is_ill()).count() + lost.len();

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -33,7 +33,7 @@ pub(crate) struct AnswerArgs {
     window: Option<String>,
 }
 
-pub(crate) fn run(args: AnswerArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: AnswerArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
@@ -83,7 +83,12 @@ fn labels(asking: &Asking) -> Vec<String> {
     all.map(|at| number(asking, at)).collect()
 }
 
-fn show(identity: &Identity, window: Option<&str>, asking: &Asking, context: &Context) -> Answer {
+fn show(
+    identity: &Identity,
+    window: Option<&str>,
+    asking: &Asking,
+    context: &Context,
+) -> CommandResult {
     if context.json {
         let mut document = json!({
             "agent": identity,

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use clap::Args;
 use gt_core::{Problem, shell};
@@ -24,7 +24,7 @@ pub(crate) struct AttachArgs {
     read_only: bool,
 }
 
-pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: AttachArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let all = containers::list_everywhere(&town)?;
     let identity = target::resolve_among(&town, &args.target, &all)?;
@@ -50,7 +50,12 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> Answer {
 }
 
 /// Shows a container in this terminal.
-pub(crate) fn go(town: &Town, container: &str, read_only: bool, context: &Context) -> Answer {
+pub(crate) fn go(
+    town: &Town,
+    container: &str,
+    read_only: bool,
+    context: &Context,
+) -> CommandResult {
     let name =
         SessionName::try_from(container).map_err(|error| Problem::failed(error.to_string()))?;
     let around = context.around();

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use clap::Args;
 use gt_town::base::processes;
 use std::process::ExitCode;
@@ -19,7 +19,7 @@ const AFTERWARDS: Duration = Duration::from_millis(100);
 /// Practically unlimited timeout; the wait requires one.
 const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
-pub(crate) fn run(args: &AwaitDeathArgs) -> Answer {
+pub(crate) fn run(args: &AwaitDeathArgs) -> CommandResult {
     let process = processes::hold_one(args.pid);
     // Returns only after its end.
     let _ = processes::wait_all(process.into_iter().collect(), LONG);

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::board::{self, Look};
 use crate::context::Context;
 use crate::output;
@@ -38,7 +38,7 @@ pub(crate) enum Theme {
     None,
 }
 
-pub(crate) fn run(args: BoardArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: BoardArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     if let Some(rig) = &args.rig {
         rig::entry(&town, rig)?;
@@ -70,7 +70,7 @@ pub(crate) fn run(args: BoardArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(town: &Town, rig: Option<&str>) -> Answer {
+fn print(town: &Town, rig: Option<&str>) -> CommandResult {
     let mut gatherer = Gatherer::default();
     let seen = monitor::agents(town)?;
     let mut gathered = gatherer.gather(town, &seen)?;

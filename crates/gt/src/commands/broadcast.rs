@@ -1,10 +1,10 @@
 use super::nudge::{self as one, NudgeFlags};
-use super::{Answer, start};
+use super::{CommandResult, start};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
-use gt_town::agents::listing::{self, Wanted};
+use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::messaging::nudge::{self, Sent};
 use std::process::ExitCode;
 
@@ -29,7 +29,7 @@ pub(crate) struct BroadcastArgs {
     flags: NudgeFlags,
 }
 
-pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
     if !args.all && args.rig.is_none() && args.role.is_none() {
         return Err(Problem::usage("to whom?").hint("`--rig RIG`, `--role ROLE` or `--all`"));
     }
@@ -37,7 +37,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> Answer {
     if let Some(rig) = &args.rig {
         gt_town::repo::rig::entry(&town, rig)?;
     }
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         stopped: false,
         rig: args.rig.as_deref(),
         role: args.role.as_deref().map(super::role::parse).transpose()?,

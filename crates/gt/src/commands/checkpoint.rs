@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use super::hook::whose;
 use crate::context::Context;
 use crate::output;
@@ -43,7 +43,7 @@ pub(crate) struct WhoseArgs {
     agent: Option<String>,
 }
 
-pub(crate) fn run(command: CheckpointCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: CheckpointCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         CheckpointCommand::Write(args) => {

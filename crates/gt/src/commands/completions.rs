@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::args::table;
 use crate::output;
 use clap::Args;
@@ -22,14 +22,14 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Answer {
+pub(crate) fn run(args: &CompletionsArgs) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut table(), "gt", &mut script);
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn run_man(args: &ManArgs) -> Answer {
+pub(crate) fn run_man(args: &ManArgs) -> CommandResult {
     std::fs::create_dir_all(&args.dir)
         .and_then(|()| clap_mangen::generate_to(table(), &args.dir))
         .map_err(|error| {

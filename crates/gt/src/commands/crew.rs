@@ -1,6 +1,6 @@
 use super::polecat::would_be_refused;
 use super::start_flags::StartFlags;
-use super::{Answer, agents, restart, start, stop};
+use super::{CommandResult, agents, restart, start, stop};
 use crate::context::Context;
 use crate::error;
 use crate::output;
@@ -8,7 +8,7 @@ use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter};
 use gt_town::catalog::{directory, roles};
 use gt_town::lifecycle::restore;
 use gt_town::repo::{rig, workspace};
@@ -113,7 +113,7 @@ pub(crate) struct RigArg {
     rig: Option<String>,
 }
 
-pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: CrewCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         CrewCommand::Add(args) => add(&town, &args, context),
@@ -151,7 +151,7 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
             if let Some(name) = &args.rig {
                 rig::entry(&town, name)?;
             }
-            let wanted = Wanted {
+            let wanted = AgentFilter {
                 stopped: true,
                 rig: args.rig.as_deref(),
                 role: Some(Role::Crew),
@@ -162,7 +162,7 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> Answer {
     }
 }
 
-fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
+fn add(town: &Town, args: &AddArgs, context: &Context) -> CommandResult {
     let wanted = identities(town, &args.names, &args.rig)?;
     for identity in &wanted {
         identity.check_new(town.registry())?;
@@ -212,10 +212,10 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> Answer {
     start::finish(&failures, results.len(), "made")
 }
 
-type Made = (Identity, Result<PathBuf, Problem>);
+type CreatedWorker = (Identity, Result<PathBuf, Problem>);
 
 /// Makes the worktrees concurrently. The results have the order of `wanted`.
-fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<Made> {
+fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<CreatedWorker> {
     let make = |identity: &Identity| {
         town.around().cancel.check()?;
         let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
@@ -243,7 +243,7 @@ fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<
     results
 }
 
-fn remove(town: &Town, args: &RmArgs, context: &Context) -> Answer {
+fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
     let wanted = existing(town, &args.names, &args.rig)?;
     let running: Vec<Identity> = running(town, None)?
         .into_iter()
@@ -342,7 +342,7 @@ fn running(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
     if let Some(name) = only {
         rig::entry(town, name)?;
     }
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         rig: only,
         role: Some(Role::Crew),
         stopped: false,

@@ -1,9 +1,9 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_tmux::{Command, SessionName};
-use gt_town::agents::listing::{self, Wanted};
+use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::terminal::containers::tmux_problem;
 use std::process::ExitCode;
 
@@ -24,9 +24,9 @@ enum Direction {
     Previous,
 }
 
-pub(crate) fn run(args: CycleArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: CycleArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let names: Vec<String> = listing::list(&town, Wanted::default())?
+    let names: Vec<String> = listing::list(&town, AgentFilter::default())?
         .into_iter()
         .map(|agent| agent.container)
         .collect();

@@ -1,4 +1,4 @@
-use super::{Answer, agents, peek, rig, start, stop};
+use super::{CommandResult, agents, peek, rig, start, stop};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -6,12 +6,12 @@ use gt_core::nudge::Priority;
 use gt_core::registry::Registry;
 use gt_core::{Identity, Problem, Role, shell};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter};
 use gt_town::base::files;
 use gt_town::base::git::Git;
 use gt_town::catalog::roles;
 use gt_town::lifecycle::start::StartOptions;
-use gt_town::messaging::nudge::{self, Mode, Order};
+use gt_town::messaging::nudge::{self, Mode, NudgeRequest};
 use gt_town::repo::workspace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ const RIG: &str = "gastown";
 const MARK: &str = ".gt-demo";
 const CREW: [&str; 2] = ["max", "amy"];
 
-pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: DemoTownArgs, context: &Context) -> CommandResult {
     // The demo prints text for a person, even with `--json`.
     let context = &context.as_text();
     let around = context.around();
@@ -83,7 +83,7 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
         start::RunningAlready::IsFine,
     )?;
     step("gt nudge gastown/max \"hello from the demo\"")?;
-    let order = Order {
+    let order = NudgeRequest {
         text: "hello from the demo",
         sender: None,
         mode: Mode::WaitIdle,
@@ -96,7 +96,11 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> Answer {
     step("gt peek gastown/max")?;
     peek::print_last(&town, &Identity::crew(RIG, CREW[0]), 12)?;
     step("gt agents")?;
-    agents::show(&engine::list(&town, Wanted::default())?, &town, context)?;
+    agents::show(
+        &engine::list(&town, AgentFilter::default())?,
+        &town,
+        context,
+    )?;
     farewell(&town, paint)
 }
 
@@ -115,10 +119,11 @@ fn open_or_make(dir: &Path, context: &Context) -> Result<Town, Problem> {
         // Only a town with this mark is ever removed as a whole.
         files::write_whole(&dir.join(MARK), b"made by `gt demo`\n")?;
     } else if !dir.join(MARK).exists() {
-        return Err(
-            Problem::conflict(format!("{} is a town of somebody's own", dir.display()))
-                .hint("the demo wants a folder of its own: `--dir PATH`"),
-        );
+        return Err(Problem::conflict(format!(
+            "{} is a town that `gt demo` did not make",
+            dir.display()
+        ))
+        .hint("the demo wants a folder of its own: `--dir PATH`"));
     }
     let mut around = context.around().clone();
     // The demo uses its own server, whatever the caller's environment says.
@@ -158,7 +163,7 @@ fn add_rig(mut town: Town, dir: &Path) -> Result<Town, Problem> {
     Ok(town)
 }
 
-fn farewell(town: &Town, paint: Paint) -> Answer {
+fn farewell(town: &Town, paint: Paint) -> CommandResult {
     let bin = town
         .around()
         .gt
@@ -186,7 +191,7 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
         "gt nudge gastown/amy '[[tool=ls -l]]'",
     )?;
     line("see a screen", "gt peek gastown/amy")?;
-    line("how is everybody?", "gt agents check")?;
+    line("how are the agents?", "gt agents check")?;
     line(
         "stop them all, and start them again",
         "gt down --all; gt up --all",
@@ -196,7 +201,7 @@ fn farewell(town: &Town, paint: Paint) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn clean(dir: &Path, context: &Context) -> Answer {
+fn clean(dir: &Path, context: &Context) -> CommandResult {
     if !dir.join("town.toml").exists() {
         output::line(format!("There is no demo at {}.", dir.display()))?;
         return Ok(ExitCode::SUCCESS);
@@ -210,7 +215,7 @@ fn clean(dir: &Path, context: &Context) -> Answer {
                 .hint("remove it by hand if you are sure"),
         );
     }
-    let running: Vec<Identity> = engine::list(&town, Wanted::default())?
+    let running: Vec<Identity> = engine::list(&town, AgentFilter::default())?
         .into_iter()
         .map(|agent| agent.identity)
         .collect();

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -8,7 +8,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::Work;
-use gt_town::terminal::dev_servers::{self, Server, State};
+use gt_town::terminal::dev_servers::{self, DevServerState, Server};
 use gt_town::workflow::task;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
@@ -70,7 +70,7 @@ impl StartArgs {
     }
 }
 
-pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: DevCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let (args, change) = match command {
         DevCommand::List(args) => return list(&town, args.whose.as_deref(), context),
@@ -103,7 +103,7 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
     }
     tell(&servers, context)?;
     // A server that fails at once makes the command fail.
-    let failed = servers.iter().find(|it| it.state == State::Error);
+    let failed = servers.iter().find(|it| it.state == DevServerState::Error);
     match failed {
         Some(server) => Err(
             Problem::failed(format!("{} failed: {}", server.window, how(server))).hint(format!(
@@ -115,7 +115,7 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> Answer {
     }
 }
 
-fn list(town: &Town, whose: Option<&str>, context: &Context) -> Answer {
+fn list(town: &Town, whose: Option<&str>, context: &Context) -> CommandResult {
     let servers = match whose {
         Some(word) => dev_servers::list(town, &agent(town, word)?, None)?,
         None => dev_servers::list_all(town)?,
@@ -148,10 +148,14 @@ fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
     let mut table = Table::new(&["AGENT", "SERVER", "STATE", "PORT", "URL"]);
     for server in servers {
         let state = match server.state {
-            State::Running => Cell::painted(State::Running.as_str(), Paint::green),
-            State::Starting => Cell::painted(State::Starting.as_str(), Paint::yellow),
-            State::Stopped => Cell::painted(State::Stopped.as_str(), Paint::dim),
-            State::Error => Cell::painted(format!("error: {}", how(server)), Paint::red),
+            DevServerState::Running => {
+                Cell::painted(DevServerState::Running.as_str(), Paint::green)
+            }
+            DevServerState::Starting => {
+                Cell::painted(DevServerState::Starting.as_str(), Paint::yellow)
+            }
+            DevServerState::Stopped => Cell::painted(DevServerState::Stopped.as_str(), Paint::dim),
+            DevServerState::Error => Cell::painted(format!("error: {}", how(server)), Paint::red),
         };
         let port = server.port.map(|port| port.to_string());
         table.row([
@@ -198,15 +202,20 @@ fn document(server: &Server) -> Value {
     }))
 }
 
-fn open(town: &Town, args: &WhichArgs, context: &Context) -> Answer {
+fn open(town: &Town, args: &WhichArgs, context: &Context) -> CommandResult {
     let (agent, name) = which(town, args)?;
     let servers = dev_servers::list(town, &agent, name)?;
-    let up = servers.iter().find(|it| it.state == State::Running);
+    let up = servers
+        .iter()
+        .find(|it| it.state == DevServerState::Running);
     let server = up.or(servers.first()).ok_or_else(|| {
         Problem::not_found("the project has no servers")
             .hint("[[dev_servers]] in its .gt.toml names them")
     })?;
-    let Some(url) = server.url().filter(|_| server.state == State::Running) else {
+    let Some(url) = server
+        .url()
+        .filter(|_| server.state == DevServerState::Running)
+    else {
         return Err(
             Problem::conflict(format!("{} is {}", server.window, server.state.as_str()))
                 .hint(format!("`gt dev start {agent} {}` starts it", server.name)),

@@ -1,8 +1,8 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_town::views::doctor::{self, Status};
+use gt_town::views::doctor::{self, CheckStatus};
 use std::process::ExitCode;
 
 /// Check the machine and the town
@@ -17,20 +17,20 @@ pub(crate) struct DoctorArgs {
     fix: bool,
 }
 
-pub(crate) fn run(args: DoctorArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: DoctorArgs, context: &Context) -> CommandResult {
     let findings = doctor::examine(context.town(), context.around(), args.fix);
     let worst = findings
         .iter()
-        .any(|finding| finding.status == Status::Error);
+        .any(|finding| finding.status == CheckStatus::Error);
     if context.json {
         output::json(&findings)?;
     } else {
         let paint = Paint::for_stdout();
         for finding in &findings {
             let sign = match finding.status {
-                Status::Ok => paint.green("✓"),
-                Status::Warning => paint.yellow("!"),
-                Status::Error => paint.red("✗"),
+                CheckStatus::Ok => paint.green("✓"),
+                CheckStatus::Warning => paint.yellow("!"),
+                CheckStatus::Error => paint.red("✗"),
             };
             output::line(format!("{sign} {}: {}", finding.check, finding.message))?;
             if let Some(hint) = &finding.hint {

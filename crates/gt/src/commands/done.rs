@@ -1,11 +1,11 @@
-use super::Answer;
+use super::CommandResult;
 use super::hook::whose;
 use super::stop::{from_outside, own_container};
 use super::words::Words;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::merge::{Leaving, short};
+use gt_core::merge::{DoneStatus, short};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
     /// How it is left: completed, escalated (it needs help) or deferred
-    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(Leaving::ALL.map(Leaving::as_str)))]
+    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(DoneStatus::ALL.map(DoneStatus::as_str)))]
     status: String,
     /// Notes for the next agent
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
@@ -45,7 +45,7 @@ pub(crate) struct DoneArgs {
     agent: Option<String>,
 }
 
-pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: DoneArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let agent = whose(&town, args.agent.as_deref())?;
     let options = DoneOptions {
@@ -59,7 +59,7 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> Answer {
 }
 
 /// Ends the session of an agent that has submitted its work: the last step of [`finish`].
-pub(super) fn end_session(agent: &str, context: &Context) -> Answer {
+pub(super) fn end_session(agent: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     let agent = whose(&town, Some(agent))?;
     done::end(&town, &agent, true)?;
@@ -72,7 +72,7 @@ pub(super) fn finish(
     agent: &Identity,
     options: &DoneOptions,
     context: &Context,
-) -> Answer {
+) -> CommandResult {
     let done = done::done(town, agent, options)?;
     for warning in &done.warnings {
         output::warn(warning);
@@ -121,17 +121,19 @@ fn show(town: &Town, done: &Done, context: &Context) -> Result<(), Problem> {
     };
     let line = match (&finished.item, finished.leaving, &finished.merge) {
         (None, ..) => "Nothing was on the hook.".to_owned(),
-        (Some(id), Leaving::Completed, Some(merge)) => {
+        (Some(id), DoneStatus::Completed, Some(merge)) => {
             format!(
                 "{id} is done{}: queued for merging as {merge}.",
                 on(&finished.branch)
             )
         }
-        (Some(id), Leaving::Completed, None) => format!("{id} is done, with nothing to merge."),
-        (Some(id), Leaving::Escalated, _) => {
-            format!("{id} is blocked, and waits for somebody's help.")
+        (Some(id), DoneStatus::Completed, None) => format!("{id} is done, with nothing to merge."),
+        (Some(id), DoneStatus::Escalated, _) => {
+            format!("{id} is blocked, and waits for help.")
         }
-        (Some(id), Leaving::Deferred, _) => format!("{id} is open again{}.", on(&finished.branch)),
+        (Some(id), DoneStatus::Deferred, _) => {
+            format!("{id} is open again{}.", on(&finished.branch))
+        }
     };
     output::line(format!("{} {}", paint.green("✓"), output::clean(&line)))?;
     if let (Some(commit), true) = (&done.commit, done.is_pushed) {

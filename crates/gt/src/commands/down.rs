@@ -1,10 +1,10 @@
-use super::{Answer, stop};
+use super::{CommandResult, stop};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self, Wanted};
+use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::roles;
 use gt_town::lifecycle::stop as engine;
 use serde_json::json;
@@ -31,9 +31,9 @@ pub(crate) struct DownArgs {
 /// Order in which the town's own agents are stopped.
 const FIRST: [Role; 3] = [Role::Mayor, Role::Boot, Role::Deacon];
 
-pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let running: Vec<Identity> = listing::list(&town, Wanted::default())?
+    let running: Vec<Identity> = listing::list(&town, AgentFilter::default())?
         .into_iter()
         .map(|agent| agent.identity)
         .collect();
@@ -119,6 +119,6 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> Answer {
 /// Returns whether one of these agents still runs. An agent that ends by itself while others are
 /// stopped is no failure.
 fn any_runs(town: &Town, group: &[Identity]) -> Result<bool, Problem> {
-    let running = listing::list(town, Wanted::default())?;
+    let running = listing::list(town, AgentFilter::default())?;
     Ok(running.iter().any(|agent| group.contains(&agent.identity)))
 }

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
@@ -95,7 +95,7 @@ impl VisibilityArg {
     }
 }
 
-pub(crate) fn run(args: EventsArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: EventsArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     match args.command {
         Some(EventsCommand::Emit(args)) => emit(args, &town, context)?,

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use super::events::{ViewFlags, feed_line, show};
 use crate::context::Context;
 use clap::Args;
@@ -12,7 +12,7 @@ pub(crate) struct FeedArgs {
     view: ViewFlags,
 }
 
-pub(crate) fn run(args: &FeedArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &FeedArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let query = Query {
         feed: true,

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::error;
 use crate::output::table::Table;
@@ -6,7 +6,7 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_town::Town;
-use gt_town::catalog::formulas::{self, Found};
+use gt_town::catalog::formulas::{self, FoundFormula};
 use gt_town::repo::rig;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub(crate) struct ShowArgs {
     rig: Option<String>,
 }
 
-pub(crate) fn run(command: FormulaCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: FormulaCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         FormulaCommand::List(args) => list(&town, args.rig.as_deref(), context)?,
@@ -88,7 +88,7 @@ fn list(town: &Town, rig: Option<&str>, context: &Context) -> Result<(), Problem
     output::print(&table.render(Paint::for_stdout()))
 }
 
-fn show(found: &Found, context: &Context) -> Result<(), Problem> {
+fn show(found: &FoundFormula, context: &Context) -> Result<(), Problem> {
     let formula = &found.formula;
     if context.json {
         let mut document = json!(formula);

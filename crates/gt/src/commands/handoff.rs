@@ -1,9 +1,9 @@
-use super::{Answer, attach, done, stdin};
+use super::{CommandResult, attach, done, stdin};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::handoff::{COMPACTION, Mode};
-use gt_core::merge::Leaving;
+use gt_core::merge::DoneStatus;
 use gt_core::prime::plain;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -66,7 +66,7 @@ pub(crate) struct HandoffArgs {
     force: bool,
 }
 
-pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: HandoffArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let is_by_hook = args.reason.as_deref() == Some(COMPACTION);
     hand_over(args, &town, context).inspect_err(|problem| {
@@ -77,7 +77,7 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> Answer {
     })
 }
 
-fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
+fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult {
     // A person is no agent.
     let own = prime::who(town).ok();
     let (agent, item) = meaning(town, args.what.as_deref(), own.as_ref())?;
@@ -157,26 +157,26 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> Answer {
         return dry_run(&intent, &options, context);
     }
     let Some(held) = held else {
-        let letter = handoff::leave(town, &intent, &options)?.letter.id;
-        let answer = answer(&intent, &options, &letter);
+        let mail = handoff::leave(town, &intent, &options)?.mail.id;
+        let answer = answer(&intent, &options, &mail);
         if options.mode == Mode::Auto {
-            let words = format!("The state of {agent} is saved in {letter}.");
+            let words = format!("The state of {agent} is saved in {mail}.");
             return told(&answer, &words, context);
         }
         // The next step ends this process, so the answer is printed before.
-        let words = format!("{agent} hands over; {letter} is on its hook.");
+        let words = format!("{agent} hands over; {mail} is on its hook.");
         told(&answer, &words, context)?;
         return match handoff::ask_for_take_over(town, &intent)? {
             true => Ok(ExitCode::SUCCESS),
-            false => Err(Problem::failed("the next life has not taken over")
+            false => Err(Problem::failed("the next session has not taken over")
                 .hint("`gt logs` says why; the message is on the hook")),
         };
     };
-    let (letter, started) = handoff::go_on(town, held, &intent, &options)?;
+    let (mail, started) = handoff::go_on(town, held, &intent, &options)?;
     for warning in &started.warnings {
         output::warn(warning);
     }
-    let mut answer = answer(&intent, &options, &letter);
+    let mut answer = answer(&intent, &options, &mail);
     answer["successor"] = json!(started.session.to_string());
     let mut words = format!("{agent} was handed over: {} goes on.", started.session);
     if let Some(adopted) = adopted {
@@ -207,20 +207,25 @@ fn is_before_compaction(options: &HandoffOptions) -> bool {
     options.mode == Mode::Cycle && options.reason.as_deref() == Some(COMPACTION)
 }
 
-fn answer(intent: &Intent, options: &HandoffOptions, letter: &WorkId) -> Value {
+fn answer(intent: &Intent, options: &HandoffOptions, mail: &WorkId) -> Value {
     json!({
         "agent": intent.agent.address(),
-        "session": intent.life.id,
+        "session": intent.session.id,
         "container": intent.container.name(),
         "mode": options.mode,
-        "letter": letter,
+        "letter": mail,
         "subject": intent.subject,
     })
 }
 
 /// Puts the item of a polecat back. A polecat has one item and one session for it, so its handoff
 /// returns the item to where it came from.
-fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Context) -> Answer {
+fn put_back(
+    town: &Town,
+    agent: &Identity,
+    options: HandoffOptions,
+    context: &Context,
+) -> CommandResult {
     let mut said: Vec<String> = [options.subject, options.reason, options.message]
         .into_iter()
         .flatten()
@@ -229,7 +234,7 @@ fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Co
         said.push(handoff::state(town, agent)?.text());
     }
     let options = DoneOptions {
-        leaving: Leaving::Deferred,
+        leaving: DoneStatus::Deferred,
         said: Some(said.join("\n")).filter(|said| !said.is_empty()),
         push: true,
         force: false,
@@ -238,7 +243,7 @@ fn put_back(town: &Town, agent: &Identity, options: HandoffOptions, context: &Co
     done::finish(town, agent, &options, context)
 }
 
-fn would_put_back(town: &Town, agent: &Identity, context: &Context) -> Answer {
+fn would_put_back(town: &Town, agent: &Identity, context: &Context) -> CommandResult {
     let hooked = Work::of(town).hooked(&agent.address())?;
     let item = hooked.map(|hooked| hooked.item.id);
     let words = match &item {
@@ -309,10 +314,10 @@ fn of_the_same_rig(word: &str, own: &Identity) -> Option<Identity> {
     is_one.then(|| own.rig().map(|rig| Identity::of_rig(role, rig)))?
 }
 
-fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answer {
+fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> CommandResult {
     let answer = output::without_nulls(json!({
         "agent": intent.agent.address(),
-        "session": intent.life.id,
+        "session": intent.session.id,
         "container": intent.container.name(),
         "mode": options.mode,
         "subject": intent.subject,
@@ -334,7 +339,7 @@ fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> Answ
     told(&answer, &plain(&words), context)
 }
 
-fn told(answer: &Value, words: &str, context: &Context) -> Answer {
+fn told(answer: &Value, words: &str, context: &Context) -> CommandResult {
     match context.json {
         true => output::json(answer)?,
         false => output::line(words)?,
@@ -344,7 +349,7 @@ fn told(answer: &Value, words: &str, context: &Context) -> Answer {
 
 /// Takes over in the background. The output of this process is not read, so results go to the
 /// log.
-pub(super) fn take_over(agent: &str, context: &Context) -> Answer {
+pub(super) fn take_over(agent: &str, context: &Context) -> CommandResult {
     let town = &context.town()?;
     let result = target::resolve(town, agent).and_then(|agent| handoff::take_over(town, &agent));
     match result {

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -56,7 +56,7 @@ pub(crate) struct ClassifyArgs {
     project: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: HarnessCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: HarnessCommand, context: &Context) -> CommandResult {
     match command {
         HarnessCommand::Classify(args) => classify(&args, context)?,
         HarnessCommand::List => {

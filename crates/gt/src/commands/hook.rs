@@ -1,9 +1,9 @@
-use super::Answer;
+use super::CommandResult;
 use super::work::{document, line_of};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Identity, Problem, mail};
 use gt_town::Town;
 use gt_town::agents::target;
@@ -38,7 +38,7 @@ pub(crate) struct UnhookArgs {
     agent: Option<String>,
 }
 
-pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &HookArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let agent = whose(&town, args.agent.as_deref())?;
     let hooked = match &args.item {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
+pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let taken = match &args.item {
         Some(item) => {
@@ -87,7 +87,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
             }
             Some(taken) => {
                 let now = match taken.item.status {
-                    Status::Open => "open again",
+                    ItemStatus::Open => "open again",
                     status => status.as_str(),
                 };
                 let (id, agent) = (&taken.item.id, &taken.agent);
@@ -102,22 +102,22 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> Answer {
 fn show(hooked: &Hooked) -> Result<(), Problem> {
     output::line(output::clean(&line_of(&hooked.item)))?;
     output::lines(&hooked.item.body())?;
-    let Some(letter) = &hooked.letter else {
+    let Some(mail) = &hooked.mail else {
         return Ok(());
     };
     output::line("")?;
     output::line(output::clean(&format!(
-        "With it came the letter {}: {}",
-        letter.id, letter.title
+        "With it came the message {}: {}",
+        mail.id, mail.title
     )))?;
-    output::lines(&letter.description)
+    output::lines(&mail.description)
 }
 
 /// Returns the item as JSON, with the message attached to it.
 fn whole_document(hooked: &Hooked) -> Value {
     let mut whole = document(&hooked.item);
-    if let Some(letter) = &hooked.letter {
-        whole["letter"] = document(letter);
+    if let Some(mail) = &hooked.mail {
+        whole["letter"] = document(mail);
     }
     whole
 }

@@ -18,22 +18,22 @@ const CHUNK: usize = 64 * 1024;
 
 /// A report, and the reason why it is incomplete.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct HookReport {
     /// `Null` if there is no report, or none that can be parsed.
     pub(super) value: Value,
     pub(super) problem: Option<Problem>,
 }
 
-impl Report {
+impl HookReport {
     fn complete(value: Value) -> Self {
-        Report {
+        HookReport {
             value,
             problem: None,
         }
     }
 
     fn failed(problem: Problem) -> Self {
-        Report {
+        HookReport {
             value: Value::Null,
             problem: Some(problem),
         }
@@ -41,15 +41,15 @@ impl Report {
 }
 
 /// Reads the report from standard input. Returns at once if that is a terminal.
-pub(super) fn read(timeout: Duration) -> Report {
+pub(super) fn read(timeout: Duration) -> HookReport {
     let stdin = std::io::stdin();
     match stdin.is_terminal() {
-        true => Report::complete(Value::Null),
+        true => HookReport::complete(Value::Null),
         false => read_from(stdin.as_fd(), Instant::now() + timeout),
     }
 }
 
-fn read_from(input: BorrowedFd<'_>, deadline: Instant) -> Report {
+fn read_from(input: BorrowedFd<'_>, deadline: Instant) -> HookReport {
     let mut text = Vec::new();
     let mut chunk = vec![0; CHUNK];
     loop {
@@ -60,7 +60,7 @@ fn read_from(input: BorrowedFd<'_>, deadline: Instant) -> Report {
                 if text.trim_ascii_end().ends_with(b"}")
                     && let Ok(value) = serde_json::from_slice(&text)
                 {
-                    return Report::complete(value);
+                    return HookReport::complete(value);
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
                 match is_readable(input, left) {
@@ -83,7 +83,7 @@ fn read_from(input: BorrowedFd<'_>, deadline: Instant) -> Report {
             Err(error) => return cannot_read(error),
         }
         if text.len() > MAX_BYTES {
-            return Report::failed(Problem::usage(format!(
+            return HookReport::failed(Problem::usage(format!(
                 "the hook's report is longer than {MAX_BYTES} bytes"
             )));
         }
@@ -101,27 +101,27 @@ fn is_readable(input: BorrowedFd<'_>, timeout: Duration) -> rustix::io::Result<b
     }
 }
 
-fn at_deadline(text: &[u8]) -> Report {
+fn at_deadline(text: &[u8]) -> HookReport {
     match text.trim_ascii().is_empty() {
-        true => Report::complete(Value::Null),
-        false => Report::failed(Problem::failed("the hook's report is incomplete")),
+        true => HookReport::complete(Value::Null),
+        false => HookReport::failed(Problem::failed("the hook's report is incomplete")),
     }
 }
 
-fn parse(text: &[u8]) -> Report {
+fn parse(text: &[u8]) -> HookReport {
     if text.trim_ascii().is_empty() {
-        return Report::complete(Value::Null);
+        return HookReport::complete(Value::Null);
     }
     match serde_json::from_slice(text) {
-        Ok(value) => Report::complete(value),
+        Ok(value) => HookReport::complete(value),
         Err(error) => {
-            Report::failed(Problem::usage("the hook's report is not JSON").caused_by(error))
+            HookReport::failed(Problem::usage("the hook's report is not JSON").caused_by(error))
         }
     }
 }
 
-fn cannot_read(error: Errno) -> Report {
-    Report::failed(Problem::failed("cannot read the hook's report").caused_by(error))
+fn cannot_read(error: Errno) -> HookReport {
+    HookReport::failed(Problem::failed("cannot read the hook's report").caused_by(error))
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     use std::thread;
 
     /// Reads a report from a pipe while `write` has its other end.
-    fn report(timeout: Duration, write: impl FnOnce(File) -> Option<File> + Send) -> Report {
+    fn report(timeout: Duration, write: impl FnOnce(File) -> Option<File> + Send) -> HookReport {
         let (read_end, write_end) = rustix::pipe::pipe().unwrap();
         thread::scope(|scope| {
             let writer = scope.spawn(|| write(File::from(write_end)));

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -25,7 +25,7 @@ pub(crate) struct InitArgs {
     harness: String,
 }
 
-pub(crate) fn run(args: InitArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
     let around = context.around();
     let path = match args.path {
         Some(path) => around.current_dir.join(path),

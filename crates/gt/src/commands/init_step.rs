@@ -1,9 +1,9 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_town::repo::init_step::{self as step, Step};
+use gt_town::repo::init_step::{self as step, InitStep};
 use rustix::termios::tcgetwinsize;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,12 @@ pub(crate) struct InitStepArgs {
     file: PathBuf,
 }
 
-pub(crate) fn run(args: &InitStepArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &InitStepArgs, context: &Context) -> CommandResult {
     outlive_interrupts();
     match step::begin(&args.file)? {
         None => Ok(ExitCode::SUCCESS),
-        Some(Step::Run(line)) => run_line(&line, &args.file),
-        Some(Step::Keep) => keep(&args.file, context),
+        Some(InitStep::Run(line)) => run_line(&line, &args.file),
+        Some(InitStep::Keep) => keep(&args.file, context),
     }
 }
 
@@ -40,7 +40,7 @@ fn outlive_interrupts() {
     }
 }
 
-fn run_line(line: &str, file: &Path) -> Answer {
+fn run_line(line: &str, file: &Path) -> CommandResult {
     let paint = Paint::for_stdout();
     output::line(paint.bold(&format!("▸ {}", output::clean(line))))?;
     let status = Command::new("sh").args(["-c", line]).status();
@@ -59,7 +59,7 @@ fn run_line(line: &str, file: &Path) -> Answer {
         .map_err(|error| Problem::environment("cannot run sh").caused_by(error))
 }
 
-fn keep(file: &Path, context: &Context) -> Answer {
+fn keep(file: &Path, context: &Context) -> CommandResult {
     step::keep(file, &context.around().env)?;
     // The next program uses the whole screen: scrolls the present text into the history.
     let rows = tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_row);

@@ -4,12 +4,12 @@
 //! names of earlier versions to these.
 
 use super::{
-    Answer, await_death, cycle, done, handoff, init_step, mq, notify, nudge, record, replay,
+    CommandResult, await_death, cycle, done, handoff, init_step, mq, notify, nudge, record, replay,
     respawn, save, sync,
 };
 use crate::context::Context;
 use clap::{Args, Subcommand};
-use gt_town::lifecycle::stop::Leaving;
+use gt_town::lifecycle::stop::LeavingProcesses;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InternalCommand {
@@ -67,13 +67,13 @@ pub(crate) struct SaveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SettleArgs {
     #[arg(value_name = "SESSION")]
-    life: String,
+    session: String,
     /// First end the processes that the session left running
     #[arg(long, value_name = "PROCESSES")]
-    leaving: Option<Leaving>,
+    leaving: Option<LeavingProcesses>,
 }
 
-pub(crate) fn run(command: InternalCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult {
     match command {
         InternalCommand::AwaitDeath(args) => await_death::run(&args),
         InternalCommand::Cycle(args) => cycle::run(args, context),
@@ -88,7 +88,7 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> Answer {
         InternalCommand::ReplayScrollback(args) => replay::run(&args),
         InternalCommand::Respawn(args) => respawn::run(args, context),
         InternalCommand::Save(args) => save::run_unattended(args.timer, context),
-        InternalCommand::Settle(args) => sync::settle(args.life, args.leaving, context),
+        InternalCommand::Settle(args) => sync::settle(args.session, args.leaving, context),
         InternalCommand::Sync => sync::run_for_hook(context),
         InternalCommand::TakeOver(args) => handoff::take_over(&args.agent, context),
     }

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -18,7 +18,7 @@ pub(crate) struct KeysArgs {
     keys: Vec<String>,
 }
 
-pub(crate) fn run(args: KeysArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: KeysArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();

@@ -1,11 +1,11 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::event::Rule;
-use gt_town::records::retention::{Auto, Chronicle, Pruned};
+use gt_town::records::retention::{Auto, EventRetention, Pruned};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -39,13 +39,13 @@ pub(crate) struct PruneArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {}
 
-pub(crate) fn run(command: KrcCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: KrcCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let chronicle = Chronicle::of(&town);
+    let retention = EventRetention::of(&town);
     match command {
-        KrcCommand::Stats(StatsArgs {}) => stats(&chronicle, context)?,
-        KrcCommand::Prune(args) if args.auto => auto(chronicle.auto_prune(args.dry_run)?, context)?,
-        KrcCommand::Prune(args) => told(&chronicle.prune(args.dry_run)?, context)?,
+        KrcCommand::Stats(StatsArgs {}) => stats(&retention, context)?,
+        KrcCommand::Prune(args) if args.auto => auto(retention.auto_prune(args.dry_run)?, context)?,
+        KrcCommand::Prune(args) => told(&retention.prune(args.dry_run)?, context)?,
         KrcCommand::Config(ConfigArgs {}) => {
             let krc = &town.settings().krc;
             let rules = krc.policy().rules();
@@ -68,10 +68,10 @@ pub(crate) fn run(command: KrcCommand, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn stats(chronicle: &Chronicle, context: &Context) -> Result<(), Problem> {
-    let files = chronicle.stats()?;
+fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
+    let files = retention.stats()?;
     if context.json {
-        let last = chronicle.last_prune();
+        let last = retention.last_prune();
         return output::json(&output::without_nulls(json!({
             "files": files,
             "last_prune": last.map(|last| last.last_prune),

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -35,7 +35,7 @@ pub(crate) struct LogsArgs {
     follow: bool,
 }
 
-pub(crate) fn run(args: &LogsArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &LogsArgs, context: &Context) -> CommandResult {
     // Only the folder is needed: the log of a town that cannot be opened can be read.
     let log = Log::at(&context.root()?);
     let since = args.since.as_deref().map(time::at).transpose()?;

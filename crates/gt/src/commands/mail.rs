@@ -1,11 +1,11 @@
 mod reading;
 mod sending;
 
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Subcommand;
-use gt_core::mail::{Letter, PERSON};
+use gt_core::mail::{Mail, PERSON};
 use gt_core::session::SessionId;
 use gt_core::{Caller, Problem};
 use gt_town::Town;
@@ -26,7 +26,7 @@ pub(crate) enum MailCommand {
     Search(reading::SearchArgs),
 }
 
-pub(crate) fn run(command: MailCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: MailCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         MailCommand::Send(args) => sending::send(args, &town, context)?,
@@ -60,9 +60,9 @@ fn writer(town: &Town) -> String {
 }
 
 /// Returns a message as JSON. `life` is the present session of the recipient.
-fn document(letter: &Letter, life: Option<&SessionId>) -> Value {
-    let mut document = json!(letter);
-    let stale = life.and_then(|life| mail::stale_reason(letter, life));
+fn document(mail: &Mail, session: Option<&SessionId>) -> Value {
+    let mut document = json!(mail);
+    let stale = session.and_then(|session| mail::stale_reason(mail, session));
     document["stale"] = json!(stale.is_some());
     document["stale_reason"] = json!(stale);
     output::without_nulls(document)

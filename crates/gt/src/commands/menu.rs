@@ -1,9 +1,9 @@
-use super::{Answer, attach};
+use super::{CommandResult, attach};
 use clap::Args;
 use gt_core::Problem;
 use gt_tmux::{Command, Server, SessionName, Socket, format};
 use gt_town::Town;
-use gt_town::agents::listing::{self, Wanted};
+use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::other_towns;
 use gt_town::terminal::containers::tmux_problem;
 use std::path::Path;
@@ -58,7 +58,7 @@ gt_tmux::query! {
     }
 }
 
-pub(crate) fn run(args: &MenuArgs, town: &Town) -> Answer {
+pub(crate) fn run(args: &MenuArgs, town: &Town) -> CommandResult {
     let inside = args.client.is_some() || town.around().var("TMUX").is_some();
     if !inside && !args.print {
         return Err(Problem::usage("the menu shows inside tmux only")
@@ -114,7 +114,7 @@ fn client_server(town: &Town) -> Server {
 fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
     let socket = town.server().socket_path();
     let here = client_server(town).socket_path() == socket;
-    let agents = listing::list(town, Wanted::default())?;
+    let agents = listing::list(town, AgentFilter::default())?;
     Ok(agents
         .iter()
         .map(|agent| Entry {

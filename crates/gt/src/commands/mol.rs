@@ -1,12 +1,12 @@
-use super::Answer;
+use super::CommandResult;
 use super::hook::whose;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::work::{Item, Status};
+use gt_core::work::{Item, ItemStatus};
 use gt_town::Town;
-use gt_town::work::molecule::{self, MoleculeStatus, Wish};
+use gt_town::work::molecule::{self, FormulaRequest, MoleculeStatus};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ pub(crate) struct DoneArgs {
     note: Option<String>,
 }
 
-pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let agent = |args: &WhoseArgs| whose(&town, args.agent.as_deref());
     match command {
@@ -127,7 +127,7 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> Answer {
 
 fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let agent = whose(town, args.whose.agent.as_deref())?;
-    let wish = Wish {
+    let wish = FormulaRequest {
         formula: &args.formula,
         vars: molecule::variables(&args.vars)?,
         on: args.on.as_deref().map(str::parse).transpose()?,
@@ -151,14 +151,14 @@ fn told(status: &MoleculeStatus, step: &Item, context: &Context) -> Result<(), P
         return output::json(status);
     }
     let word = match step.status {
-        Status::Closed => "Done with",
+        ItemStatus::Closed => "Done with",
         _ => "Began",
     };
     output::line(output::clean(&format!(
         "{word} {}: {}",
         step.id, step.title
     )))?;
-    if status.status == Status::Closed {
+    if status.status == ItemStatus::Closed {
         return output::line(format!("{}. The molecule is done.", status.line()));
     }
     for step in &status.ready {

@@ -3,7 +3,7 @@ mod showing;
 
 pub(super) use running::{merge_detached, merge_in_background};
 
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
@@ -83,7 +83,7 @@ pub(crate) struct PullArgs {
     checkout: Option<PathBuf>,
 }
 
-pub(crate) fn run(command: MqCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: MqCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         MqCommand::List(args) => {

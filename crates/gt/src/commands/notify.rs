@@ -1,9 +1,9 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
-use gt_core::notify::Event;
+use gt_core::notify::NoticeKind;
 use gt_town::messaging::notify::{self, variable};
 use serde_json::json;
 use std::process::ExitCode;
@@ -40,23 +40,23 @@ enum EventArg {
 }
 
 impl EventArg {
-    fn event(self) -> Event {
+    fn event(self) -> NoticeKind {
         match self {
-            EventArg::Waiting => Event::Waiting,
-            EventArg::Done => Event::Done,
-            EventArg::Died => Event::Died,
+            EventArg::Waiting => NoticeKind::Waiting,
+            EventArg::Done => NoticeKind::Done,
+            EventArg::Died => NoticeKind::Died,
         }
     }
 }
 
-pub(crate) fn run(args: &NotifyArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &NotifyArgs, context: &Context) -> CommandResult {
     match &args.command {
         None => show(context),
         Some(NotifyCommand::Test(args)) => test(args, context),
     }
 }
 
-fn show(context: &Context) -> Answer {
+fn show(context: &Context) -> CommandResult {
     let town = context.town()?;
     let settings = &town.settings().notify;
     let on: Vec<&str> = settings.on.iter().map(|event| event.as_str()).collect();
@@ -73,7 +73,7 @@ fn show(context: &Context) -> Answer {
         return Ok(ExitCode::SUCCESS);
     }
     let bell = match settings.bell {
-        Some(true) => "rings whoever is attached",
+        Some(true) => "rings the attached terminals",
         Some(false) => "off",
         None => "only an open board rings",
     };
@@ -90,10 +90,10 @@ fn show(context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn test(args: &TestArgs, context: &Context) -> Answer {
+fn test(args: &TestArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     if !town.settings().notify.is_on() {
-        return Err(Problem::conflict("nobody is to be told anything")
+        return Err(Problem::conflict("no notifications are configured")
             .hint("set `bell`, `desktop` or `command` under [notify] in town.toml"));
     }
     let notice = notify::with_work(&town, args.event.event(), "nobody", "this is only a test");
@@ -127,11 +127,11 @@ fn why(problem: &Problem) -> String {
     words.join(": ")
 }
 
-pub(super) fn deliver(context: &Context) -> Answer {
+pub(super) fn deliver(context: &Context) -> CommandResult {
     let around = context.around();
     let missing = || Problem::usage("no event is named");
     let var = |name| around.var(name);
-    let event = var(variable::EVENT).and_then(Event::from_word);
+    let event = var(variable::EVENT).and_then(NoticeKind::from_word);
     let event = event.ok_or_else(missing)?;
     let agent = var(variable::AGENT).ok_or_else(missing)?;
     let reason = var(variable::REASON).unwrap_or_default();

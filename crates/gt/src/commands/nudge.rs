@@ -1,4 +1,4 @@
-use super::{Answer, stdin};
+use super::{CommandResult, stdin};
 use crate::context::Context;
 use crate::output;
 use crate::output::progress::Progress;
@@ -8,7 +8,7 @@ use gt_core::nudge::{Message, NotNow, Priority, Proof};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::messaging::nudge::{self, Deliverer, Later, Mode, Order, Outcome, Sent};
+use gt_town::messaging::nudge::{self, Deliverer, Later, Mode, NudgeOutcome, NudgeRequest, Sent};
 use gt_town::messaging::queue::Queue;
 use gt_town::terminal::{adopted, containers};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ pub(crate) enum PriorityArg {
 
 /// Maximum age of a session for `--if-fresh`.
 const FRESH_SECONDS: i64 = 60;
-pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
@@ -113,7 +113,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> Answer {
 }
 
 /// Delivers the waiting messages of an agent, each as soon as the agent is ready.
-pub(super) fn deliver_waiting(target: &str, context: &Context) -> Answer {
+pub(super) fn deliver_waiting(target: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
@@ -126,7 +126,7 @@ pub(super) fn deliver_waiting(target: &str, context: &Context) -> Answer {
 fn send(
     town: &Town,
     identity: &Identity,
-    order: &Order<'_>,
+    order: &NudgeRequest<'_>,
     context: &Context,
 ) -> Result<Sent, Problem> {
     let spinner: Mutex<Option<Progress>> = Mutex::new(None);
@@ -150,7 +150,7 @@ fn send(
 }
 
 /// Returns the reason why a message waits, as a sentence.
-pub(crate) fn waiting(identity: &Identity, order: &Order<'_>, reason: NotNow) -> String {
+pub(crate) fn waiting(identity: &Identity, order: &NudgeRequest<'_>, reason: NotNow) -> String {
     let limit = order.timeout.as_secs_f64();
     match reason {
         NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
@@ -175,13 +175,13 @@ impl NudgeFlags {
         text: &'a str,
         town: &Town,
         context: &'a Context,
-    ) -> Result<Order<'a>, Problem> {
+    ) -> Result<NudgeRequest<'a>, Problem> {
         let timeout = match self.timeout {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))?,
             None => Duration::from_secs(town.settings().nudge.wait_seconds),
         };
-        Ok(Order {
+        Ok(NudgeRequest {
             text,
             sender: self
                 .sender
@@ -211,15 +211,16 @@ fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
     let Some(own) = context.around().var("GT_SESSION") else {
         return Ok(true);
     };
-    let began = containers::find(town, own)?.and_then(|container| container.life()?.began_at());
+    let began =
+        containers::find(town, own)?.and_then(|container| container.session_id()?.began_at());
     let now = jiff::Timestamp::now().as_second();
     Ok(began.is_none_or(|began| now - began <= FRESH_SECONDS))
 }
 
 pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
     let (delivered, receipt, reason) = match &sent.outcome {
-        Outcome::Delivered(receipt) => ("agent", Some(receipt), None),
-        Outcome::Queued(reason) => ("queue", None, reason.map(NotNow::words)),
+        NudgeOutcome::Delivered(receipt) => ("agent", Some(receipt), None),
+        NudgeOutcome::Queued(reason) => ("queue", None, reason.map(NotNow::words)),
     };
     let proof = receipt.and_then(|receipt| receipt.proof);
     let mut document = json!({
@@ -265,7 +266,7 @@ fn later(later: Later) -> String {
 pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
     let ms = sent.elapsed.as_millis();
     match &sent.outcome {
-        Outcome::Delivered(receipt) => {
+        NudgeOutcome::Delivered(receipt) => {
             let proof = match receipt.proof {
                 Some(Proof::Hook) => "its hook confirms it",
                 Some(Proof::Transcript) => "its transcript has it",
@@ -274,7 +275,7 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
             };
             format!("Delivered to {identity} ({proof}, {ms} ms).")
         }
-        Outcome::Queued(reason) => {
+        NudgeOutcome::Queued(reason) => {
             let because = reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
             let more = sent
                 .later
@@ -287,7 +288,7 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
 /// Returns a distinct exit code for a queued message if immediate delivery was requested.
 pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
     match (&sent.outcome, mode) {
-        (Outcome::Queued(_), Mode::Immediate) => ExitCode::from(Kind::Queued.exit_code()),
+        (NudgeOutcome::Queued(_), Mode::Immediate) => ExitCode::from(Kind::Queued.exit_code()),
         _ => ExitCode::SUCCESS,
     }
 }
@@ -315,18 +316,18 @@ fn listed(queue: &Queue) -> Vec<Listed> {
     begun.chain(waiting).chain(aside).collect()
 }
 
-fn list(town: &Town, identity: &Identity, context: &Context) -> Answer {
+fn list(town: &Town, identity: &Identity, context: &Context) -> CommandResult {
     let queue = Queue::of(town, identity);
     for problem in queue.unreadable() {
         output::warn(problem.line());
     }
     let rows = listed(&queue);
     // A message sent before the present session began is stale.
-    let life = match rows.is_empty() {
+    let session = match rows.is_empty() {
         true => None,
-        false => containers::of_agent(town, identity)?.and_then(|container| container.life()),
+        false => containers::of_agent(town, identity)?.and_then(|container| container.session_id()),
     };
-    let stale = |message: &Message| nudge::stale_reason(message, life.as_ref()?);
+    let stale = |message: &Message| nudge::stale_reason(message, session.as_ref()?);
     if context.json {
         let documents: Vec<Value> = rows
             .iter()
@@ -416,7 +417,7 @@ fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
     }
 }
 
-fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
     let found = find(town, identity, id)?;
     let sent = nudge::again(town, identity, &found)?;
     if context.json {
@@ -432,7 +433,7 @@ fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answe
     Ok(ExitCode::SUCCESS)
 }
 
-fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Answer {
+fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
     let found = find(town, identity, id)?;
     if !nudge::cancel(town, identity, &found)? {
         return Err(

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -24,7 +24,7 @@ pub(crate) struct PeekArgs {
     ansi: bool,
 }
 
-pub(crate) fn run(args: PeekArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: PeekArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let screen = peek::peek(&town, &identity, args.lines.or(args.last), args.ansi)?;

@@ -1,4 +1,4 @@
-use super::{Answer, start};
+use super::{CommandResult, start};
 use crate::context::Context;
 use crate::error;
 use crate::output::table::Table;
@@ -8,7 +8,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::base::time;
 use gt_town::repo::rig;
-use gt_town::workflow::polecat::{self, Nuked, Polecat, State, Worktree};
+use gt_town::workflow::polecat::{self, Nuked, Polecat, PolecatState, Worktree};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -76,7 +76,7 @@ pub(crate) struct GcArgs {
     rig: Option<String>,
 }
 
-pub(crate) fn run(command: PolecatCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: PolecatCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         PolecatCommand::List(args) => list(&town, &args, context),
@@ -89,7 +89,7 @@ pub(crate) fn run(command: PolecatCommand, context: &Context) -> Answer {
     }
 }
 
-fn list(town: &Town, args: &ListArgs, context: &Context) -> Answer {
+fn list(town: &Town, args: &ListArgs, context: &Context) -> CommandResult {
     let polecats = polecat::list(town, args.rig.as_deref())?;
     if context.json {
         output::json(&polecats.iter().map(document).collect::<Vec<Value>>())?;
@@ -120,7 +120,7 @@ fn list(town: &Town, args: &ListArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(polecat: &Polecat, context: &Context) -> Answer {
+fn show(polecat: &Polecat, context: &Context) -> CommandResult {
     if context.json {
         output::json(&document(polecat))?;
         return Ok(ExitCode::SUCCESS);
@@ -155,7 +155,7 @@ fn show(polecat: &Polecat, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> Answer {
+fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> CommandResult {
     let mut wanted: Vec<Identity> = Vec::new();
     for name in &args.names {
         let identity = identity(town, name, args.rig.as_deref())?;
@@ -172,7 +172,7 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> Answer {
     start::finish(&failures, results.len(), "removed")
 }
 
-fn gc(town: &Town, args: &GcArgs, context: &Context) -> Answer {
+fn gc(town: &Town, args: &GcArgs, context: &Context) -> CommandResult {
     let older_than = time::seconds(&args.older_than)?;
     let results = polecat::gc(town, args.rig.as_deref(), older_than, args.dry_run)?;
     // Polecats with unsaved work are kept; that is no failure of `gt polecat gc`.
@@ -288,7 +288,7 @@ fn document(polecat: &Polecat) -> Value {
         "rig": polecat.identity.rig(),
         "name": polecat.identity.short_name(),
         "state": polecat.state.as_str(),
-        "running": polecat.state == State::Working,
+        "running": polecat.state == PolecatState::Working,
         "bead": polecat.bead,
         "branch": polecat.branch,
         "container": polecat.container,

@@ -1,9 +1,9 @@
-use super::{Answer, hook_report, signal};
+use super::{CommandResult, hook_report, signal};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::prime::Source;
-use gt_core::signal::Event;
+use gt_core::prime::PrimeSource;
+use gt_core::signal::HookEvent;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::{claim, target};
@@ -45,7 +45,7 @@ const NOTING: Duration = Duration::from_millis(500);
 /// Maximum wait for the report; the rest of the time is for the answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
 
-pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &PrimeArgs, context: &Context) -> CommandResult {
     if args.hook {
         return match context.town_for_hook(TIMEOUT) {
             Ok(town) => run_as_hook(&town, context),
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> Answer {
         Some(agent) => target::known(&town, agent)?,
         None => prime::who(&town)?,
     };
-    let primed = prime::gather(&town, &agent, Source::Startup)?;
+    let primed = prime::gather(&town, &agent, PrimeSource::Startup)?;
     if args.state {
         show_state(&primed, context)?;
     } else if args.explain {
@@ -101,7 +101,7 @@ fn note_conversation(town: &Town, context: &Context) {
 
 /// Runs as a hook. The agent's program waits, so problems are reported to the agent and never block
 /// it.
-fn run_as_hook(town: &Town, context: &Context) -> Answer {
+fn run_as_hook(town: &Town, context: &Context) -> CommandResult {
     let log = |problem: Problem| tracing::error!("{}", problem.line());
     let report = hook_report::read(READ_TIMEOUT);
     report.problem.into_iter().for_each(log);
@@ -159,8 +159,8 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
             return Ok(Answered::Stranger(cannot_tell(&problem)));
         }
     };
-    let life = context.around().var("GT_SESSION_UUID");
-    match claim::take(town, &agent, life) {
+    let session = context.around().var("GT_SESSION_UUID");
+    match claim::take(town, &agent, session) {
         Ok(None) => {}
         Ok(Some(problem)) => {
             log(&problem);
@@ -169,7 +169,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
         // A failed claim does not mean that another process has the identity.
         Err(problem) => log(&problem),
     }
-    let mut source = Source::from_word(report["source"].as_str().unwrap_or_default());
+    let mut source = PrimeSource::from_word(report["source"].as_str().unwrap_or_default());
     if is_prompt(report) {
         let conversation = report["session_id"].as_str().unwrap_or_default();
         match prime::due_with_prompt(town, conversation) {
@@ -185,7 +185,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
 
 fn is_prompt(report: &Value) -> bool {
     let word = report["hook_event_name"].as_str().unwrap_or_default();
-    Event::from_word(word) == Some(Event::Prompt)
+    HookEvent::from_word(word) == Some(HookEvent::Prompt)
 }
 
 fn cannot_tell(problem: &Problem) -> String {
@@ -241,7 +241,10 @@ fn state_document(primed: &Primed) -> Value {
             "handoff",
             primed.marker.as_ref().map(|marker| json!(marker)),
         ),
-        ("session", primed.life.as_ref().map(|life| json!(life.id))),
+        (
+            "session",
+            primed.session.as_ref().map(|session| json!(session.id)),
+        ),
     ];
     for (name, value) in fields {
         if let Some(value) = value {

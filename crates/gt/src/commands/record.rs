@@ -1,16 +1,16 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::terminal::recording::{self, Wish};
+use gt_town::terminal::recording::{self, RecordRequest};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Record what a pane prints; started by tmux beside an agent
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// The life that is recorded
-    life: String,
+    /// The session that is recorded
+    session: String,
     #[arg(long)]
     pane: String,
     /// The pane's first process
@@ -31,10 +31,13 @@ pub(crate) struct RecordArgs {
     max_bytes: u64,
 }
 
-pub(crate) fn run(args: RecordArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: RecordArgs, context: &Context) -> CommandResult {
     let unreadable = |what: &str| Problem::usage(format!("{what} cannot be read"));
-    let wish = Wish {
-        life: args.life.parse().map_err(|_| unreadable(&args.life))?,
+    let wish = RecordRequest {
+        session: args
+            .session
+            .parse()
+            .map_err(|_| unreadable(&args.session))?,
         pane: args.pane.parse().map_err(|_| unreadable(&args.pane))?,
         pid: args.pid,
         tty: args.tty,

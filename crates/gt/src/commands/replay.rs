@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::raw_mode::RawMode;
 use clap::Args;
 use gt_core::Problem;
@@ -31,7 +31,7 @@ const SIZE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum wait for an announced text.
 const TEXT_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(crate) fn run(args: &ReplayArgs) -> Answer {
+pub(crate) fn run(args: &ReplayArgs) -> CommandResult {
     let soon = args.file.with_extension("txt.soon");
     let began = Instant::now();
     while soon.exists() && began.elapsed() < TEXT_TIMEOUT {

@@ -1,9 +1,9 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::lifecycle::respawn::{self, Outcome};
+use gt_town::lifecycle::respawn::{self, RespawnOutcome};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -19,7 +19,7 @@ pub(crate) struct RespawnArgs {
     due: bool,
 }
 
-pub(crate) fn run(args: RespawnArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: RespawnArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let pane = args
         .pane
@@ -27,14 +27,14 @@ pub(crate) fn run(args: RespawnArgs, context: &Context) -> Answer {
         .map_err(|_| Problem::usage(format!("{:?} is not a pane", args.pane)))?;
     let outcome = respawn::respawn(&town, &args.container, pane, args.due)?;
     let word = match &outcome {
-        Outcome::LeftAlone => "left-alone",
-        Outcome::Exited => "exited",
-        Outcome::Later(_) => "later",
-        Outcome::GaveUp { .. } => "gave-up",
-        Outcome::Respawned(_) => "respawned",
+        RespawnOutcome::LeftAlone => "left-alone",
+        RespawnOutcome::Exited => "exited",
+        RespawnOutcome::Later(_) => "later",
+        RespawnOutcome::GaveUp { .. } => "gave-up",
+        RespawnOutcome::Respawned(_) => "respawned",
     };
     let seconds = match outcome {
-        Outcome::Later(seconds) => Some(seconds),
+        RespawnOutcome::Later(seconds) => Some(seconds),
         _ => None,
     };
     if context.json {

@@ -1,10 +1,10 @@
 //! Stops and starts agents, for the commands of every role.
 
-use super::{Answer, start, stop};
+use super::{CommandResult, start, stop};
 use crate::context::Context;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter};
 use gt_town::catalog::roles;
 use gt_town::lifecycle::start::StartOptions;
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ pub(crate) fn restart(
     wanted: &[Identity],
     options: &StartOptions,
     context: &Context,
-) -> Answer {
-    let running: Vec<Identity> = engine::list(town, Wanted::default())?
+) -> CommandResult {
+    let running: Vec<Identity> = engine::list(town, AgentFilter::default())?
         .into_iter()
         .map(|agent| agent.identity)
         .filter(|identity| wanted.contains(identity))
@@ -33,7 +33,7 @@ pub(crate) fn restart(
     // Checked first: an agent that could not be started again is not stopped.
     let mut again: Vec<start::Wanted<'_>> = Vec::new();
     for identity in wanted {
-        let options = gt_town::lifecycle::start::wishes_again(town, identity, options)?;
+        let options = gt_town::lifecycle::start::options_again(town, identity, options)?;
         gt_town::lifecycle::start::check(town, identity, &options)?;
         again.push((identity, Cow::Owned(options)));
     }

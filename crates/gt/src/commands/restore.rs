@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use super::start::{self, in_parallel};
 use super::start_flags::StartFlags;
 use crate::context::Context;
@@ -33,7 +33,7 @@ pub(crate) struct RestoreArgs {
     dry_run: bool,
 }
 
-pub(crate) fn run(args: RestoreArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: RestoreArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut named = Vec::new();
     for text in &args.agents {
@@ -95,7 +95,7 @@ fn carry_out(
     Ok(intents.into_iter().map(with_result).collect())
 }
 
-fn tell(name: Option<&str>, done: &[Done], context: &Context) -> Answer {
+fn tell(name: Option<&str>, done: &[Done], context: &Context) -> CommandResult {
     if context.json {
         let agents: Vec<Value> = done.iter().map(document).collect();
         output::json(&json!({"save": name, "agents": agents}))?;
@@ -110,7 +110,7 @@ fn tell(name: Option<&str>, done: &[Done], context: &Context) -> Answer {
             .iter()
             .any(|(intent, _)| intent.verdict == Verdict::Restore)
         {
-            output::line("There is nobody to bring back.")?;
+            output::line("There is no agent to bring back.")?;
         }
     }
     for (intent, result) in done {

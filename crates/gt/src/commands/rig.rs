@@ -4,14 +4,14 @@ mod showing;
 pub(crate) use showing::running;
 
 use super::start_flags::StartFlags;
-use super::{Answer, restart, start, stop};
+use super::{CommandResult, restart, start, stop};
 use crate::context::Context;
 use crate::output;
 use crate::output::progress::Progress;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self, Wanted};
+use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::directory;
 use gt_town::repo::rig;
 use gt_town::workflow::merge::{self, background};
@@ -101,7 +101,7 @@ pub(crate) struct RigNameArgs {
     rig: String,
 }
 
-pub(crate) fn run(command: RigCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: RigCommand, context: &Context) -> CommandResult {
     match command {
         RigCommand::Add(args) => add(&args, context),
         RigCommand::List => showing::list(context),
@@ -161,9 +161,9 @@ pub(crate) fn own_agents(rig: &str) -> [Identity; 2] {
 }
 
 fn running_agents(town: &Town, rig: &str, all: bool) -> Result<Vec<Identity>, Problem> {
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         rig: Some(rig),
-        ..Wanted::default()
+        ..AgentFilter::default()
     };
     let running = listing::list(town, wanted)?
         .into_iter()
@@ -173,7 +173,7 @@ fn running_agents(town: &Town, rig: &str, all: bool) -> Result<Vec<Identity>, Pr
         .collect())
 }
 
-fn add(args: &AddArgs, context: &Context) -> Answer {
+fn add(args: &AddArgs, context: &Context) -> CommandResult {
     let mut town = context.town()?;
     context.catch_interrupts();
     let (name, source) = match &args.second {
@@ -205,7 +205,7 @@ fn add(args: &AddArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn park(name: &str, parked: bool, context: &Context) -> Answer {
+fn park(name: &str, parked: bool, context: &Context) -> CommandResult {
     let mut town = context.town()?;
     let running = if parked {
         showing::live(&town, name)?
@@ -238,7 +238,7 @@ fn park(name: &str, parked: bool, context: &Context) -> Answer {
 }
 
 /// Docks a rig, then stops its agents: none can be started in between.
-fn dock(args: &RigDockArgs, context: &Context) -> Answer {
+fn dock(args: &RigDockArgs, context: &Context) -> CommandResult {
     let mut town = context.town()?;
     let name = &args.rig;
     let changed = rig::set_docked(&mut town, name, true)?;
@@ -261,7 +261,7 @@ fn dock(args: &RigDockArgs, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn undock(name: &str, context: &Context) -> Answer {
+fn undock(name: &str, context: &Context) -> CommandResult {
     let mut town = context.town()?;
     let changed = rig::set_docked(&mut town, name, false)?;
     let parked = rig::entry(&town, name)?.parked;

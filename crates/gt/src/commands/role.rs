@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
@@ -37,7 +37,7 @@ pub(crate) fn parse(word: &str) -> Result<Role, Problem> {
     })
 }
 
-pub(crate) fn run(command: RoleCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: RoleCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         RoleCommand::List => {

@@ -1,10 +1,10 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_town::Town;
-use gt_town::lifecycle::save::{self, Entry};
+use gt_town::lifecycle::save::{self, SaveEntry};
 use gt_town::records::items::Work;
 use gt_town::work::checkpoint;
 use gt_town::workflow::recovery;
@@ -27,7 +27,7 @@ pub(crate) struct SaveArgs {
 /// Saves for tmux, which ignores the output: warnings and errors go to the log of hooks. With
 /// `timer`, saves only if the newest save is old. Also does what else a town does every few
 /// minutes.
-pub(super) fn run_unattended(timer: bool, context: &Context) -> Answer {
+pub(super) fn run_unattended(timer: bool, context: &Context) -> CommandResult {
     let town = context.town()?;
     let made = match timer {
         true => save::timer(&town),
@@ -53,7 +53,7 @@ pub(super) fn run_unattended(timer: bool, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn run(args: &SaveArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &SaveArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     if args.list {
         return list(&save::list(&town), context);
@@ -115,7 +115,7 @@ fn back_up_if_due(town: &Town) {
     }
 }
 
-fn list(entries: &[Entry], context: &Context) -> Answer {
+fn list(entries: &[SaveEntry], context: &Context) -> CommandResult {
     for entry in entries {
         if let Err(problem) = &entry.save {
             output::warn(problem.to_string());
@@ -153,7 +153,7 @@ fn list(entries: &[Entry], context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn document(entry: &Entry) -> Value {
+fn document(entry: &SaveEntry) -> Value {
     let Ok(save) = &entry.save else {
         return json!({"save": entry.name, "bytes": entry.bytes, "damaged": true});
     };

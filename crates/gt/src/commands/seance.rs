@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use super::role;
 use super::words::Words;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Problem, Role, beacon};
-use gt_town::lifecycle::seance::{self, Offered, Talk, Wanted};
+use gt_town::lifecycle::seance::{self, Offered, SeanceFilter, Talk};
 use gt_town::repo::rig;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
@@ -50,7 +50,7 @@ pub(crate) struct SeanceArgs {
     account: Option<String>,
 }
 
-pub(crate) fn run(args: &SeanceArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &SeanceArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let Some(id) = &args.talk else {
         if let Some(name) = &args.role {
@@ -59,15 +59,15 @@ pub(crate) fn run(args: &SeanceArgs, context: &Context) -> Answer {
         if let Some(name) = &args.rig {
             rig::entry(&town, name)?;
         }
-        let lives = seance::list(
+        let sessions = seance::list(
             &town,
-            Wanted {
+            SeanceFilter {
                 role: args.role.clone(),
                 rig: args.rig.clone(),
                 recent: args.recent,
             },
         )?;
-        show(&lives, context)?;
+        show(&sessions, context)?;
         return Ok(ExitCode::SUCCESS);
     };
     let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &SeanceArgs, context: &Context) -> Answer {
     }
     if context.json {
         output::json(&json!({
-            "life": talk.life,
+            "life": talk.session,
             "agent": talk.agent,
             "conversation": talk.conversation,
             "answer": answer,
@@ -160,29 +160,30 @@ fn wait(mut child: Child, term: Term) -> Result<(ExitStatus, String), Problem> {
     Ok((status, answer.trim_end().to_owned()))
 }
 
-fn show(lives: &[Offered], context: &Context) -> Result<(), Problem> {
+fn show(sessions: &[Offered], context: &Context) -> Result<(), Problem> {
     if context.json {
-        return output::json(&lives);
+        return output::json(&sessions);
     }
-    if lives.is_empty() {
-        return output::line("There are no such lives.");
+    if sessions.is_empty() {
+        return output::line("There are no such sessions.");
     }
     let mut table = Table::new(&[
         "ID", "AGENT", "STARTED", "OUTCOME", "HARNESS", "TALK", "TOPIC",
     ]);
-    for life in lives {
+    for session in sessions {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
-        let topic = text(&life.topic);
+        let topic = text(&session.topic);
         let topic: String = beacon::topic(&topic).chars().take(60).collect();
         table.row([
-            life.id.clone().into(),
-            text(&life.agent).into(),
-            output::minute(life.started_at.as_deref()).into(),
-            life.outcome
+            session.id.clone().into(),
+            text(&session.agent).into(),
+            output::minute(session.started_at.as_deref()).into(),
+            session
+                .outcome
                 .map_or("running", |outcome| outcome.as_str())
                 .into(),
-            text(&life.harness).into(),
-            if life.can_talk { "yes" } else { "" }.into(),
+            text(&session.harness).into(),
+            if session.can_talk { "yes" } else { "" }.into(),
             topic.into(),
         ]);
     }

@@ -5,7 +5,7 @@ mod shown;
 mod stats;
 mod upkeep;
 
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use filter::Filter;
@@ -58,7 +58,7 @@ pub(crate) struct ChainArgs {
     what: String,
 }
 
-pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let sessions = Sessions::of(&town);
     if !matches!(command, SessionsCommand::Rebuild(_)) {
@@ -70,22 +70,22 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> Answer {
                 limit: Some(args.limit),
                 ..args.filter.query(&town, &sessions)?
             };
-            let mut lives = sessions.find(&query)?;
-            usage::refresh(&town, &mut lives);
-            shown::list(&lives, query.work.as_deref(), context)?;
+            let mut records = sessions.find(&query)?;
+            usage::refresh(&town, &mut records);
+            shown::list(&records, query.work.as_deref(), context)?;
         }
         SessionsCommand::Show(args) => {
-            let mut life = sessions.get(&args.id)?;
-            usage::refresh_all(&town, std::slice::from_mut(&mut life));
+            let mut session = sessions.get(&args.id)?;
+            usage::refresh_all(&town, std::slice::from_mut(&mut session));
             // Completes the record if a killed process has left it incomplete. Failure is harmless.
-            let _ = epilogue::complete(&town, &sessions, &mut life);
-            let recording = Recordings::of(&town).find(&life.id)?;
-            let detail = sessions.detail(&life.id)?;
-            shown::show(&life, detail, recording.as_ref(), context)?;
+            let _ = epilogue::complete(&town, &sessions, &mut session);
+            let recording = Recordings::of(&town).find(&session.id)?;
+            let detail = sessions.detail(&session.id)?;
+            shown::show(&session, detail, recording.as_ref(), context)?;
         }
         SessionsCommand::Chain(args) => {
             let mut chain = sessions.chain(&args.what)?;
-            usage::refresh_all(&town, &mut chain.lives);
+            usage::refresh_all(&town, &mut chain.sessions);
             shown::chain(&chain, context)?;
         }
         SessionsCommand::Stats(args) => stats::run(&args, &town, &sessions, context)?,

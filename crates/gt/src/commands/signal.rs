@@ -1,7 +1,7 @@
-use super::{Answer, hook_report};
+use super::{CommandResult, hook_report};
 use crate::context::Context;
 use clap::Args;
-use gt_core::signal::Event;
+use gt_core::signal::HookEvent;
 use gt_core::{Identity, Problem, Role};
 use gt_town::lifecycle::adopt;
 use gt_town::messaging::signal;
@@ -30,7 +30,7 @@ pub(crate) struct SignalArgs {
     strict: bool,
 }
 
-pub(crate) fn run(args: SignalArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: SignalArgs, context: &Context) -> CommandResult {
     let result = note(&args, context);
     if args.strict {
         result?;
@@ -89,7 +89,7 @@ fn note_adopted(
     match adopt::container_of_pane(&home, pane)? {
         Some(container) => {
             let word = event.or(report["hook_event_name"].as_str());
-            if let Some(event) = word.and_then(Event::from_word) {
+            if let Some(event) = word.and_then(HookEvent::from_word) {
                 adopt::note_end(&home, &container, event, report)?;
             }
             note_report(&home, event, Some(&container), report, context)
@@ -110,8 +110,8 @@ pub(super) fn note_report(
         .or(report["hook_event_name"].as_str())
         .or(report["type"].as_str());
     let word = word.ok_or_else(|| Problem::usage("no event is named"))?;
-    let event = Event::from_word(word).ok_or_else(|| {
-        let words: Vec<&str> = Event::words().collect();
+    let event = HookEvent::from_word(word).ok_or_else(|| {
+        let words: Vec<&str> = HookEvent::words().collect();
         Problem::usage(format!("there is no event {word:?}")).hint(words.join(", "))
     })?;
     let report = &with_conversation(report, context.around());
@@ -131,11 +131,11 @@ pub(super) fn note_report(
 }
 
 /// Ends the pause of a task whose agent got a prompt, before the agent continues.
-fn end_pause(town: &Town, event: Event) -> Result<(), Problem> {
+fn end_pause(town: &Town, event: HookEvent) -> Result<(), Problem> {
     let address = town
         .around()
         .var("GT_ROLE")
-        .filter(|_| event == Event::Prompt);
+        .filter(|_| event == HookEvent::Prompt);
     let agent = address.and_then(|address| Identity::from_address(address, town.registry()));
     match agent.filter(|agent| agent.role() == Role::Task) {
         Some(agent) => task::prompted(town, &agent),

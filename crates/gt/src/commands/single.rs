@@ -1,12 +1,12 @@
 //! Commands for roles with one agent: the town's mayor and deacon, a rig's witness and refinery.
 
 use super::start_flags::StartFlags;
-use super::{Answer, agents, restart, start, stop};
+use super::{CommandResult, agents, restart, start, stop};
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter};
 use gt_town::repo::rig;
 
 #[derive(Debug, Subcommand)]
@@ -71,7 +71,7 @@ pub(crate) struct RigStatus {
     rig: Option<String>,
 }
 
-pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> Answer {
+pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let wanted = [Identity::town(role)];
     match command {
@@ -84,7 +84,7 @@ pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> A
     }
 }
 
-pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Answer {
+pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let verb = match &command {
         RigCommand::Start(_) => "start",
@@ -110,7 +110,7 @@ pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Ans
     }
 }
 
-fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context) -> Answer {
+fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context) -> CommandResult {
     let mut options = flags.options(context)?;
     // The role has one agent, so a new worktree cannot come from a misspelt name.
     options.create = true;
@@ -123,8 +123,8 @@ fn begin(town: &Town, wanted: &[Identity], flags: &StartFlags, context: &Context
     )
 }
 
-fn status(town: &Town, identity: &Identity, context: &Context) -> Answer {
-    let wanted = Wanted {
+fn status(town: &Town, identity: &Identity, context: &Context) -> CommandResult {
+    let wanted = AgentFilter {
         stopped: true,
         rig: identity.rig(),
         role: Some(identity.role()),

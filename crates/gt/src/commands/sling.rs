@@ -1,5 +1,5 @@
 use super::start_flags::PermissionFlags;
-use super::{Answer, start};
+use super::{CommandResult, start};
 use crate::context::Context;
 use crate::error;
 use crate::output::{self, Paint};
@@ -44,7 +44,7 @@ pub(crate) struct SlingArgs {
     force: bool,
 }
 
-pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let (items, target) = read(&town, &args.words)?;
     let orders = items.into_iter().map(|(id, item)| {
@@ -57,7 +57,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
         });
         (id, order)
     });
-    let orders: Vec<Order> = orders.collect();
+    let orders: Vec<SlingRequest> = orders.collect();
     let options = SlingOptions {
         harness: args.harness,
         account: args.account,
@@ -79,22 +79,26 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> Answer {
 }
 
 /// Item and its target, or the reason why it cannot be given to an agent.
-type Order = (WorkId, Result<(Item, SlingTarget), Problem>);
+type SlingRequest = (WorkId, Result<(Item, SlingTarget), Problem>);
 
 /// Named item, or the error that there is none.
 type Named = (WorkId, Result<Item, Problem>);
 
 /// Returns one agent per order, with a placeholder polecat for a rig, for steps that run once per
 /// rig.
-fn receivers(orders: &[Order]) -> Vec<Identity> {
-    let receiver = |(_, order): &Order| match &order.as_ref().ok()?.1 {
+fn receivers(orders: &[SlingRequest]) -> Vec<Identity> {
+    let receiver = |(_, order): &SlingRequest| match &order.as_ref().ok()?.1 {
         SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),
         SlingTarget::Agent(agent) => Some(agent.clone()),
     };
     orders.iter().filter_map(receiver).collect()
 }
 
-fn tell(orders: &[Order], results: &[Result<Slung, Problem>], context: &Context) -> Answer {
+fn tell(
+    orders: &[SlingRequest],
+    results: &[Result<Slung, Problem>],
+    context: &Context,
+) -> CommandResult {
     let paint = Paint::for_stdout();
     let mut documents: Vec<Value> = Vec::new();
     let mut failures: Vec<(&WorkId, &Problem)> = Vec::new();

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use super::start_flags::StartFlags;
 use crate::context::Context;
 use crate::error;
@@ -28,7 +28,7 @@ pub(crate) struct StartArgs {
     flags: StartFlags,
 }
 
-pub(crate) fn run(args: StartArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: StartArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut identities = Vec::new();
     for text in &args.targets {
@@ -60,7 +60,7 @@ pub(crate) fn start_many(
     options: &StartOptions,
     context: &Context,
     running_already: RunningAlready,
-) -> Answer {
+) -> CommandResult {
     let each: Vec<Wanted<'_>> = identities
         .iter()
         .map(|identity| (identity, Cow::Borrowed(options)))
@@ -77,7 +77,7 @@ pub(crate) fn start_each(
     all: &[Wanted<'_>],
     context: &Context,
     running_already: RunningAlready,
-) -> Answer {
+) -> CommandResult {
     context.catch_interrupts();
     let mut wanted: Vec<&Wanted<'_>> = Vec::new();
     for one in all {
@@ -127,7 +127,7 @@ pub(crate) fn start_each(
 }
 
 /// Returns a single failure as it is, and several failures as the causes of one problem.
-pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> Answer {
+pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> CommandResult {
     let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
     let first = kinds.next().unwrap_or(Kind::Failed);
     let kind = match kinds.all(|kind| kind == first) {
@@ -143,7 +143,7 @@ pub(crate) fn finish_as<T: Display>(
     failures: &[(&T, &Problem)],
     of: usize,
     done: &str,
-) -> Answer {
+) -> CommandResult {
     match failures {
         [] => Ok(ExitCode::SUCCESS),
         [(_, problem)] if of == 1 => Err((*problem).clone()),

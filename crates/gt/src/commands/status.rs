@@ -1,4 +1,4 @@
-use super::{Answer, agents, rig};
+use super::{CommandResult, agents, rig};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
@@ -6,7 +6,7 @@ use clap::Args;
 use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::terminal::containers::{self, tmux_problem};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -24,13 +24,13 @@ pub(crate) struct StatusArgs {
     popup: Option<String>,
 }
 
-pub(crate) fn run(args: StatusArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     if let Some(client) = &args.popup {
         return popup(&town, client);
     }
     let containers = containers::list_everywhere(&town)?;
-    let agents = engine::list_among(&town, &containers, Wanted::default())?;
+    let agents = engine::list_among(&town, &containers, AgentFilter::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
         *states.entry(agent.report.state.as_str()).or_default() += 1;
@@ -115,7 +115,7 @@ fn hold() -> Result<(), Problem> {
 
 /// Opens a pop-up that runs this command. tmux expands no formats in it, so the command line is
 /// built here.
-fn popup(town: &Town, client: &str) -> Answer {
+fn popup(town: &Town, client: &str) -> CommandResult {
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());
     let command = Command::new("display-popup")

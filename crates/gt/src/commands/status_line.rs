@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -29,7 +29,7 @@ const SHOWN: &[(State, &str)] = &[
     (State::Crashed, "✗"),
 ];
 
-pub(crate) fn run(args: StatusLineArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: StatusLineArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut presets = Presets::default();
     let mut states = Vec::new();

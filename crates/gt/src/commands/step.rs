@@ -1,10 +1,10 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::record::Step;
+use gt_core::record::SessionStep;
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::sessions::Sessions;
@@ -45,35 +45,35 @@ pub(crate) struct DoneArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Its id, or the beginning of it [default: the session that calls, or that of the agent whose folder or pane this is]
-    life: Option<String>,
+    session: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct WhoseFlag {
     /// Whose step it is: the id of a session [default: the session that calls, or that of the agent whose folder or pane this is]
-    #[arg(long, value_name = "ID")]
-    life: Option<String>,
+    #[arg(long, alias = "life", value_name = "ID")]
+    session: Option<String>,
 }
 
-pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: StepCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let life = |given: &Option<String>| own_life(given.as_deref(), &town, context);
+    let session = |given: &Option<String>| own_session(given.as_deref(), &town, context);
     match command {
         StepCommand::Start(args) => {
-            let id = life(&args.whose.life)?;
+            let id = session(&args.whose.session)?;
             let step = steps::start(&town, &id, &args.name, args.reference.as_deref())?;
             told(&step, "Began", context)?;
         }
         StepCommand::Done(args) => {
-            let step = steps::done(&town, &life(&args.whose.life)?, &args.name)?;
+            let step = steps::done(&town, &session(&args.whose.session)?, &args.name)?;
             told(&step, "Done with", context)?;
         }
         StepCommand::List(args) => {
             let sessions = Sessions::of(&town);
-            let life = sessions.get(&life(&args.life)?)?;
-            let told = sessions.steps(&life.id)?;
+            let session = sessions.get(&session(&args.session)?)?;
+            let told = sessions.steps(&session.id)?;
             let steps = if told.is_empty() {
-                life.steps.unwrap_or_default()
+                session.steps.unwrap_or_default()
             } else {
                 told
             };
@@ -85,26 +85,26 @@ pub(crate) fn run(command: StepCommand, context: &Context) -> Answer {
 
 /// Returns the named session, the one that calls, or the running one of the agent whose folder or
 /// pane this is.
-fn own_life(given: Option<&str>, town: &Town, context: &Context) -> Result<String, Problem> {
+fn own_session(given: Option<&str>, town: &Town, context: &Context) -> Result<String, Problem> {
     if let Some(own) = given.or_else(|| context.around().var("GT_SESSION_UUID")) {
         return Ok(own.to_owned());
     }
     let agent = target::own(town)?;
-    let running = checkpoint::running_life(town, &agent)?;
+    let running = checkpoint::running_session(town, &agent)?;
     running.map(|session| session.id).ok_or_else(|| {
         Problem::conflict(format!("{agent} is not running"))
             .hint("`gt sessions list` shows its sessions; name one by its id")
     })
 }
 
-fn told(step: &Step, what: &str, context: &Context) -> Result<(), Problem> {
+fn told(step: &SessionStep, what: &str, context: &Context) -> Result<(), Problem> {
     match context.json {
         true => output::json(step),
         false => output::line(format!("{what} {}.", step.name)),
     }
 }
 
-fn list(all: &[Step], context: &Context) -> Result<(), Problem> {
+fn list(all: &[SessionStep], context: &Context) -> Result<(), Problem> {
     if context.json {
         return output::json(&json!(all));
     }

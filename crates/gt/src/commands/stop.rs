@@ -1,4 +1,4 @@
-use super::{Answer, start};
+use super::{CommandResult, start};
 use crate::context::Context;
 use crate::error;
 use crate::output::progress::Progress;
@@ -29,7 +29,7 @@ pub(crate) struct StopArgs {
     force: bool,
 }
 
-pub(crate) fn run(args: StopArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: StopArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut identities = Vec::new();
     for text in &args.targets {
@@ -44,7 +44,7 @@ pub(crate) fn stop_many(
     identities: &[Identity],
     force: bool,
     context: &Context,
-) -> Answer {
+) -> CommandResult {
     let mut documents = Vec::new();
     let answer = stop_into(town, identities, force, context, &mut documents);
     if context.json {
@@ -62,7 +62,7 @@ pub(crate) fn stop_into(
     force: bool,
     context: &Context,
     documents: &mut Vec<Value>,
-) -> Answer {
+) -> CommandResult {
     if identities.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }

@@ -1,11 +1,11 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
-use gt_core::sync::Change;
+use gt_core::sync::JournalChange;
 use gt_town::lifecycle::epilogue;
-use gt_town::lifecycle::stop::Leaving;
+use gt_town::lifecycle::stop::LeavingProcesses;
 use gt_town::lifecycle::sync::{self, Synced};
 use gt_town::records::items::Work;
 use gt_town::records::sessions::Sessions;
@@ -36,7 +36,7 @@ pub(crate) struct SyncArgs {
 }
 
 /// Waits for the end of an adopted program, and records it.
-pub(super) fn record_end(pid: u32, context: &Context) -> Answer {
+pub(super) fn record_end(pid: u32, context: &Context) -> CommandResult {
     let town = context.town()?;
     outlive_the_server();
     sync::settle_adopted_after(&town, pid);
@@ -45,28 +45,32 @@ pub(super) fn record_end(pid: u32, context: &Context) -> Answer {
 
 /// Does what a handoff leaves for later, once the session has ended: ends the processes that it
 /// left running and writes its epilogue.
-pub(super) fn settle(life: String, leaving: Option<Leaving>, context: &Context) -> Answer {
+pub(super) fn settle(
+    session: String,
+    leaving: Option<LeavingProcesses>,
+    context: &Context,
+) -> CommandResult {
     let town = context.town()?;
     let sessions = Sessions::of(&town);
     if let Some(leaving) = leaving {
         leaving.end(&town);
     }
     tmux_hooks::renew(&town);
-    epilogue::write(&town, &sessions, &[life]);
+    epilogue::write(&town, &sessions, &[session]);
     sessions.tidy();
     Work::of(&town).tidy();
     Ok(ExitCode::SUCCESS)
 }
 
 /// Makes the journal agree with tmux, for a hook of tmux.
-pub(super) fn run_for_hook(context: &Context) -> Answer {
+pub(super) fn run_for_hook(context: &Context) -> CommandResult {
     let town = context.town()?;
     outlive_the_server();
     sync::after_hook(&town, &Sessions::of(&town))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn run(args: SyncArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: SyncArgs, context: &Context) -> CommandResult {
     let began = Instant::now();
     let town = context.town()?;
     let mut sessions = Sessions::of(&town);
@@ -117,7 +121,7 @@ fn outlive_the_server() {
 }
 
 fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value {
-    let count = |wanted: &[Change]| {
+    let count = |wanted: &[JournalChange]| {
         let lines = synced.lines.iter();
         lines.filter(|(change, _)| wanted.contains(change)).count()
     };
@@ -133,11 +137,11 @@ fn document(synced: &Synced, rebuilt: Option<&str>, milliseconds: f64) -> Value 
         .collect();
     let busy: Vec<String> = synced.busy.iter().map(gt_core::Identity::address).collect();
     json!({
-        "created": count(&[Change::Found]),
-        "adopted": count(&[Change::Adopted]),
-        "renamed": count(&[Change::Renamed]),
-        "updated": count(&[Change::Updated, Change::Revived]),
-        "stopped": count(&[Change::Died, Change::Exited, Change::Gone]),
+        "created": count(&[JournalChange::Found]),
+        "adopted": count(&[JournalChange::Adopted]),
+        "renamed": count(&[JournalChange::Renamed]),
+        "updated": count(&[JournalChange::Updated, JournalChange::Revived]),
+        "stopped": count(&[JournalChange::Died, JournalChange::Exited, JournalChange::Gone]),
         "unchanged": synced.unchanged,
         "ms": (milliseconds * 100.0).round() / 100.0,
         "changes": changes,

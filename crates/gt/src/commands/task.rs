@@ -6,7 +6,7 @@ mod showing;
 mod updating;
 
 use super::start_flags::PermissionFlags;
-use super::{Answer, agents, attach, stop};
+use super::{CommandResult, agents, attach, stop};
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
@@ -111,7 +111,7 @@ pub(crate) struct StopArgs {
     force: bool,
 }
 
-pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: TaskCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         TaskCommand::Start(args) => start(&town, args, context),
@@ -134,7 +134,7 @@ pub(crate) fn run(command: TaskCommand, context: &Context) -> Answer {
     }
 }
 
-fn start(town: &Town, args: StartArgs, context: &Context) -> Answer {
+fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
     let (agent, _) = task::agent_of(town, &args.bead)?;
     let options = TaskOptions {
         work: args.work,
@@ -233,7 +233,7 @@ fn started_json(started: &Started) -> Value {
     }))
 }
 
-fn list(town: &Town, only: Option<&str>, context: &Context) -> Answer {
+fn list(town: &Town, only: Option<&str>, context: &Context) -> CommandResult {
     if let Some(name) = only {
         rig::entry(town, name)?;
     }
@@ -264,7 +264,7 @@ fn list(town: &Town, only: Option<&str>, context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(task: &Task, context: &Context) -> Answer {
+fn show(task: &Task, context: &Context) -> CommandResult {
     if context.json {
         output::json(&document(task))?;
         return Ok(ExitCode::SUCCESS);

@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -24,7 +24,7 @@ pub(crate) struct TmuxConfArgs {
     file: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: TmuxConfArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: TmuxConfArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let lines = tmux_hooks::configuration(&town);
     if !args.install && !args.remove {

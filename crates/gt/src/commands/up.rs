@@ -1,5 +1,5 @@
 use super::start_flags::StartFlags;
-use super::{Answer, rig, start};
+use super::{CommandResult, rig, start};
 use crate::context::Context;
 use clap::Args;
 use gt_core::{Identity, Role};
@@ -18,7 +18,7 @@ pub(crate) struct UpArgs {
     flags: StartFlags,
 }
 
-pub(crate) fn run(args: UpArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let mut wanted: Vec<Identity> = [Role::Mayor, Role::Deacon].map(Identity::town).to_vec();
     for (name, entry) in &town.registry().rigs {

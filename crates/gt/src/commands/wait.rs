@@ -1,4 +1,4 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, ValueEnum};
@@ -37,7 +37,7 @@ enum Until {
     Dead,
 }
 
-pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
@@ -97,7 +97,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> Answer {
     }
 }
 
-fn done(state: &str, began: Instant, context: &Context) -> Answer {
+fn done(state: &str, began: Instant, context: &Context) -> CommandResult {
     if context.json {
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         output::json(&json!({"state": state, "ms": ms}))?;

@@ -1,11 +1,11 @@
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::views::monitor::{Change, Monitor, Moved};
+use gt_town::views::monitor::{Monitor, MonitorChange, Moved};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -26,7 +26,7 @@ pub(crate) struct WatchArgs {
     first: bool,
 }
 
-pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
+pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let only = args.target.as_deref();
     let only = only.map(|text| target::resolve(&town, text)).transpose()?;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
             let moved = Moved {
                 agent: seen.agent,
                 container: seen.container,
-                life: seen.life,
+                session: seen.session,
                 window: None,
                 before: None,
                 now: seen.report,
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> Answer {
 
 fn watch(town: &Town, tell: impl Fn(Moved) + Send + 'static) -> Result<Monitor, Problem> {
     Monitor::start(town, move |change| {
-        if let Change::Moved(moved) = change {
+        if let MonitorChange::Moved(moved) = change {
             tell(*moved);
         }
     })
@@ -74,7 +74,7 @@ fn line(moved: &Moved, json: bool) -> String {
             "at": jiff::Timestamp::now().to_string(),
             "agent": moved.agent.address(),
             "container": moved.container,
-            "session": moved.life.map(|life| life.to_string()),
+            "session": moved.session.map(|session| session.to_string()),
             "window": moved.window.as_ref().map(|window| &window.name),
             "before": moved.before,
             "state": now.state,

@@ -3,7 +3,7 @@ mod listing;
 
 pub(crate) use listing::{document, line_of};
 
-use super::Answer;
+use super::CommandResult;
 use crate::context::Context;
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) enum WorkCommand {
     Export(listing::ExportArgs),
 }
 
-pub(crate) fn run(command: WorkCommand, context: &Context) -> Answer {
+pub(crate) fn run(command: WorkCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         WorkCommand::Create(args) => changing::create(args, &town, context)?,

@@ -17,7 +17,7 @@ use super::conversation::{Conversation, Tool};
 use super::dialog::Dialog;
 use super::editor::{Editor, Message};
 use super::hooks::Note;
-use super::input::{Decoder, ESCAPE_WAIT, Event};
+use super::input::{Decoder, ESCAPE_WAIT, InputEvent};
 use super::live::{View, frame};
 use super::screen::Screen;
 use super::script::Script;
@@ -313,7 +313,7 @@ impl Agent {
         if due(self.escape_at) {
             self.escape_at = None;
             if let Some(key) = self.decoder.flush() {
-                self.handle(Event::Key(key));
+                self.handle(InputEvent::Key(key));
             }
         }
         if due(self.exit_hint) {

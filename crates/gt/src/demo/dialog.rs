@@ -19,7 +19,7 @@ pub(super) struct Dialog {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum DialogAnswer {
     Row(usize),
     Cancelled,
 }
@@ -72,15 +72,15 @@ impl Dialog {
         }
     }
 
-    pub(super) fn key(&mut self, key: Key) -> Option<Answer> {
+    pub(super) fn key(&mut self, key: Key) -> Option<DialogAnswer> {
         match key {
             Key::Up => self.marked = self.marked.saturating_sub(1),
             Key::Down => self.marked = (self.marked + 1).min(self.rows.len() - 1),
-            Key::Enter => return Some(Answer::Row(self.marked)),
-            Key::Esc | Key::Ctrl('c') => return Some(Answer::Cancelled),
+            Key::Enter => return Some(DialogAnswer::Row(self.marked)),
+            Key::Esc | Key::Ctrl('c') => return Some(DialogAnswer::Cancelled),
             Key::Char(digit @ '1'..='9') if self.numbered => {
                 let row = digit as usize - '1' as usize;
-                return (row < self.rows.len()).then_some(Answer::Row(row));
+                return (row < self.rows.len()).then_some(DialogAnswer::Row(row));
             }
             _ => {}
         }
@@ -105,7 +105,7 @@ impl Dialog {
 mod tests {
     use super::*;
 
-    fn check(mut dialog: Dialog, keys: &[Key], expected: Option<Answer>) {
+    fn check(mut dialog: Dialog, keys: &[Key], expected: Option<DialogAnswer>) {
         let answer = keys.iter().find_map(|key| dialog.key(*key));
         assert_eq!(answer, expected, "{keys:?}");
     }
@@ -129,20 +129,28 @@ mod tests {
     #[test]
     fn keys_choose() {
         let permission = || Dialog::permission("ls");
-        check(permission(), &[Key::Enter], Some(Answer::Row(0)));
-        check(permission(), &[Key::Down, Key::Enter], Some(Answer::Row(1)));
+        check(permission(), &[Key::Enter], Some(DialogAnswer::Row(0)));
+        check(
+            permission(),
+            &[Key::Down, Key::Enter],
+            Some(DialogAnswer::Row(1)),
+        );
         let far = [Key::Down, Key::Down, Key::Up, Key::Up, Key::Up, Key::Enter];
-        check(permission(), &far, Some(Answer::Row(0)));
-        check(permission(), &[Key::Char('2')], Some(Answer::Row(1)));
+        check(permission(), &far, Some(DialogAnswer::Row(0)));
+        check(permission(), &[Key::Char('2')], Some(DialogAnswer::Row(1)));
         check(permission(), &[Key::Char('3')], None);
-        check(permission(), &[Key::Esc], Some(Answer::Cancelled));
+        check(permission(), &[Key::Esc], Some(DialogAnswer::Cancelled));
         check(permission(), &[Key::Char('y'), Key::Char(' ')], None);
     }
 
     #[test]
     fn trust_marks_no_and_takes_no_digits() {
         check(Dialog::trust("/x"), &[Key::Char('2')], None);
-        check(Dialog::trust("/x"), &[Key::Enter], Some(Answer::Row(0)));
+        check(
+            Dialog::trust("/x"),
+            &[Key::Enter],
+            Some(DialogAnswer::Row(0)),
+        );
         assert_eq!(Dialog::trust("/x").lines()[2], " ❯ No, exit");
     }
 }

@@ -19,7 +19,7 @@ pub(super) const ESCAPE_WAIT: Duration = Duration::from_millis(30);
 const PASTE_END: &[u8] = b"\x1b[201~";
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum InputEvent {
     Key(Key),
     /// A bracketed paste, with line ends normalised to `\n`.
     Paste(String),
@@ -63,7 +63,7 @@ enum Front {
 }
 
 impl Decoder {
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<InputEvent> {
         self.bytes.extend_from_slice(bytes);
         let mut events = Vec::new();
         loop {
@@ -71,13 +71,13 @@ impl Decoder {
                 let Some(paste) = self.take_paste() else {
                     return events;
                 };
-                events.push(Event::Paste(paste));
+                events.push(InputEvent::Paste(paste));
             }
             let mut at = 0;
             while at < self.bytes.len() {
                 match front(&self.bytes[at..]) {
                     Front::Event(key, length) => {
-                        events.push(Event::Key(key));
+                        events.push(InputEvent::Key(key));
                         at += length;
                     }
                     Front::Nothing(length) => at += length,
@@ -230,8 +230,8 @@ mod tests {
     fn keys(bytes: &[u8]) -> Vec<Key> {
         let keys = Decoder::default().feed(bytes).into_iter();
         keys.map(|event| match event {
-            Event::Key(key) => key,
-            Event::Paste(text) => panic!("unexpected paste {text:?}"),
+            InputEvent::Key(key) => key,
+            InputEvent::Paste(text) => panic!("unexpected paste {text:?}"),
         })
         .collect()
     }
@@ -279,13 +279,13 @@ mod tests {
         assert!(!decoder.is_waiting());
 
         assert!(decoder.feed(b"\x1b").is_empty());
-        assert_eq!(decoder.feed(b"[B"), [Event::Key(Key::Down)]);
+        assert_eq!(decoder.feed(b"[B"), [InputEvent::Key(Key::Down)]);
     }
 
     #[test]
     fn two_escapes_are_two_keys() {
         let mut decoder = Decoder::default();
-        assert_eq!(decoder.feed(b"\x1b\x1b"), [Event::Key(Key::Esc)]);
+        assert_eq!(decoder.feed(b"\x1b\x1b"), [InputEvent::Key(Key::Esc)]);
         assert_eq!(decoder.flush(), Some(Key::Esc));
     }
 
@@ -295,7 +295,7 @@ mod tests {
         let whole = Decoder::default().feed(bytes);
         assert_eq!(
             whole[1],
-            Event::Paste("one\ntwo\nthree \x1b[A é".to_owned())
+            InputEvent::Paste("one\ntwo\nthree \x1b[A é".to_owned())
         );
         for cut in 0..bytes.len() {
             let mut decoder = Decoder::default();

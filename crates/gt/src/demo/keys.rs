@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
-use super::input::{Event, Key};
+use super::input::{InputEvent, Key};
 use super::turn::local;
 
 /// Time within which a second Ctrl-C exits.
@@ -12,15 +12,15 @@ const EXIT_HINT: Duration = Duration::from_secs(2);
 const EXIT: &str = "prompt_input_exit";
 
 impl Agent {
-    pub(super) fn handle(&mut self, event: Event) {
+    pub(super) fn handle(&mut self, event: InputEvent) {
         if self.leaving.is_some() {
             return;
         }
         match event {
             // A dialog drops a paste, as in the real programs.
-            Event::Paste(_) if self.open.is_some() => {}
-            Event::Paste(text) => self.editor.paste(text),
-            Event::Key(key) => {
+            InputEvent::Paste(_) if self.open.is_some() => {}
+            InputEvent::Paste(text) => self.editor.paste(text),
+            InputEvent::Key(key) => {
                 self.key(key);
                 // A key may change the meaning of the next one of the same read.
                 if !matches!(key, Key::Char(_)) {

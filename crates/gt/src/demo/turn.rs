@@ -12,7 +12,7 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::agent::{Agent, Notice, Open, Purpose};
 use super::command::{Finished, Running};
 use super::conversation::Tool;
-use super::dialog::{Answer, Dialog};
+use super::dialog::{Dialog, DialogAnswer};
 use super::directive::{Step, steps};
 use super::editor::Message;
 use super::script::Line;
@@ -103,13 +103,13 @@ impl Agent {
         }
     }
 
-    pub(super) fn answered(&mut self, open: Open, answer: Answer) {
+    pub(super) fn answered(&mut self, open: Open, answer: DialogAnswer) {
         self.forget_notice();
         match open.purpose {
-            Purpose::Trust if answer == Answer::Row(1) => self.start(),
+            Purpose::Trust if answer == DialogAnswer::Row(1) => self.start(),
             Purpose::Trust => self.leave(1, "other"),
-            _ if answer == Answer::Cancelled => self.interrupt(),
-            Purpose::Command(command, tool) if answer == Answer::Row(0) => {
+            _ if answer == DialogAnswer::Cancelled => self.interrupt(),
+            Purpose::Command(command, tool) if answer == DialogAnswer::Row(0) => {
                 self.run_command(&command, tool);
             }
             Purpose::Command(command, _) => {
@@ -117,8 +117,8 @@ impl Agent {
             }
             Purpose::Question(options, tool) => {
                 let row = match answer {
-                    Answer::Row(row) => options.get(row),
-                    Answer::Cancelled => None,
+                    DialogAnswer::Row(row) => options.get(row),
+                    DialogAnswer::Cancelled => None,
                 };
                 let choice = row.map(String::as_str).unwrap_or_default();
                 let notes = self.conversation.after_question(&tool, choice);

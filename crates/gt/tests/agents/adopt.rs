@@ -58,8 +58,8 @@ fn it_is_adopted_while_it_runs() {
             // `/clear` begins a new conversation in the same process.
             stage.ok(&["nudge", "helper", "/clear", "--timeout", "60"]);
             wait_until("its new conversation is known", TIMEOUT, || {
-                let life = adopted["session"].as_str().unwrap();
-                let known = stage.ok(&["sessions", "show", life, "--json"]);
+                let session = adopted["session"].as_str().unwrap();
+                let known = stage.ok(&["sessions", "show", session, "--json"]);
                 let known: Value = serde_json::from_str(&known).unwrap();
                 (known["harness_session_id"] != adopted["conversation"]).then_some(())
             });
@@ -68,8 +68,8 @@ fn it_is_adopted_while_it_runs() {
         } else {
             // Codex has a conversation after its first prompt.
             stage.ok(&["sync"]);
-            let life = adopted["session"].as_str().unwrap();
-            let known = stage.ok(&["sessions", "show", life, "--json"]);
+            let session = adopted["session"].as_str().unwrap();
+            let known = stage.ok(&["sessions", "show", session, "--json"]);
             let known: Value = serde_json::from_str(&known).unwrap();
             assert!(known["harness_session_id"].is_string(), "{known}");
             stage.ok(&["stop", "helper"]);

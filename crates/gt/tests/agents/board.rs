@@ -52,10 +52,10 @@ impl<'s> Board<'s> {
     }
 
     #[track_caller]
-    fn act(&self, letter: &str) {
+    fn act(&self, mail: &str) {
         self.press(&["Space"]);
         self.shows("Start and work");
-        self.press(&[letter]);
+        self.press(&[mail]);
     }
 }
 

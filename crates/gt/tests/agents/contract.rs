@@ -42,7 +42,7 @@ fn let_it_run(stage: &Stage, command: &str) {
     stage.nudge(&format!("[[tool=Bash {call}]]"));
 }
 
-fn await_life(stage: &Stage, number: usize) -> Value {
+fn await_session(stage: &Stage, number: usize) -> Value {
     wait_until("the next life", TIMEOUT, || {
         let all = read(stage, &["sessions", "list", "--agent", MAX]);
         let all = all.as_array().unwrap();
@@ -80,7 +80,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         told(stage, 0, "# You are gastown/crew/max");
         told(stage, 0, &format!("## Your work: {id} Write a poem"));
         told(stage, 0, "Begin now");
-        let first = await_life(stage, 1);
+        let first = await_session(stage, 1);
         assert_eq!(first["work_unit"], id);
         wait_until("a checkpoint by itself", TIMEOUT, || {
             let noted = read(stage, &["checkpoint", "read", "--agent", MAX]);
@@ -102,7 +102,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             stage,
             "gt handoff --force -s 'Half a poem' -m 'Two lines are missing.'",
         );
-        let second = await_life(stage, 2);
+        let second = await_session(stage, 2);
         assert_eq!(second["parent_id"], first["id"]);
         told(stage, before, "The handoff is DONE");
         told(stage, before, "Two lines are missing.");
@@ -118,7 +118,7 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         let agents = read(stage, &["agents"]);
         let pid = i32::try_from(agents[0]["pid"].as_i64().unwrap()).unwrap();
         rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-        let third = await_life(stage, 3);
+        let third = await_session(stage, 3);
         assert_eq!(third["parent_id"], second["id"]);
         told(stage, before, "It noted: to be committed");
 
@@ -128,8 +128,8 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
             "git commit -q -a -m Rest && gt done --exit -m 'four lines'",
         );
         wait_until("it is done", TIMEOUT, || {
-            let life = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
-            (life["outcome"] == "done").then_some(())
+            let session = read(stage, &["sessions", "show", third["id"].as_str().unwrap()]);
+            (session["outcome"] == "done").then_some(())
         });
         // The queue merges without a further command.
         wait_until("it is merged", TIMEOUT, || {
@@ -139,9 +139,9 @@ fn from_a_wish_to_merged_work_over_a_handoff_and_a_crash() {
         let merged = read(stage, &["mq", "list", "--all"]);
         assert_eq!(merged[0]["status"], "merged", "{merged}");
         let chain = read(stage, &["sessions", "chain", id]);
-        let lives = chain["sessions"].as_array().unwrap().iter();
-        let outcomes: Vec<&str> = lives
-            .map(|life| life["outcome"].as_str().unwrap())
+        let sessions = chain["sessions"].as_array().unwrap().iter();
+        let outcomes: Vec<&str> = sessions
+            .map(|session| session["outcome"].as_str().unwrap())
             .collect();
         assert_eq!(outcomes, ["handoff", "crash", "done"], "{chain}");
         stage.nothing_is_left();
@@ -221,8 +221,8 @@ fn its_hooks_tell_what_it_does() {
             stage.tag("@gt_last_prompt"),
             gt_core::nudge::fingerprint("some words")
         );
-        let life = await_life(stage, 1);
-        assert!(life["harness_session_id"].is_string(), "{life}");
+        let session = await_session(stage, 1);
+        assert!(session["harness_session_id"].is_string(), "{session}");
     });
 }
 
@@ -239,7 +239,7 @@ fn state_is_saved_when_its_context_is_compacted() {
         }
         stage.nudge("some words to compact");
         stage.ok(&["wait", MAX, "--timeout", "60"]);
-        let life = await_life(stage, 1);
+        let session = await_session(stage, 1);
         let hook = read(stage, &["hook", "--agent", MAX]);
         assert!(
             hook["letter"].is_null(),
@@ -255,8 +255,8 @@ fn state_is_saved_when_its_context_is_compacted() {
         stage.nudge("and now");
         told(stage, before, "Continue your previous task");
         assert_eq!(
-            await_life(stage, 1)["id"],
-            life["id"],
+            await_session(stage, 1)["id"],
+            session["id"],
             "the same life goes on"
         );
     });
@@ -276,10 +276,10 @@ fn a_cycle_goes_on_with_the_same_conversation_in_a_new_process() {
         stage.nudge("the roses are blue");
         told(stage, 0, "the roses are blue");
         stage.ok(&["wait", MAX, "--timeout", "60"]);
-        let first = await_life(stage, 1);
+        let first = await_session(stage, 1);
         let before = stage.requests().len();
         stage.ok(&["handoff", MAX, "--cycle", "--force", "-s", "Go on"]);
-        let second = await_life(stage, 2);
+        let second = await_session(stage, 2);
         assert_eq!(second["parent_id"], first["id"]);
         assert_eq!(second["harness_session_id"], first["harness_session_id"]);
         told(stage, before, "Continue your previous task");

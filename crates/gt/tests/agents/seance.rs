@@ -17,9 +17,9 @@ fn transcripts(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn ask(stage: &Stage, life: &str, text: &str, args: &[&str]) -> Value {
+fn ask(stage: &Stage, session: &str, text: &str, args: &[&str]) -> Value {
     let before = stage.requests().len();
-    let talk = ["seance", "--talk", life, "--prompt", text, "--json"];
+    let talk = ["seance", "--talk", session, "--prompt", text, "--json"];
     let answer = stage.ok(&[&talk[..], args].concat());
     // The question is in a request to the model.
     let asked = stage.requests()[before..]
@@ -46,21 +46,21 @@ fn a_fork_answers_and_the_original_stays() {
         stage.nudge("[[text=the key is under the mat]] where is the key");
         stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
         stage.ok(&["stop", "gastown/max"]);
-        let lives: Value = serde_json::from_str(&stage.ok(&["seance", "--json"])).unwrap();
-        assert_eq!(lives[0]["can_talk"], true, "{lives}");
-        assert_eq!(lives[0]["account"], "work", "{lives}");
-        let life = lives[0]["id"].as_str().unwrap();
+        let sessions: Value = serde_json::from_str(&stage.ok(&["seance", "--json"])).unwrap();
+        assert_eq!(sessions[0]["can_talk"], true, "{sessions}");
+        assert_eq!(sessions[0]["account"], "work", "{sessions}");
+        let session = sessions[0]["id"].as_str().unwrap();
         let original = wait_until("its transcript", TIMEOUT, || {
             transcripts(&folder("work")).into_iter().next()
         });
         let before = fs::read(&original).unwrap();
-        let told = ask(stage, life, "[[text=a first answer]] one", &[]);
+        let told = ask(stage, session, "[[text=a first answer]] one", &[]);
         assert_eq!(told["answer"], "a first answer", "{told}");
         assert_eq!(fs::read(&original).unwrap(), before, "byte for byte");
         assert_eq!(transcripts(&folder("work")).len(), 2, "a fork beside it");
         let told = ask(
             stage,
-            life,
+            session,
             "[[text=a second answer]] two",
             &["--account", "home"],
         );

@@ -27,8 +27,8 @@ fn reported(requests: &[Request]) -> Tokens {
     })
 }
 
-fn counted(life: &Value) -> Tokens {
-    let usage = &life["usage"];
+fn counted(session: &Value) -> Tokens {
+    let usage = &session["usage"];
     ["input_tokens", "output_tokens", "cache_read_tokens"]
         .map(|name| usage[name].as_u64().unwrap_or_default())
 }
@@ -41,7 +41,7 @@ fn newest(stage: &Stage) -> Value {
 }
 
 /// Runs one session with one message, and checks its usage while it runs and after it ended.
-fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
+fn one_session(stage: &Stage, args: &[&str], message: &str) -> Value {
     let before = stage.requests().len();
     stage.start(&[&["--no-prompt"], args].concat());
     stage.nudge(message);
@@ -52,9 +52,9 @@ fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
     stage.ok(&["wait", "gastown/max", "--timeout", "60"]);
     // The screen may be ahead of the transcript.
     let running = wait_until("its tokens are counted", TIMEOUT, || {
-        let life = newest(stage);
+        let session = newest(stage);
         let expected = reported(&stage.requests()[before..]);
-        (counted(&life) == expected && expected[1] > 0).then_some(life)
+        (counted(&session) == expected && expected[1] > 0).then_some(session)
     });
     stage.ok(&["stop", "gastown/max"]);
     let ended = newest(stage);
@@ -68,9 +68,9 @@ fn one_life(stage: &Stage, args: &[&str], message: &str) -> Value {
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
-fn a_life_counts_what_the_model_reported() {
+fn session_counts_the_reported_tokens() {
     every("usage", |stage| {
-        let first = one_life(stage, &[], "count this");
+        let first = one_session(stage, &[], "count this");
         let model = first["usage"]["model"].as_str().unwrap().to_owned();
         let requests = stage.requests();
         assert!(requests.iter().any(|r| r.has_tools && r.model == model));
@@ -86,7 +86,7 @@ fn a_life_counts_what_the_model_reported() {
             _ => assert!(cost > Some(0.0), "{first}"),
         }
         // The next session continues the conversation and counts only its own tokens.
-        let second = one_life(stage, &["--continue"], "and this");
+        let second = one_session(stage, &["--continue"], "and this");
         assert_ne!(second["id"], first["id"]);
         assert_eq!(
             counted(&newest_but_one(stage)),
@@ -99,14 +99,14 @@ fn a_life_counts_what_the_model_reported() {
         // The transcript of a fork begins with a copy of the original.
         let conversation = second["harness_session_id"].as_str();
         if let Some(id) = conversation.filter(|_| stage.program().harness != "gemini") {
-            one_life(stage, &["--fork", id], "and that");
+            one_session(stage, &["--fork", id], "and that");
         }
     });
 }
 
 /// Returns the cost that Claude Code writes at the end of a conversation.
-fn own_cost(projects: &Path, life: &Value) -> f64 {
-    let name = format!("{}.jsonl", life["harness_session_id"].as_str().unwrap());
+fn own_cost(projects: &Path, session: &Value) -> f64 {
+    let name = format!("{}.jsonl", session["harness_session_id"].as_str().unwrap());
     let mut folders = fs::read_dir(projects).unwrap().flatten();
     let file = folders.find_map(|folder| fs::read_to_string(folder.path().join(&name)).ok());
     let file = file.unwrap();

@@ -14,19 +14,19 @@ fn mode(path: &Path) -> u32 {
 
 /// Returns the configuration folder of the newest session.
 fn folder(env: &TestEnv) -> Value {
-    let life = &list_sessions(env, &[])[0];
-    let start: Value = serde_json::from_str(life["start"].as_str().unwrap()).unwrap();
+    let session = &list_sessions(env, &[])[0];
+    let start: Value = serde_json::from_str(session["start"].as_str().unwrap()).unwrap();
     start["config_dir"].clone()
 }
 
 /// Checks that the conversation of the newest session is in this folder, so that the program really
 /// uses it.
 fn assert_conversation(env: &TestEnv, folder: &Path) {
-    let life = list_sessions(env, &[])[0]["id"]
+    let session = list_sessions(env, &[])[0]["id"]
         .as_str()
         .unwrap()
         .to_owned();
-    let file = folder.join(format!("sessions/{life}.jsonl"));
+    let file = folder.join(format!("sessions/{session}.jsonl"));
     assert!(file.is_file(), "{} is not there", file.display());
 }
 

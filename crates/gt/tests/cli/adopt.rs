@@ -109,7 +109,7 @@ impl Drop for Desk<'_> {
 }
 
 /// Checks the commands that work with every adopted agent, on any tmux server.
-fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
+fn check_session_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
     // A second pane of the person in the same window.
     desk.tmux(&["split-window", "-d", "-t", "=desk:", "sh"]);
     let candidate = desk.start_program(&format!("--session-id {CONVERSATION}"));
@@ -170,14 +170,14 @@ fn check_life_of_adopted(env: &TestEnv, desk: &Desk<'_>) {
 fn program_in_a_pane_of_the_towns_server_becomes_an_agent() {
     let env = TestEnv::with_town();
     let desk = Desk::open(&env, &env.socket());
-    check_life_of_adopted(&env, &desk);
+    check_session_of_adopted(&env, &desk);
 }
 
 #[test]
 fn program_on_another_tmux_server_becomes_an_agent() {
     let env = TestEnv::with_town();
     let desk = Desk::open(&env, &env.path("other"));
-    check_life_of_adopted(&env, &desk);
+    check_session_of_adopted(&env, &desk);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
 
     // The agent's name follows the name of its tmux session.
     env.gt(&["sync"]).ok();
-    let life = agent["session"].clone();
+    let session = agent["session"].clone();
     let target = gt_tmux::SessionName::try_from("agent_helper").unwrap();
     env.tmux(
         Tmux::new("rename-session")
@@ -285,7 +285,7 @@ fn untagged_agent_session_is_listed_peeked_nudged_and_renamed() {
     env.wait_screen("agent/other", "You said: hello there");
     env.gt(&["peek", "agent/helper"]).fails(3);
     wait_until("the journal knows the new name", TIMEOUT, || {
-        let known = env.json(&["sessions", "show", life.as_str().unwrap()]);
+        let known = env.json(&["sessions", "show", session.as_str().unwrap()]);
         (known["agent"] == "agent/other" && known["container"] == "agent_other").then_some(())
     });
 

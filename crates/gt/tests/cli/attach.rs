@@ -125,8 +125,8 @@ fn handoff_with_watch_attaches_to_the_next_session() {
     env.gt(&["start", "mayor", "deacon"]).ok();
     let refused = env.gt(&["handoff", "deacon", "--force", "--watch"]);
     assert!(refused.fails(2).stderr.contains("needs a terminal"));
-    let life = || env.agent("deacon")["session"].clone();
-    let first = life();
+    let record = || env.agent("deacon")["session"].clone();
+    let first = record();
     assert!(first.is_string());
     let outer = TestServer::new();
     terminal(&env, &outer, &format!("'{GT}' attach mayor"));
@@ -138,7 +138,7 @@ fn handoff_with_watch_attaches_to_the_next_session() {
             .arg(line),
     );
     wait_client(&env, "hq-deacon 0");
-    assert_ne!(life(), first, "it was handed over");
+    assert_ne!(record(), first, "it was handed over");
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn timer(env: &TestEnv) {
 }
 
 pub(crate) fn current_session(env: &TestEnv) -> String {
-    let lives = list_sessions(env, &["--agent", MAX, "--limit", "1"]);
-    lives[0]["id"].as_str().unwrap().to_owned()
+    let sessions = list_sessions(env, &["--agent", MAX, "--limit", "1"]);
+    sessions[0]["id"].as_str().unwrap().to_owned()
 }
 
 /// Makes a crew worker in a town without automatic saves, so that only the test triggers them.
@@ -249,9 +249,11 @@ fn a_checkpoint_says_where_the_work_stood() {
     let item = id(&create(&env, &["Work"])).to_owned();
     env.gt(&["hook", &item, "--agent", "gastown/max"]).ok();
     env.gt(&["crew", "start", "max"]).ok();
-    let life = id(&list_sessions(&env, &[])[0]).to_owned();
-    env.gt(&["step", "start", "build", "--ref", "gt-x.2", "--life", &life])
-        .ok();
+    let session = id(&list_sessions(&env, &[])[0]).to_owned();
+    env.gt(&[
+        "step", "start", "build", "--ref", "gt-x.2", "--life", &session,
+    ])
+    .ok();
     fs::write(folder.join("new file.txt"), "x").unwrap();
     let write = [
         "checkpoint",
@@ -265,7 +267,7 @@ fn a_checkpoint_says_where_the_work_stood() {
     let found = read();
     for (field, expected) in [
         ("hooked_bead", json!(item)),
-        ("session_id", json!(life)),
+        ("session_id", json!(session)),
         ("current_step", json!("gt-x.2")),
         ("step_title", json!("build")),
         ("branch", json!("crew/max")),

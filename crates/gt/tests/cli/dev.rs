@@ -216,7 +216,7 @@ fn unresponsive_dev_server_and_its_recovery_are_shown_on_an_open_board() {
         (&failed["state"], &failed["pid"]),
         (&"error".into(), &web["pid"])
     );
-    let reason = "lives, and answers no more";
+    let reason = "runs, but does not answer";
     assert_eq!(failed["reason"], reason);
     assert!(failed["since"].is_string(), "{failed}");
     let shown = env.gt(&["dev", "list", &id]).ok().stdout;
@@ -239,7 +239,7 @@ fn unresponsive_dev_server_and_its_recovery_are_shown_on_an_open_board() {
     assert_eq!(once[0]["payload"]["reason"], reason);
     // A start does not restart the server, and reports a failure.
     let again = env.gt(&["dev", "start", &id]).fails(1);
-    assert!(again.stderr.contains("answers no more"), "{}", again.stderr);
+    assert!(again.stderr.contains("does not answer"), "{}", again.stderr);
     signal(pid, Signal::USR2);
     board.wait("its return", |screen| {
         screen.contains(&up) && !screen.contains(&down)

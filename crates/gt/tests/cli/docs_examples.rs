@@ -109,7 +109,7 @@ fn block_examples(
 fn is_id(word: &str) -> bool {
     let is_plain = |part: &str| {
         part.chars()
-            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit())
+            .all(|mail| mail.is_ascii_lowercase() || mail.is_ascii_digit())
     };
     let parts: Vec<&str> = word.split('-').collect();
     match parts[..] {
@@ -126,7 +126,7 @@ fn is_id(word: &str) -> bool {
 
 /// Splits a text into words that can be ids.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '_')
+    text.split(|mail: char| !mail.is_alphanumeric() && mail != '-' && mail != '_')
 }
 
 /// Replaces the parts of a line that differ between runs.
@@ -140,8 +140,8 @@ fn normalized(line: &str, home: &str) -> String {
         result = result.replace(word, "ID");
     }
     let mut plain = String::new();
-    for letter in result.chars() {
-        match letter {
+    for mail in result.chars() {
+        match mail {
             '0'..='9' if plain.ends_with('0') => {}
             '0'..='9' => plain.push('0'),
             ' ' if plain.ends_with(' ') => {}

@@ -100,8 +100,8 @@ fn anchors(text: &str) -> Vec<String> {
             .trim()
             .to_lowercase()
             .chars()
-            .filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter))
-            .map(|letter| if letter == ' ' { '-' } else { letter })
+            .filter(|mail| mail.is_alphanumeric() || " -_".contains(*mail))
+            .map(|mail| if mail == ' ' { '-' } else { mail })
             .collect();
         let count = seen.entry(id.clone()).or_default();
         ids.push(match *count {

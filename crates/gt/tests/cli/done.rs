@@ -30,11 +30,11 @@ fn assert_idle(env: &TestEnv, id: &str) {
     });
     assert_eq!(env.json(&["hook", "--agent", TOAST]), Value::Null);
     wait_until("its life is remembered as done", TIMEOUT, || {
-        let life = &list_sessions(env, &["--agent", TOAST])[0];
-        (life["outcome"] == "done" && life["status"] == "stopped").then_some(())
+        let session = &list_sessions(env, &["--agent", TOAST])[0];
+        (session["outcome"] == "done" && session["status"] == "stopped").then_some(())
     });
-    let life = &list_sessions(env, &["--agent", TOAST])[0];
-    assert_eq!(life["work_unit"], json!(id), "{life}");
+    let session = &list_sessions(env, &["--agent", TOAST])[0];
+    assert_eq!(session["work_unit"], json!(id), "{session}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_polecat_that_is_done_ends_itself_and_leaves_its_worktree() {
     env.gt(&["stop", TOAST]).ok();
     let outcomes: Vec<Value> = list_sessions(&env, &[])
         .iter()
-        .map(|life| life["outcome"].clone())
+        .map(|session| session["outcome"].clone())
         .collect();
     assert_eq!(outcomes, [json!("stopped"), json!("done")]);
     // Removing the polecat keeps the branch that waits to be merged.
@@ -138,26 +138,26 @@ fn done_with_only_mail_on_the_hook_is_refused() {
     };
     let write = || {
         let send = ["mail", "send", max, "-s", "Go on", "-m", "here", "--json"];
-        let letter = by_max(&send).ok().json();
-        let id = letter[0]["id"].as_str().unwrap().to_owned();
+        let mail = by_max(&send).ok().json();
+        let id = mail[0]["id"].as_str().unwrap().to_owned();
         by_max(&["hook", &id]).ok();
         id
     };
-    let letter = write();
+    let mail = write();
     by_max(&["done", "--status", "escalated"]).fails(4);
     let hooked = env.json(&["hook", "--agent", max]);
-    assert_eq!(hooked["id"], json!(letter), "a refusal changes nothing");
+    assert_eq!(hooked["id"], json!(mail), "a refusal changes nothing");
     let done = by_max(&["done", "--json"]).ok().json();
     assert_eq!(done.get("item"), None, "{done}");
     assert_eq!(env.json(&["hook", "--agent", max]), Value::Null);
-    assert_eq!(env.json(&["work", "show", &letter])["status"], "closed");
+    assert_eq!(env.json(&["work", "show", &mail])["status"], "closed");
     // A message on the hook cannot be submitted with commits.
-    let letter = write();
+    let mail = write();
     commit(&env, &env.town().join(max), "a.txt", "a\n");
     let refused = by_max(&["done"]).fails(4);
     let expected = "nothing is on the hook";
     assert!(refused.stderr.contains(expected), "{}", refused.stderr);
-    assert_eq!(env.json(&["work", "show", &letter])["status"], "hooked");
+    assert_eq!(env.json(&["work", "show", &mail])["status"], "hooked");
     assert_eq!(env.json(&["mq", "list"]), json!([]));
 }
 
@@ -220,8 +220,8 @@ fn the_last_step_ends_with_the_work() {
     let told = env.json(&["events", "--type", "molecule_done,molecule_detached"]);
     assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
     assert_eq!(told[0]["type"], "molecule_done");
-    let life = &env.json(&["sessions", "list"])[0];
-    let steps = env.json(&["step", "list", life["id"].as_str().unwrap()]);
+    let session = &env.json(&["sessions", "list"])[0];
+    let steps = env.json(&["step", "list", session["id"].as_str().unwrap()]);
     let last = steps.as_array().unwrap().last().unwrap();
     assert_eq!(last["name"], "submit");
     assert!(last["completed_at"].is_string(), "{last}");

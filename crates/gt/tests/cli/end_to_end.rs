@@ -15,7 +15,7 @@ fn let_it_run(env: &TestEnv, command: &str) {
     env.gt(&["nudge", MAX, &format!("[[tool={command}]]")]).ok();
 }
 
-fn await_life(env: &TestEnv, number: usize) -> Value {
+fn await_session(env: &TestEnv, number: usize) -> Value {
     wait_until("the next life", TIMEOUT, || {
         let all = list_sessions(env, &["--agent", MAX]);
         (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
@@ -39,13 +39,13 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
     let slung = env.json(&["sling", id, MAX]);
     assert_eq!(slung["agent"], MAX, "{slung}");
     env.wait_screen(MAX, "Begin now");
-    let first = await_life(&env, 1);
+    let first = await_session(&env, 1);
     assert_eq!(first["work_unit"], id);
-    let state = |env: &TestEnv, life: &Value| {
+    let state = |env: &TestEnv, session: &Value| {
         let mut command = env.gt_command(&["prime", "--state", "--json"]);
         command
             .env("GT_ROLE", MAX)
-            .env("GT_SESSION_UUID", life["id"].as_str().unwrap());
+            .env("GT_SESSION_UUID", session["id"].as_str().unwrap());
         crate::env::run(&mut command).ok().json()["state"].clone()
     };
     assert_eq!(state(&env, &first), "autonomous");
@@ -65,7 +65,7 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
         &env,
         "gt handoff --force -s 'Half a poem' -m 'Two lines are missing.'",
     );
-    let second = await_life(&env, 2);
+    let second = await_session(&env, 2);
     env.wait_screen(MAX, "Two lines are missing.");
     assert_eq!(second["parent_id"], first["id"]);
     assert_eq!(state(&env, &second), "autonomous", "it has read its marker");
@@ -77,7 +77,7 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
         (read["notes"] == "to be committed").then_some(())
     });
     signal(env.pid(MAX), Signal::KILL);
-    let third = await_life(&env, 3);
+    let third = await_session(&env, 3);
     env.wait_screen(MAX, "It noted: to be committed");
     assert_eq!(third["parent_id"], second["id"]);
     assert_eq!(state(&env, &third), "crash-recovery");
@@ -87,8 +87,8 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
         "git commit -q -a -m 'The rest'; gt done --exit -m 'four lines'",
     );
     wait_until("it is done", TIMEOUT, || {
-        let life = env.json(&["sessions", "show", third["id"].as_str().unwrap()]);
-        (life["outcome"] == "done").then_some(())
+        let session = env.json(&["sessions", "show", third["id"].as_str().unwrap()]);
+        (session["outcome"] == "done").then_some(())
     });
     assert_eq!(
         env.json(&["work", "show", id])["status"],
@@ -108,7 +108,7 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|life| life["outcome"].as_str().unwrap())
+        .map(|session| session["outcome"].as_str().unwrap())
         .collect();
     assert_eq!(outcomes, ["handoff", "crash", "done"], "{chain}");
     assert_eq!(chain["totals"]["lives"], 3);
@@ -130,7 +130,7 @@ fn item_whose_agents_keep_crashing_is_given_up() {
     env.gt(&["sling", id, MAX]).ok();
     let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
     for number in 1..=2 {
-        await_life(&env, number);
+        await_session(&env, number);
         // A process that dies before it is ready counts as a failed start, not as a death while it
         // works on the item.
         wait_until("its start is over", TIMEOUT, || {

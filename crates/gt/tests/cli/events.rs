@@ -55,8 +55,8 @@ fn sessions_and_messages_are_recorded() {
             "session_start"
         ]
     );
-    let lives = env.json(&["sessions", "list"]);
-    assert_eq!(all[0]["payload"]["session_id"], lives[2]["id"]);
+    let sessions = env.json(&["sessions", "list"]);
+    assert_eq!(all[0]["payload"]["session_id"], sessions[2]["id"]);
     assert_eq!(all[0]["actor"], "gastown/crew/max");
     assert_eq!(all[0]["source"], "gt");
     assert_eq!(all[1]["actor"], "mayor");
@@ -64,7 +64,7 @@ fn sessions_and_messages_are_recorded() {
     assert_eq!(all[1]["payload"]["delivered"], "agent");
     assert_eq!(all[2]["payload"]["outcome"], "stopped");
     assert_eq!(all[4]["actor"], "gastown/crew/max");
-    assert_eq!(all[4]["payload"]["session_id"], lives[1]["id"]);
+    assert_eq!(all[4]["payload"]["session_id"], sessions[1]["id"]);
     assert!(!all[1].to_string().contains("hello"), "{}", all[1]);
     let feed = env.gt(&["feed"]).ok().stdout;
     assert!(feed.contains("mayor sent gastown/crew/max a message"));
@@ -172,17 +172,17 @@ fn agent_reports_its_steps() {
     let mut env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     env.gt(&["step", "start", "build"]).fails(2);
-    let life = env.json(&["sessions", "list"])[0]["id"].clone();
-    env.set("GT_SESSION_UUID", life.as_str().unwrap());
+    let session = env.json(&["sessions", "list"])[0]["id"].clone();
+    env.set("GT_SESSION_UUID", session.as_str().unwrap());
     env.gt(&["step", "start", "build", "--ref", "gt-abc.1"])
         .ok();
     env.gt(&["step", "start", "build"]).fails(4);
     env.gt(&["step", "start", "test"]).ok();
-    let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+    let shown = env.json(&["sessions", "show", session.as_str().unwrap()]);
     assert_eq!(shown["step_ref"], "test", "{shown}");
     env.gt(&["step", "done", "test"]).ok();
     env.gt(&["step", "done", "test"]).fails(3);
-    let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+    let shown = env.json(&["sessions", "show", session.as_str().unwrap()]);
     assert_eq!(shown["step_ref"], "gt-abc.1", "{shown}");
     assert_eq!(shown["steps"][0]["ref"], "gt-abc.1");
     assert_eq!(shown["steps"][0].get("completed_at"), None);
@@ -199,13 +199,13 @@ fn agent_reports_its_steps() {
             "session_step_completed"
         ]
     );
-    assert_eq!(told[0]["payload"]["session_id"], life);
+    assert_eq!(told[0]["payload"]["session_id"], session);
     assert_eq!(told[0]["actor"], login());
     assert_eq!(told[0]["payload"]["target"], "mayor");
     // After its last step the session has no current step.
     env.gt(&["step", "done", "build"]).ok();
     for _ in 0..2 {
-        let shown = env.json(&["sessions", "show", life.as_str().unwrap()]);
+        let shown = env.json(&["sessions", "show", session.as_str().unwrap()]);
         assert_eq!(shown.get("step_ref"), None, "{shown}");
         env.gt(&["sessions", "rebuild"]).ok();
     }

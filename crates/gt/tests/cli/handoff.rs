@@ -35,8 +35,8 @@ fn chain(env: &TestEnv) -> Vec<Value> {
 fn handoff_after_a_start_without_a_prompt_prompts_the_next_session() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", MAX, "--no-prompt"]).ok();
-    let letter = ["-s", "Half done", "-m", "The north side is open."];
-    env.gt(&[&["handoff", MAX, "--force"], &letter[..]].concat())
+    let mail = ["-s", "Half done", "-m", "The north side is open."];
+    env.gt(&[&["handoff", MAX, "--force"], &mail[..]].concat())
         .ok();
     env.wait_screen(MAX, "• handoff");
     env.wait_screen(MAX, "The north side is open.");
@@ -65,7 +65,7 @@ fn handoff_without_work_offers_ready_items_by_role_and_never_as_own() {
         env.gt(&["handoff", agent, "--force"]).ok();
         let told = env.gt(&["prime", "--agent", agent]).ok().stdout;
         assert!(
-            told.contains("Only a letter is on your hook"),
+            told.contains("Only a message is on your hook"),
             "{agent}: {told}"
         );
         assert!(!told.contains("Begin at once"), "{agent}: {told}");
@@ -168,12 +168,12 @@ fn person_hands_an_agent_over() {
     ]);
     assert_eq!(answer["successor"], chain(&env)[1]["id"], "{answer}");
     assert_eq!(env.agent(MAX)["pane"], pane);
-    let letter = &hooked(&env)["letter"];
-    let body = letter["description"].as_str().unwrap();
-    assert!(body.starts_with("By hand\n\n## State"), "{letter}");
+    let mail = &hooked(&env)["letter"];
+    let body = mail["description"].as_str().unwrap();
+    assert!(body.starts_with("By hand\n\n## State"), "{mail}");
     assert!(
         body.contains("- new.txt") && body.contains("Branch: crew/max"),
-        "{letter}"
+        "{mail}"
     );
     env.gt(&["stop", MAX, "--force"]).ok();
     env.gt(&["handoff", MAX, "--force"]).fails(3);
@@ -220,9 +220,9 @@ fn handoff_mail_without_a_text_has_the_state_and_a_one_line_subject() {
     let (env, id) = with_work();
     let answer = env.json(&["handoff", MAX, "--force", "--stdin", "-s", "Go\non"]);
     assert_eq!(answer["subject"], "Go on");
-    let letter = &hooked(&env)["letter"];
-    assert_eq!(letter["title"], "Go on");
-    let body = letter["description"].as_str().unwrap();
+    let mail = &hooked(&env)["letter"];
+    assert_eq!(mail["title"], "Go on");
+    let body = mail["description"].as_str().unwrap();
     assert!(body.contains("## State") && body.contains(&id), "{body}");
 }
 
@@ -293,17 +293,17 @@ fn state_is_saved_before_a_compaction_and_the_session_goes_on() {
         .ok();
     assert_eq!(env.pid(MAX), pid);
     assert_eq!(list_sessions(&env, &[]).len(), 1);
-    let letters = env.json(&["work", "list", "--type", "message", "--all"]);
+    let messages = env.json(&["work", "list", "--type", "message", "--all"]);
     assert_eq!(
-        letters.as_array().unwrap().len(),
+        messages.as_array().unwrap().len(),
         1,
-        "written again, not twice: {letters}"
+        "written again, not twice: {messages}"
     );
-    let life = &list_sessions(&env, &[])[0];
+    let session = &list_sessions(&env, &[])[0];
     let mut command = env.gt_command(&["prime", "--json"]);
     command
         .env("GT_ROLE", MAX)
-        .env("GT_SESSION_UUID", life["id"].as_str().unwrap());
+        .env("GT_SESSION_UUID", session["id"].as_str().unwrap());
     let told = run(&mut command).ok().json();
     assert_eq!(told["state"], "autonomous", "no life has ended: {told}");
     assert_eq!(told["brief"], true);
@@ -390,8 +390,8 @@ fn killed_at_any_step_it_loses_nothing_and_can_be_run_again() {
         env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
         assert_eq!(hooked(&env)["id"], id.as_str(), "{point}");
         assert_eq!(hooked(&env)["letter"]["description"], "Go on", "{point}");
-        let letters = env.json(&["work", "list", "--type", "message"]);
-        assert_eq!(letters.as_array().unwrap().len(), 1, "{point}: {letters}");
+        let messages = env.json(&["work", "list", "--type", "message"]);
+        assert_eq!(messages.as_array().unwrap().len(), 1, "{point}: {messages}");
         env.gt(&["sync"]).ok();
         let running = list_sessions(&env, &["--status", "running"]);
         assert_eq!(
@@ -403,7 +403,7 @@ fn killed_at_any_step_it_loses_nothing_and_can_be_run_again() {
         let all = list_sessions(&env, &[]);
         let handed = all
             .iter()
-            .filter(|life| life["outcome"] == "handoff")
+            .filter(|session| session["outcome"] == "handoff")
             .count();
         assert!(handed >= 1, "{point}: {all:?}");
     }

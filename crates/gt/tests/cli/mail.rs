@@ -36,16 +36,16 @@ fn send(env: &TestEnv, sender: &str, to: &str, subject: &str, more: &[&str]) -> 
     json_by(env, sender, &args)[0].clone()
 }
 
-fn id(letter: &Value) -> &str {
-    letter["id"].as_str().unwrap()
+fn id(mail: &Value) -> &str {
+    mail["id"].as_str().unwrap()
 }
 
 #[track_caller]
 fn subjects(env: &TestEnv, agent: &str, args: &[&str]) -> Vec<String> {
-    let letters = json_by(env, agent, &[&["mail"], args].concat());
-    let letters = letters.as_array().unwrap().iter();
-    letters
-        .map(|letter| letter["subject"].as_str().unwrap().to_owned())
+    let messages = json_by(env, agent, &[&["mail"], args].concat());
+    let messages = messages.as_array().unwrap().iter();
+    messages
+        .map(|mail| mail["subject"].as_str().unwrap().to_owned())
         .collect()
 }
 
@@ -53,7 +53,7 @@ fn subjects(env: &TestEnv, agent: &str, args: &[&str]) -> Vec<String> {
 fn mail_is_sent_read_answered_and_archived() {
     let env = TestEnv::with_crew(&["max", "amy"]);
     assert_eq!(env.json(&["mail", "inbox"]), json!([]));
-    let letter = send(&env, MAX, "gastown/amy", "Plan", &["-m", "One\n\ttwo"]);
+    let mail = send(&env, MAX, "gastown/amy", "Plan", &["-m", "One\n\ttwo"]);
     for (field, expected) in [
         ("sender", json!(MAX)),
         ("recipient", json!(AMY)),
@@ -61,20 +61,20 @@ fn mail_is_sent_read_answered_and_archived() {
         ("body", json!("One\n\ttwo")),
         ("priority", json!(2)),
         ("status", json!("open")),
-        ("thread", letter["id"].clone()),
+        ("thread", mail["id"].clone()),
         ("reply_to", Value::Null),
         ("read_at", Value::Null),
         ("nudged", json!(false)),
     ] {
-        assert_eq!(letter[field], expected, "{field}: {letter}");
+        assert_eq!(mail[field], expected, "{field}: {mail}");
     }
-    assert!(id(&letter).starts_with("hq-"));
+    assert!(id(&mail).starts_with("hq-"));
     let file = fs::metadata(env.town().join(".work/items.db")).unwrap();
     assert_eq!(file.permissions().mode() & 0o777, 0o600, "nobody else's");
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), ["Plan"]);
     assert_eq!(subjects(&env, MAX, &["inbox"]), [""; 0]);
     // It stays unread when others read it, or when its recipient uses `--keep-unread`.
-    let read = ["mail", "read", id(&letter)];
+    let read = ["mail", "read", id(&mail)];
     env.gt(&read).ok();
     by(&env, AMY, &[&read[..], &["--keep-unread"]].concat()).ok();
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), ["Plan"]);
@@ -86,10 +86,10 @@ fn mail_is_sent_read_answered_and_archived() {
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), [""; 0]);
     assert_eq!(subjects(&env, AMY, &["inbox"]), ["Plan"]);
     // A reply and its reply are in one thread.
-    let answer = json_by(&env, AMY, &["mail", "reply", id(&letter), "-m", "Why?"]);
+    let answer = json_by(&env, AMY, &["mail", "reply", id(&mail), "-m", "Why?"]);
     assert_eq!(answer["recipient"], json!(MAX));
     assert_eq!(answer["subject"], "Re: Plan");
-    assert_eq!(answer["reply_to"], letter["id"]);
+    assert_eq!(answer["reply_to"], mail["id"]);
     let more = [
         "mail",
         "send",
@@ -99,20 +99,20 @@ fn mail_is_sent_read_answered_and_archived() {
         "--reply-to",
         id(&answer),
     ];
-    assert_eq!(json_by(&env, MAX, &more)[0]["thread"], letter["id"]);
+    assert_eq!(json_by(&env, MAX, &more)[0]["thread"], mail["id"]);
     let thread = ["mail", "read", id(&answer), "--thread"];
     let thread: Vec<Value> = json_by(&env, MAX, &thread).as_array().unwrap().clone();
     let thread: Vec<&str> = thread
         .iter()
-        .map(|letter| letter["subject"].as_str().unwrap())
+        .map(|mail| mail["subject"].as_str().unwrap())
         .collect();
     assert_eq!(thread, ["Plan", "Re: Plan", "Because"]);
-    by(&env, AMY, &["mail", "reply", id(&letter)]).fails(2);
+    by(&env, AMY, &["mail", "reply", id(&mail)]).fails(2);
     // An archived message leaves the inbox, and the search finds it.
-    by(&env, MAX, &["mail", "archive", id(&letter)]).fails(4);
-    by(&env, AMY, &["mail", "archive", id(&letter), "hq-nosuch"]).fails(3);
+    by(&env, MAX, &["mail", "archive", id(&mail)]).fails(4);
+    by(&env, AMY, &["mail", "archive", id(&mail), "hq-nosuch"]).fails(3);
     assert_eq!(subjects(&env, AMY, &["inbox"]).len(), 2, "all or none");
-    by(&env, AMY, &["mail", "archive", id(&letter)]).ok();
+    by(&env, AMY, &["mail", "archive", id(&mail)]).ok();
     assert_eq!(subjects(&env, AMY, &["inbox"]), ["Because"]);
     assert_eq!(subjects(&env, AMY, &["inbox", "--all"]).len(), 2);
     assert_eq!(subjects(&env, AMY, &["search", "TWO"]), ["Plan"]);
@@ -136,7 +136,7 @@ fn mail_is_sent_read_answered_and_archived() {
     assert_eq!(messages[0]["labels"], json!(["gt:message"]));
     env.gt(&["work", "create", "x", "--type", "message"])
         .fails(2);
-    env.gt(&["work", "update", id(&letter), "--type", "task"])
+    env.gt(&["work", "update", id(&mail), "--type", "task"])
         .fails(4);
     let told = env.json(&["events", "--type", "mail"]);
     assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
@@ -188,7 +188,7 @@ fn each_member_of_a_group_gets_a_message() {
             .collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{to:?}");
-        assert!(sent.iter().all(|letter| letter["thread"] == sent[0]["id"]));
+        assert!(sent.iter().all(|mail| mail["thread"] == sent[0]["id"]));
     };
     // A group leaves out the sender, unless it is named.
     check(
@@ -261,10 +261,10 @@ fn running_recipient_is_notified_and_old_mail_is_stale() {
     // A message to oneself is not announced.
     assert_eq!(send(&env, MAX, MAX, "Self", &[])["nudged"], false);
     let inbox = json_by(&env, "human", &["mail", "inbox", "--agent", MAX]);
-    for letter in inbox.as_array().unwrap() {
-        let is_old = letter["id"] == old["id"];
-        assert_eq!(letter["stale"], is_old, "{letter}");
-        assert_eq!(letter["stale_reason"].is_string(), is_old, "{letter}");
+    for mail in inbox.as_array().unwrap() {
+        let is_old = mail["id"] == old["id"];
+        assert_eq!(mail["stale"], is_old, "{mail}");
+        assert_eq!(mail["stale_reason"].is_string(), is_old, "{mail}");
     }
     let table = env.gt(&["mail", "inbox", "--agent", MAX]).ok().stdout;
     assert!(
@@ -294,8 +294,8 @@ fn mail_to_oneself_goes_on_the_hook_with_the_work() {
     assert!(words.iter().all(|word| shown.contains(word)), "{shown}");
     // Closing the item closes the message as well.
     env.gt(&["work", "close", id(&item)]).ok();
-    let letter = env.json(&["work", "show", id(&note)]);
-    assert_eq!(letter["status"], "closed", "{letter}");
+    let mail = env.json(&["work", "show", id(&note)]);
+    assert_eq!(mail["status"], "closed", "{mail}");
     assert_eq!(json_by(&env, MAX, &["hook"]), Value::Null);
     let reopened = env.json(&["work", "reopen", id(&note)]);
     assert_eq!(
@@ -328,7 +328,7 @@ fn mail_of_fifty_concurrent_senders_is_kept() {
 fn mail_text_is_never_executed() {
     let env = TestEnv::with_crew(&["max"]);
     let hostile = "a\nb \u{1b}[31m $(touch x) `y` #(touch z) '; DROP TABLE letters; -- \u{202e}";
-    let letter = send(
+    let mail = send(
         &env,
         MAX,
         "mayor",
@@ -336,9 +336,9 @@ fn mail_text_is_never_executed() {
         &["-m", "\u{1b}]0;owned\u{7}\r\n--help"],
     );
     let subject = hostile.replace(['\n', '\u{1b}'], " ");
-    assert_eq!(letter["subject"], json!(subject));
-    assert_eq!(letter["body"], "\u{1b}]0;owned\u{7}\r\n--help");
-    for args in [&["mail", "inbox"][..], &["mail", "read", id(&letter)]] {
+    assert_eq!(mail["subject"], json!(subject));
+    assert_eq!(mail["body"], "\u{1b}]0;owned\u{7}\r\n--help");
+    for args in [&["mail", "inbox"][..], &["mail", "read", id(&mail)]] {
         let shown = by(&env, "mayor", args).ok().stdout;
         assert!(!shown.contains(['\u{1b}', '\u{7}', '\r']), "{shown:?}");
     }
@@ -421,7 +421,7 @@ fn mail_prints_messages() {
     assert_snapshot!(env.snapshot(&["mail", "inbox", "--agent", "gastown/max"]), @"
     exit code: 0
     --- stdout
-    There are no such letters.
+    There are no such messages.
     ");
     assert_snapshot!(env.snapshot(&["mail", "send", "gastown/max", "-s", "Roof", "-m", "Mend it."]), @"
     exit code: 0
@@ -444,7 +444,7 @@ fn mail_prints_messages() {
     assert_snapshot!(env.snapshot(&["mail", "read", "gt-zzzzz"]), @"
     exit code: 3
     --- stderr
-    error: there is no letter gt-[ID]
+    error: there is no message gt-[ID]
     hint: `gt mail inbox` shows them
     ");
 }

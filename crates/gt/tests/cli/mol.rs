@@ -187,9 +187,9 @@ fn a_molecule_is_walked_through_to_its_end() {
         "not ours to close"
     );
     // The session records the molecule and its steps, each once.
-    let life = &list_sessions(&env, &[])[0];
-    assert_eq!(life["molecule_id"], molecule["id"]);
-    let told = env.json(&["step", "list", text(life, "id")]);
+    let session = &list_sessions(&env, &[])[0];
+    assert_eq!(session["molecule_id"], molecule["id"]);
+    let told = env.json(&["step", "list", text(session, "id")]);
     let told: Vec<(&str, bool)> = told
         .as_array()
         .unwrap()
@@ -200,7 +200,7 @@ fn a_molecule_is_walked_through_to_its_end() {
     assert_eq!(events(&env, "session_step_started").len(), 3);
     let ended = events(&env, "session_step_completed");
     assert_eq!(ended.len(), 3);
-    assert_eq!(ended[0]["payload"]["session_id"], life["id"]);
+    assert_eq!(ended[0]["payload"]["session_id"], session["id"]);
     assert_eq!(events(&env, "molecule_attached,molecule_done").len(), 2);
     // The handoff bead is reused for the next molecule.
     let next = mol(&env, &["attach", "shiny"]);

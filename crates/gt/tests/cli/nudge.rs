@@ -69,14 +69,14 @@ fn nudge_stdin(env: &TestEnv, text: &str) -> serde_json::Value {
 }
 
 /// Leaves a message in a queue as a killed process does, and returns its id.
-fn leave_taken(queue: &std::path::Path, life: &str, text: &str, step: &str) -> String {
+fn leave_taken(queue: &std::path::Path, session: &str, text: &str, step: &str) -> String {
     let id = "01a1e156-e018-70ac-8000-7ec3cace9b1e".to_owned();
     let message = serde_json::json!({
         "id": id, "sender": null, "text": text, "priority": "normal",
         "created_at": jiff::Timestamp::now().as_second(),
     });
     fs::create_dir_all(queue.join("taken")).unwrap();
-    let name = format!("taken/1-{id}.{life}.{step}");
+    let name = format!("taken/1-{id}.{session}.{step}");
     fs::write(queue.join(name), message.to_string()).unwrap();
     id
 }
@@ -415,8 +415,8 @@ fn message_half_typed_into_an_ended_session_goes_to_the_next() {
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     // The state that a process leaves when it is killed right before Enter.
     let queue = env.town().join(".runtime/nudges/mayor");
-    let life = env.format("hq-mayor", "#{@gt_session}");
-    leave_taken(&queue, &life, "for whoever lives", "0.entering");
+    let session = env.format("hq-mayor", "#{@gt_session}");
+    leave_taken(&queue, &session, "for whoever lives", "0.entering");
     let listed = env.json(&["nudge", "mayor", "--list"]);
     assert_eq!(listed[0]["phase"], "entering", "{listed}");
     env.gt(&["stop", "mayor", "--force"]).ok();

@@ -17,13 +17,16 @@ pub(crate) const MAX: &str = "gastown/crew/max";
 
 /// Runs `gt` as the agent would in its container.
 pub(crate) fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> Answer {
-    let life = list_sessions(env, &["--agent", MAX, "--limit", "1"]);
+    let session = list_sessions(env, &["--agent", MAX, "--limit", "1"]);
     let mut command = env.gt_command(args);
     command.env("GT_ROLE", MAX).env("GT_ROOT", env.town());
-    if let Some(life) = life.first().filter(|life| life["status"] == "running") {
+    if let Some(session) = session
+        .first()
+        .filter(|session| session["status"] == "running")
+    {
         command
-            .env("GT_SESSION_UUID", life["id"].as_str().unwrap())
-            .env("GT_SESSION", life["tmux_session"].as_str().unwrap());
+            .env("GT_SESSION_UUID", session["id"].as_str().unwrap())
+            .env("GT_SESSION", session["tmux_session"].as_str().unwrap());
     }
     let Some(report) = report else {
         return run(&mut command);

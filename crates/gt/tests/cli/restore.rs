@@ -53,12 +53,12 @@ fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
     let all = env.json(&["sessions", "list", "--limit", "100"]);
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), 40);
-    let life = |id: &Value| all.iter().find(|life| life["id"] == *id).unwrap();
+    let record = |id: &Value| all.iter().find(|record| record["id"] == *id).unwrap();
     for agent in answer["agents"].as_array().unwrap() {
         assert_eq!(agent["restored"], true, "{agent}");
         assert_eq!(agent["conversation"], "resume", "{agent}");
-        let new = life(&agent["session"]);
-        let old = life(&new["parent_id"]);
+        let new = record(&agent["session"]);
+        let old = record(&new["parent_id"]);
         assert_eq!(old["child_id"], new["id"]);
         assert_eq!(old["outcome"], "crash");
         assert_eq!(old["agent"], new["agent"]);
@@ -87,7 +87,10 @@ fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
     }
 
     let again = env.gt(&["restore"]).ok().stdout;
-    assert!(again.contains("There is nobody to bring back."), "{again}");
+    assert!(
+        again.contains("There is no agent to bring back."),
+        "{again}"
+    );
     let all = env.json(&["sessions", "list", "--limit", "100"]);
     assert_eq!(all.as_array().unwrap().len(), 40);
     let left = fs::read_dir(env.town().join(".runtime/replay")).unwrap();
@@ -357,8 +360,8 @@ fn a_second_crash_before_any_save_loses_no_conversation() {
     let second = env.json(&["restore"]);
     let (first, second) = (&first["agents"][0], &second["agents"][0]);
     assert_eq!(second["conversation_id"], first["conversation_id"]);
-    let life = env.json(&["sessions", "show", second["session"].as_str().unwrap()]);
-    assert_eq!(life["parent_id"], first["session"]);
+    let record = env.json(&["sessions", "show", second["session"].as_str().unwrap()]);
+    assert_eq!(record["parent_id"], first["session"]);
     let chain = env.json(&["sessions", "chain", second["session"].as_str().unwrap()]);
     assert_eq!(chain["totals"]["lives"], 3, "{chain}");
 }
@@ -374,9 +377,9 @@ fn conversation_id_from_a_hook_is_known_after_a_crash() {
     let id = wait_until("the hook has spoken", TIMEOUT, || {
         Some(env.format("hq-mayor", "#{@gt_harness_session}")).filter(|id| !id.is_empty())
     });
-    let life = env.format("hq-mayor", "#{@gt_session}");
+    let record = env.format("hq-mayor", "#{@gt_session}");
     wait_until("it is remembered", TIMEOUT, || {
-        (env.json(&["sessions", "show", &life])["harness_session_id"] == *id).then_some(())
+        (env.json(&["sessions", "show", &record])["harness_session_id"] == *id).then_some(())
     });
     env.tmux(
         Tmux::new("set-option")
@@ -410,8 +413,8 @@ fn missing_conversation_starts_a_new_one() {
     assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");
     env.wait_screen("mayor", "[GAS TOWN] mayor <- gt");
     assert!(history(&env, "hq-mayor").contains("# gt: back"));
-    let life = agent["session"].as_str().unwrap();
-    let chain = env.json(&["sessions", "chain", life]);
+    let record = agent["session"].as_str().unwrap();
+    let chain = env.json(&["sessions", "chain", record]);
     assert_eq!(
         chain["totals"]["lives"], 3,
         "the try was a life too: {chain}"
@@ -517,8 +520,8 @@ fn a_restore_that_fails_leaves_the_conversation_to_the_next() {
     fs::remove_file(env.town().join("harnesses/demo.toml")).unwrap();
     let answer = env.json(&["restore"]);
     assert_eq!(answer["agents"][0]["conversation_id"], id, "{answer}");
-    let life = answer["agents"][0]["session"].as_str().unwrap();
-    let chain = env.json(&["sessions", "chain", life]);
+    let record = answer["agents"][0]["session"].as_str().unwrap();
+    let chain = env.json(&["sessions", "chain", record]);
     assert_eq!(chain["totals"]["lives"], 6, "{chain}");
 }
 
@@ -535,8 +538,12 @@ fn failure_beside_an_agent_keeps_its_conversation() {
     fs::write(&pids, "").unwrap();
     let answer = env.gt(&["restore", "--json"]).fails(1);
     assert_eq!(answer.json()["agents"][0]["conversation"], "resume");
-    let lives = env.json(&["sessions", "list"]);
-    assert_eq!(lives.as_array().unwrap().len(), 2, "no new one was begun");
+    let sessions = env.json(&["sessions", "list"]);
+    assert_eq!(
+        sessions.as_array().unwrap().len(),
+        2,
+        "no new one was begun"
+    );
     fs::remove_file(&pids).unwrap();
     let answer = env.json(&["restore"]);
     assert_eq!(answer["agents"][0]["conversation"], "resume", "{answer}");
@@ -815,6 +822,6 @@ fn restore_prints_the_agents() {
     exit code: 0
     --- stdout
     · gastown/crew/max: is there already
-    There is nobody to bring back.
+    There is no agent to bring back.
     ");
 }

@@ -19,8 +19,8 @@ fn ended(env: &TestEnv, args: &[&str]) -> Value {
     env.json(&["seance"])[0].clone()
 }
 
-fn id(life: &Value) -> &str {
-    life["id"].as_str().unwrap()
+fn id(session: &Value) -> &str {
+    session["id"].as_str().unwrap()
 }
 
 fn conversations(folder: &Path) -> Vec<PathBuf> {
@@ -34,26 +34,26 @@ fn conversations(folder: &Path) -> Vec<PathBuf> {
 fn a_fork_is_asked_and_the_original_stays() {
     let env = TestEnv::with_crew(&["max"]);
     assert_eq!(env.json(&["seance"]), json!([]));
-    let life = ended(&env, &["--topic", "patrol"]);
+    let session = ended(&env, &["--topic", "patrol"]);
     for (field, expected) in [
         ("agent", json!("gastown/crew/max")),
         ("role", json!("crew")),
         ("rig", json!("gastown")),
         ("harness", json!("demo")),
         ("outcome", json!("stopped")),
-        ("conversation", life["id"].clone()),
+        ("conversation", session["id"].clone()),
         ("can_talk", json!(true)),
         ("account", Value::Null),
     ] {
-        assert_eq!(life[field], expected, "{field}: {life}");
+        assert_eq!(session[field], expected, "{field}: {session}");
     }
-    let topic = life["topic"].as_str().unwrap();
+    let topic = session["topic"].as_str().unwrap();
     assert!(
         topic.starts_with("[GAS TOWN]") && topic.contains("patrol"),
         "{topic}"
     );
     let home = env.town().join(".runtime/demo");
-    let original = home.join(format!("sessions/{}.jsonl", id(&life)));
+    let original = home.join(format!("sessions/{}.jsonl", id(&session)));
     let before = (
         fs::read(&original).unwrap(),
         original.metadata().unwrap().modified().unwrap(),
@@ -62,7 +62,7 @@ fn a_fork_is_asked_and_the_original_stays() {
     let args = [
         "seance",
         "--talk",
-        &id(&life)[..14],
+        &id(&session)[..14],
         "--prompt",
         "[[text=an answer]]",
     ];
@@ -91,36 +91,39 @@ fn a_fork_is_asked_and_the_original_stays() {
         "{fork}"
     );
     // The fork is not recorded as an agent.
-    let lives = env.json(&["sessions", "list"]);
-    assert_eq!(lives.as_array().unwrap().len(), 1, "{lives}");
+    let sessions = env.json(&["sessions", "list"]);
+    assert_eq!(sessions.as_array().unwrap().len(), 1, "{sessions}");
     assert!(
         !env.town()
             .join(".runtime/keepalive/gastown.crew.amy.json")
             .exists()
     );
-    let told = env.json(&["seance", "--talk", id(&life), "--prompt", "[[text=yes]]"]);
-    assert_eq!(told["life"], life["id"]);
+    let told = env.json(&["seance", "--talk", id(&session), "--prompt", "[[text=yes]]"]);
+    assert_eq!(told["life"], session["id"]);
     assert!(told["answer"].as_str().unwrap().contains("yes"), "{told}");
     let shown = env
         .gt(&["seance", "--role", "crew", "--rig", "gastown"])
         .ok()
         .stdout;
-    let row = shown.lines().find(|line| line.contains(id(&life))).unwrap();
+    let row = shown
+        .lines()
+        .find(|line| line.contains(id(&session)))
+        .unwrap();
     assert!(row.ends_with("  patrol"), "{shown}");
-    let began = life["started_at"].as_str().unwrap();
+    let began = session["started_at"].as_str().unwrap();
     assert!(!row.contains(began), "a time as people read it: {shown}");
     assert_eq!(env.json(&["seance", "--role", "mayor"]), json!([]));
-    env.gt(&["seance", "--recent", "3", "--talk", id(&life)])
+    env.gt(&["seance", "--recent", "3", "--talk", id(&session)])
         .fails(2);
 }
 
 #[test]
 fn session_that_cannot_be_asked_has_a_reason() {
     let env = TestEnv::with_crew(&["max"]);
-    let life = ended(&env, &[]);
+    let session = ended(&env, &[]);
     let talk = |id: &str| env.gt(&["seance", "--talk", id, "--prompt", "x"]);
     talk("ffffffff").fails(3);
-    env.gt(&["seance", "--talk", id(&life)]).fails(2);
+    env.gt(&["seance", "--talk", id(&session)]).fails(2);
     env.gt(&["seance", "--prompt", "x"]).fails(2);
     env.gt(&["seance", "--role", "nosuch"]).fails(3);
     env.gt(&["seance", "--rig", "nowhere"]).fails(3);
@@ -128,7 +131,7 @@ fn session_that_cannot_be_asked_has_a_reason() {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(&preset, "[command]\nfork = []\n").unwrap();
-    let refused = talk(id(&life)).fails(2);
+    let refused = talk(id(&session)).fails(2);
     assert!(
         refused.stderr.contains("these can: claude, codex"),
         "{}",
@@ -141,7 +144,7 @@ fn session_that_cannot_be_asked_has_a_reason() {
         "{listed}"
     );
     fs::write(&preset, "[command]\nprint = []\n").unwrap();
-    let refused = talk(id(&life)).fails(2);
+    let refused = talk(id(&session)).fails(2);
     assert!(
         refused.stderr.contains("at a terminal"),
         "{}",
@@ -156,15 +159,15 @@ fn session_that_cannot_be_asked_has_a_reason() {
     assert_eq!(listed["can_talk"], false);
     let reason = listed["reason"].as_str().unwrap();
     assert!(reason.contains("its folder is gone"), "{reason}");
-    let refused = talk(id(&life)).fails(3).stderr;
+    let refused = talk(id(&session)).fails(3).stderr;
     assert!(refused.contains("its folder is gone"), "{refused}");
     fs::rename(&away, &folder).unwrap();
     // A missing conversation.
     let file = env
         .town()
-        .join(format!(".runtime/demo/sessions/{}.jsonl", id(&life)));
+        .join(format!(".runtime/demo/sessions/{}.jsonl", id(&session)));
     fs::remove_file(&file).unwrap();
-    talk(id(&life)).fails(3);
+    talk(id(&session)).fails(3);
     assert_eq!(env.json(&["seance"])[0]["can_talk"], false);
 }
 
@@ -175,11 +178,17 @@ fn conversation_is_lent_to_another_account_during_a_seance() {
     for name in ["work", "home"] {
         env.gt(&["account", "add", name]).ok();
     }
-    let life = ended(&env, &["--account", "work"]);
-    assert_eq!(life["account"], "work");
-    let original = folder("work").join(format!("sessions/{}.jsonl", id(&life)));
+    let session = ended(&env, &["--account", "work"]);
+    assert_eq!(session["account"], "work");
+    let original = folder("work").join(format!("sessions/{}.jsonl", id(&session)));
     let before = fs::read(&original).unwrap();
-    let talk = ["seance", "--talk", id(&life), "--prompt", "[[text=hello]]"];
+    let talk = [
+        "seance",
+        "--talk",
+        id(&session),
+        "--prompt",
+        "[[text=hello]]",
+    ];
     // With the session's own account nothing is copied.
     env.gt(&talk).ok();
     assert_eq!(conversations(&folder("work")).len(), 2);
@@ -196,13 +205,13 @@ fn conversation_is_lent_to_another_account_during_a_seance() {
     let slow = [
         "seance",
         "--talk",
-        id(&life),
+        id(&session),
         "--account",
         "home",
         "--prompt",
         "[[delay=60]]",
     ];
-    let shown = folder("home").join(format!("sessions/{}.jsonl", id(&life)));
+    let shown = folder("home").join(format!("sessions/{}.jsonl", id(&session)));
     let child = env
         .gt_command(&slow)
         .env("GT_ROLE", "gastown/crew/amy")
@@ -275,12 +284,12 @@ fn concurrent_seances_ask_one_conversation() {
     for name in ["work", "home"] {
         env.gt(&["account", "add", name]).ok();
     }
-    let life = ended(&env, &["--account", "work"]);
+    let session = ended(&env, &["--account", "work"]);
     let talk = |words: &str| {
-        let args = ["seance", "--talk", id(&life), "--account", "home"];
+        let args = ["seance", "--talk", id(&session), "--account", "home"];
         env.spawn(&[&args[..], &["--prompt", words]].concat())
     };
-    let shown = folder("home").join(format!("sessions/{}.jsonl", id(&life)));
+    let shown = folder("home").join(format!("sessions/{}.jsonl", id(&session)));
     // One seance continues while others start and end.
     let long = talk("[[delay=60]]");
     wait_until("the copy", TIMEOUT, || shown.exists().then_some(()));
@@ -311,8 +320,12 @@ fn concurrent_seances_ask_one_conversation() {
 #[test]
 fn person_holds_a_seance_at_a_terminal() {
     let env = TestEnv::with_crew(&["max"]);
-    let life = ended(&env, &[]);
-    let line = format!("{} seance --talk {}", env!("CARGO_BIN_EXE_gt"), id(&life));
+    let session = ended(&env, &[]);
+    let line = format!(
+        "{} seance --talk {}",
+        env!("CARGO_BIN_EXE_gt"),
+        id(&session)
+    );
     env.gt(&["agent", "new", "person"]).ok();
     env.gt(&["start", "agent/person", "--command", &line, "--no-wait"])
         .ok();

@@ -21,7 +21,7 @@ pub(crate) fn list_sessions(env: &TestEnv, args: &[&str]) -> Vec<Value> {
 fn session_is_recorded_from_start_to_end() {
     let env = TestEnv::with_crew(&["max"]);
     let started = env.json(&["crew", "start", "max"]);
-    let life = &list_sessions(&env, &[])[0];
+    let session = &list_sessions(&env, &[])[0];
     for (field, expected) in [
         ("agent", json!("gastown/crew/max")),
         ("rig", json!("gastown")),
@@ -30,20 +30,20 @@ fn session_is_recorded_from_start_to_end() {
         ("harness", json!("demo")),
         ("branch", json!("crew/max")),
         ("status", json!("running")),
-        ("chain_id", life["id"].clone()),
-        ("harness_session_id", life["id"].clone()),
+        ("chain_id", session["id"].clone()),
+        ("harness_session_id", session["id"].clone()),
         ("pid", started[0]["pid"].clone()),
     ] {
-        assert_eq!(life[field], expected, "{field}: {life}");
+        assert_eq!(session[field], expected, "{field}: {session}");
     }
     assert!(
-        life["initial_prompt"]
+        session["initial_prompt"]
             .as_str()
             .unwrap()
             .contains("[GAS TOWN]")
     );
     env.gt(&["stop", "gastown/max"]).ok();
-    let id = life["id"].as_str().unwrap();
+    let id = session["id"].as_str().unwrap();
     let ended = env.json(&["sessions", "show", &id[..13]]);
     assert_eq!(ended["outcome"], "stopped", "{ended}");
     assert_eq!(ended["status"], "stopped");
@@ -79,7 +79,7 @@ fn crash_and_the_sessions_after_it_are_one_chain() {
         .gt(&["sessions", "chain", first["id"].as_str().unwrap()])
         .ok();
     assert!(drawn.stdout.contains("└─ "), "{}", drawn.stdout);
-    assert!(drawn.stdout.contains("2 lives"), "{}", drawn.stdout);
+    assert!(drawn.stdout.contains("2 sessions"), "{}", drawn.stdout);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn many_concurrent_starts_lose_no_session() {
     });
     let all = list_sessions(&env, &[]);
     assert_eq!(all.len(), 30);
-    assert!(all.iter().all(|life| life["outcome"] == "stopped"));
+    assert!(all.iter().all(|session| session["outcome"] == "stopped"));
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn old_sessions_are_archived_and_found() {
     for _ in 0..2 {
         let left = list_sessions(&env, &[]);
         assert_eq!(left.len(), 1, "{left:?}");
-        for life in [first, second] {
-            let id = life["id"].as_str().unwrap();
-            assert_eq!(show(id), *life);
-            assert_eq!(show(&id[..35]), *life);
+        for session in [first, second] {
+            let id = session["id"].as_str().unwrap();
+            assert_eq!(show(id), *session);
+            assert_eq!(show(&id[..35]), *session);
             let chain = env.json(&["sessions", "chain", id]);
-            assert_eq!(chain["sessions"][0], *life, "{chain}");
+            assert_eq!(chain["sessions"][0], *session, "{chain}");
         }
         let exported = env.gt(&["sessions", "export"]).ok().stdout;
         assert_eq!(exported.lines().count(), 3, "{exported}");
@@ -238,16 +238,16 @@ fn session_details_have_commits_and_events() {
     commit("one");
     commit("two");
     env.gt(&["stop", "gastown/max"]).ok();
-    let life = env.json(&["sessions", "show", &id]);
-    assert_eq!(life["commits"].as_array().unwrap().len(), 2, "{life}");
-    let subjects: Vec<&str> = life["detail"]["commits"]
+    let session = env.json(&["sessions", "show", &id]);
+    assert_eq!(session["commits"].as_array().unwrap().len(), 2, "{session}");
+    let subjects: Vec<&str> = session["detail"]["commits"]
         .as_array()
         .unwrap()
         .iter()
         .map(|commit| commit["subject"].as_str().unwrap())
         .collect();
     assert_eq!(subjects, ["one", "two"]);
-    let timeline = life["detail"]["timeline"].as_array().unwrap();
+    let timeline = session["detail"]["timeline"].as_array().unwrap();
     let kinds: Vec<&str> = timeline
         .iter()
         .map(|e| e["type"].as_str().unwrap())
@@ -262,11 +262,11 @@ fn session_details_have_commits_and_events() {
     let file = env.town().join(format!(".sessions/{id}.json"));
     fs::remove_file(&file).unwrap();
     let again = env.json(&["sessions", "show", &id]);
-    assert_eq!(again, life);
+    assert_eq!(again, session);
     assert!(file.is_file());
     env.gt(&["sessions", "archive", "--before", "now"]).ok();
     assert!(!file.exists());
-    assert_eq!(env.json(&["sessions", "show", &id]), life);
+    assert_eq!(env.json(&["sessions", "show", &id]), session);
 }
 
 fn jiff_second() -> u64 {
@@ -291,13 +291,13 @@ fn sessions_are_totalled() {
     assert_eq!(by_rig[0]["lives"], 3, "{by_rig}");
     assert_eq!(by_rig[0]["running"], 1);
     let by_day = env.json(&["sessions", "stats", "--by", "day", "--since", "1h"]);
-    let lives: u64 = by_day
+    let sessions: u64 = by_day
         .as_array()
         .unwrap()
         .iter()
         .map(|day| day["lives"].as_u64().unwrap())
         .sum();
-    assert_eq!(lives, 4, "{by_day}");
+    assert_eq!(sessions, 4, "{by_day}");
     let only = env.json(&["sessions", "stats", "--role", "mayor"]);
     assert_eq!(only.as_array().unwrap().len(), 1, "{only}");
     let drawn = env
@@ -313,7 +313,7 @@ fn sessions_prints_the_history() {
     assert_snapshot!(env.snapshot(&["sessions", "list"]), @"
     exit code: 0
     --- stdout
-    No life is like that.
+    No session matches.
     ");
     env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
     env.gt(&["stop", "gastown/max", "--force"]).ok();
@@ -326,7 +326,7 @@ fn sessions_prints_the_history() {
     assert_snapshot!(env.snapshot(&["sessions", "show", "unknown"]), @r#"
     exit code: 3
     --- stderr
-    error: there is no life "unknown"
+    error: there is no session "unknown"
     hint: `gt sessions list` shows them
     "#);
 }

@@ -60,14 +60,14 @@ fn signal_never_delays_an_agent() {
 fn conversation_is_captured_from_claude_session_id() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
-    let life = env.agent("gastown/crew/max")["session"].clone();
+    let session = env.agent("gastown/crew/max")["session"].clone();
     let conversation = || env.format("gt-crew-max", "#{@gt_harness_session}");
     let as_agent = |variable: &str, id: &str, words: &[&str]| {
         let mut command = env.gt_command(words);
         command
             .env("GT_SESSION", "gt-crew-max")
             .env("GT_ROLE", "gastown/crew/max")
-            .env("GT_SESSION_UUID", life.as_str().unwrap())
+            .env("GT_SESSION_UUID", session.as_str().unwrap())
             .env(variable, id);
         run(&mut command).ok()
     };

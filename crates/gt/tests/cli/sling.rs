@@ -96,10 +96,13 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
     assert_eq!(item["status"], "hooked");
     assert_eq!(item["assignee"], "gastown/polecats/Toast");
     assert_eq!(item["notes"], "mind the gap");
-    let life = &list_sessions(&env, &["--work", &id])[0];
-    assert_eq!(life["id"], slung["session"], "it was there from the start");
-    assert_eq!(life["branch"], json!(branch));
-    let prompt = life["initial_prompt"].as_str().unwrap();
+    let session = &list_sessions(&env, &["--work", &id])[0];
+    assert_eq!(
+        session["id"], slung["session"],
+        "it was there from the start"
+    );
+    assert_eq!(session["branch"], json!(branch));
+    let prompt = session["initial_prompt"].as_str().unwrap();
     assert!(
         prompt.contains("assigned") && prompt.contains("mind the gap"),
         "{prompt}"

@@ -270,10 +270,10 @@ fn session_taken_for_ended_is_running_again_after_a_sync() {
     // The hook of the start may have corrected the record already.
     env.gt(&["sync"]).ok();
     for _ in 0..2 {
-        let life = &list_sessions(&env, &[])[0];
-        assert_eq!(life["status"], "running", "{life}");
-        assert_eq!(life["outcome"], Value::Null);
-        assert_eq!(life["ended_at"], Value::Null);
+        let record = &list_sessions(&env, &[])[0];
+        assert_eq!(record["status"], "running", "{record}");
+        assert_eq!(record["outcome"], Value::Null);
+        assert_eq!(record["ended_at"], Value::Null);
         env.gt(&["sessions", "rebuild"]).ok();
     }
 }
@@ -288,12 +288,12 @@ fn many_closings_cause_few_syncs_and_a_correct_table() {
     let mut batch = gt_tmux::Batch::new();
     for number in 0..many {
         let name = format!("agent_s{number}");
-        let life = format!("0193a2b4-c5d6-7abc-8def-{number:012x}");
+        let record = format!("0193a2b4-c5d6-7abc-8def-{number:012x}");
         batch = batch.then(Tmux::new("new-session").args(["-d", "-s", &name, "exec sleep 1000"]));
         for (tag, value) in [
             ("@gt_town", root.as_str()),
             ("@gt_agent", &format!("agent/s{number}")),
-            ("@gt_session", &life),
+            ("@gt_session", &record),
         ] {
             batch = batch.then(
                 Tmux::new("set-option")

@@ -143,9 +143,9 @@ fn texts_may_begin_with_a_dash() {
     let closed = env.json(&["work", "close", &item, "--reason", "-1"]);
     assert_eq!(closed[0]["close_reason"], "-1");
     let sent = env.json(&["mail", "send", "human", "-s", "-s", "-m", "- a\n- b"]);
-    let letter = id(&sent[0]);
+    let mail = id(&sent[0]);
     assert_eq!(sent[0]["subject"], "-s", "{sent}");
-    let answer = env.json(&["mail", "reply", letter, "-s", "- c", "-m", "--d"]);
+    let answer = env.json(&["mail", "reply", mail, "-s", "- c", "-m", "--d"]);
     assert_eq!(answer["subject"], "- c", "{answer}");
 }
 

@@ -1,6 +1,6 @@
 //! Anthropic Messages: `POST /v1/messages`, with and without `?beta=true`.
 
-use super::{Answer, Api, Asked, Event, Refusal, Says, Usage, Wire, flag, list, text};
+use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Usage, Wire, flag, list, text};
 use crate::conversation::Item;
 use crate::typed::typed_in_system;
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn id(answer: &Answer<'_>) -> String {
+fn id(answer: &ModelResponse<'_>) -> String {
     format!("msg_fake{:06}", answer.serial)
 }
 
@@ -85,7 +85,7 @@ fn stop_reason(says: &Says) -> &'static str {
     }
 }
 
-fn whole(answer: &Answer<'_>) -> Value {
+fn whole(answer: &ModelResponse<'_>) -> Value {
     let block = match &answer.says {
         Says::Text(pieces) => json!({"type": "text", "text": pieces.concat()}),
         Says::Call(call) => json!({
@@ -107,7 +107,7 @@ fn whole(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn events(answer: &Answer<'_>) -> Vec<Event> {
+fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     // The stream begins with the message, without the parts that are still to come.
     let mut message = whole(answer);
     let mut block = message["content"][0].take();
@@ -128,25 +128,25 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
         }
     };
     let mut events = vec![
-        Event::named("message_start", json!({"message": message})),
-        Event::named("ping", json!({})),
-        Event::named(
+        StreamEvent::named("message_start", json!({"message": message})),
+        StreamEvent::named("ping", json!({})),
+        StreamEvent::named(
             "content_block_start",
             json!({"index": 0, "content_block": block}),
         ),
     ];
     events.extend(deltas.iter().map(|delta| {
         let data = json!({"index": 0, "delta": delta});
-        Event::named("content_block_delta", data).paced()
+        StreamEvent::named("content_block_delta", data).paced()
     }));
     let end = json!({
         "delta": {"stop_reason": stop_reason(&answer.says), "stop_sequence": null},
         "usage": usage(answer.usage),
     });
     events.extend([
-        Event::named("content_block_stop", json!({"index": 0})),
-        Event::named("message_delta", end),
-        Event::named("message_stop", json!({})),
+        StreamEvent::named("content_block_stop", json!({"index": 0})),
+        StreamEvent::named("message_delta", end),
+        StreamEvent::named("message_stop", json!({})),
     ]);
     events
 }

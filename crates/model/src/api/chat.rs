@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions: `POST /v1/chat/completions`.
 
-use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, flag, list, text};
+use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, flag, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ pub(super) fn texts(message: &Value) -> impl Iterator<Item = &str> {
     parts.chain(message["content"].as_str())
 }
 
-fn head(answer: &Answer<'_>, object: &str) -> Value {
+fn head(answer: &ModelResponse<'_>, object: &str) -> Value {
     json!({
         "id": format!("chatcmpl-fake{:06}", answer.serial),
         "object": object,
@@ -54,7 +54,7 @@ fn head(answer: &Answer<'_>, object: &str) -> Value {
     })
 }
 
-fn usage(answer: &Answer<'_>) -> Value {
+fn usage(answer: &ModelResponse<'_>) -> Value {
     json!({
         "prompt_tokens": answer.usage.input,
         "completion_tokens": answer.usage.output,
@@ -64,7 +64,7 @@ fn usage(answer: &Answer<'_>) -> Value {
 }
 
 /// Returns the calls and the finish reason.
-fn calls(answer: &Answer<'_>) -> (Option<Value>, &'static str) {
+fn calls(answer: &ModelResponse<'_>) -> (Option<Value>, &'static str) {
     let Says::Call(call) = &answer.says else {
         return (None, "stop");
     };
@@ -77,7 +77,7 @@ fn calls(answer: &Answer<'_>) -> (Option<Value>, &'static str) {
     (Some(json!([call])), "tool_calls")
 }
 
-fn whole(answer: &Answer<'_>) -> Value {
+fn whole(answer: &ModelResponse<'_>) -> Value {
     let (calls, reason) = calls(answer);
     let mut message = json!({"role": "assistant", "content": null});
     if let Says::Text(pieces) = &answer.says {
@@ -92,7 +92,7 @@ fn whole(answer: &Answer<'_>) -> Value {
     whole
 }
 
-fn events(answer: &Answer<'_>) -> Vec<Event> {
+fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     let chunk = |choices: Value| {
         let mut chunk = head(answer, "chat.completion.chunk");
         chunk["choices"] = choices;
@@ -100,7 +100,7 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
     };
     let delta = |delta: Value, reason: Option<&str>| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
-        Event::new(&chunk(json!([choice])))
+        StreamEvent::new(&chunk(json!([choice])))
     };
     let (calls, reason) = calls(answer);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}), None)];
@@ -114,8 +114,8 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
     events.push(delta(json!({}), Some(reason)));
     let mut last = chunk(json!([]));
     last["usage"] = usage(answer);
-    events.push(Event::new(&last));
-    events.push(Event {
+    events.push(StreamEvent::new(&last));
+    events.push(StreamEvent {
         name: None,
         data: "[DONE]".to_owned(),
         paced: false,

@@ -1,6 +1,6 @@
 //! Gemini: `POST /v1beta/models/{model}:streamGenerateContent?alt=sse` and `:generateContent`.
 
-use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, list, text};
+use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn items(content: &Value) -> Vec<Item<'_>> {
     items.collect()
 }
 
-fn chunk(answer: &Answer<'_>, part: &Value, last: bool) -> Value {
+fn chunk(answer: &ModelResponse<'_>, part: &Value, last: bool) -> Value {
     let usage = answer.usage;
     let mut candidate = json!({"content": {"role": "model", "parts": [part]}, "index": 0});
     if last {
@@ -76,7 +76,7 @@ fn chunk(answer: &Answer<'_>, part: &Value, last: bool) -> Value {
     })
 }
 
-fn whole(answer: &Answer<'_>) -> Value {
+fn whole(answer: &ModelResponse<'_>) -> Value {
     let part = match &answer.says {
         Says::Text(pieces) => json!({"text": pieces.concat()}),
         Says::Call(call) => json!({"functionCall": {"name": call.name, "args": call.arguments}}),
@@ -84,15 +84,15 @@ fn whole(answer: &Answer<'_>) -> Value {
     chunk(answer, &part, true)
 }
 
-fn events(answer: &Answer<'_>) -> Vec<Event> {
+fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     let Says::Text(pieces) = &answer.says else {
-        return vec![Event::new(&whole(answer))];
+        return vec![StreamEvent::new(&whole(answer))];
     };
     let pieces = pieces.iter().map(|piece| {
         let part = json!({"text": piece});
-        Event::new(&chunk(answer, &part, false)).paced()
+        StreamEvent::new(&chunk(answer, &part, false)).paced()
     });
-    let last = Event::new(&chunk(answer, &json!({"text": ""}), true));
+    let last = StreamEvent::new(&chunk(answer, &json!({"text": ""}), true));
     pieces.chain([last]).collect()
 }
 

@@ -1,6 +1,6 @@
 //! OpenAI Responses: `POST /v1/responses` and `/responses`.
 
-use super::{Answer, Api, Asked, Event, Refusal, Says, Wire, flag, list, text};
+use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, flag, list, text};
 use crate::conversation::Item;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ fn items(entry: &Value) -> Vec<Item<'_>> {
 }
 
 /// Returns the output of the model: one message, or one call.
-fn item(answer: &Answer<'_>) -> Value {
+fn item(answer: &ModelResponse<'_>) -> Value {
     let serial = answer.serial;
     let call = match &answer.says {
         Says::Text(pieces) => {
@@ -84,7 +84,7 @@ fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
 }
 
-fn whole(answer: &Answer<'_>) -> Value {
+fn whole(answer: &ModelResponse<'_>) -> Value {
     let usage = answer.usage;
     json!({
         "id": format!("resp_fake{:06}", answer.serial),
@@ -103,7 +103,7 @@ fn whole(answer: &Answer<'_>) -> Value {
     })
 }
 
-fn events(answer: &Answer<'_>) -> Vec<Event> {
+fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     let done = whole(answer);
     let mut begun = done.clone();
     begun["status"] = json!("in_progress");
@@ -145,9 +145,9 @@ fn events(answer: &Answer<'_>) -> Vec<Event> {
         if data.get("response").is_none() {
             data["output_index"] = json!(0);
         }
-        Event {
+        StreamEvent {
             paced: name == TEXT_DELTA,
-            ..Event::named(name, data)
+            ..StreamEvent::named(name, data)
         }
     });
     events.collect()

@@ -253,7 +253,7 @@ fn says_what_happens() {
 }
 
 #[test]
-fn notifications_that_nobody_reads_do_no_harm() {
+fn unread_notifications_do_no_harm() {
     let (test, control) = started();
     let notifications = control.notifications();
     let rename = |index: u32| {

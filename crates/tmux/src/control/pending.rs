@@ -9,7 +9,7 @@ type Outcome = Result<Vec<u8>, Error>;
 
 /// Commands that were sent and not yet answered. Dropping it does not cancel them.
 #[derive(Debug)]
-#[must_use = "the commands run either way, but nobody sees whether they fail"]
+#[must_use = "the commands run either way, but their failures are not seen"]
 pub struct Pending {
     summary: String,
     receiver: Receiver<Outcome>,

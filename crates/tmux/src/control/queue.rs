@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_fails_everybody_with_its_first_reason() {
+    fn end_fails_all_requests_with_its_first_reason() {
         let mut queue = Queue::default();
         let (before, _) = push(&mut queue, Command::new("a"));
         queue.end("server exited");

@@ -226,7 +226,7 @@ impl Reader {
         match message {
             Message::Reply(block) => {
                 if !lock(&self.shared.queue).take(block) {
-                    return Err(io::Error::other("an answer that nobody waits for"));
+                    return Err(io::Error::other("an answer without a request"));
                 }
             }
             // The first block of this kind answers our own attach.

@@ -20,11 +20,11 @@ pub struct Reconnecting {
     server: Server,
     session: Option<SessionName>,
     hub: Arc<Hub>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionState {
     current: Option<Arc<Control>>,
     was_connected: bool,
 }

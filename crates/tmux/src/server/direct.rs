@@ -5,7 +5,7 @@
 
 use super::exec::{self, Finished, Privacy, SERVER_STARTERS};
 use super::settings::Settings;
-use crate::socket::{self, Outcome, Request};
+use crate::socket::{self, ExchangeOutcome, Request};
 use crate::{Batch, Error};
 
 /// Commands that make the client open files or take over its terminal. Only the program runs them.
@@ -68,7 +68,7 @@ pub(super) fn capture(
     let outcome = socket::run(&request, meanwhile);
     let description = || exec::describe(batch, privacy);
     Some(match outcome {
-        Outcome::Finished {
+        ExchangeOutcome::Finished {
             code,
             stdout,
             stderr,
@@ -80,24 +80,24 @@ pub(super) fn capture(
             },
             description,
         ),
-        Outcome::NoServer if privacy == Privacy::Private || contains(&SERVER_STARTERS) => {
+        ExchangeOutcome::NoServer if privacy == Privacy::Private || contains(&SERVER_STARTERS) => {
             return None;
         }
-        Outcome::NoServer => Err(Error::NoServer { socket }),
-        Outcome::NotTried => return None,
-        Outcome::Lost { .. }
+        ExchangeOutcome::NoServer => Err(Error::NoServer { socket }),
+        ExchangeOutcome::NotTried => return None,
+        ExchangeOutcome::Lost { .. }
             if batch
                 .commands()
                 .all(|command| READING.contains(&command.name())) =>
         {
             return None;
         }
-        Outcome::Lost { reason } => Err(Error::ServerLost {
+        ExchangeOutcome::Lost { reason } => Err(Error::ServerLost {
             command: description(),
             reason,
         }),
-        Outcome::Stopped { pid } => Err(Error::Stopped { socket, pid }),
-        Outcome::TimedOut => Err(Error::TimedOut {
+        ExchangeOutcome::Stopped { pid } => Err(Error::Stopped { socket, pid }),
+        ExchangeOutcome::TimedOut => Err(Error::TimedOut {
             command: description(),
             after: timeout,
         }),

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::Outcome;
+use super::ExchangeOutcome;
 use super::message::{HEADER, Layout, MAX_MESSAGE, Next, Received, append, kind, number, parse};
 
 /// Error number that is sent to a server that asks for a file.
@@ -31,7 +31,7 @@ pub(super) struct Exchange<'a> {
 #[derive(Debug)]
 pub(super) enum Step {
     Continue,
-    Done(Outcome),
+    Done(ExchangeOutcome),
 }
 
 impl<'a> Exchange<'a> {
@@ -92,7 +92,7 @@ impl<'a> Exchange<'a> {
             kind::EXITED => self.exit(&[]),
             kind::DETACH | kind::DETACHKILL => self.reply(kind::EXITING, &[]),
             // The server refused our first message, so it has not run anything.
-            kind::VERSION => Step::Done(Outcome::NotTried),
+            kind::VERSION => Step::Done(ExchangeOutcome::NotTried),
             kind::FLAGS | kind::READ_CANCEL => Step::Continue,
             other => lost(&format!("the server sent a message of the kind {other}")),
         }
@@ -145,7 +145,7 @@ impl<'a> Exchange<'a> {
             self.stderr
                 .extend_from_slice(message.strip_suffix(b"\0").unwrap_or(message));
         }
-        Step::Done(Outcome::Finished {
+        Step::Done(ExchangeOutcome::Finished {
             code: number(data, 0).unwrap_or(0),
             stdout: std::mem::take(&mut self.stdout),
             stderr: std::mem::take(&mut self.stderr),
@@ -169,7 +169,7 @@ fn two_numbers(first: i32, second: i32) -> [u8; 8] {
 }
 
 fn lost(reason: &str) -> Step {
-    Step::Done(Outcome::Lost {
+    Step::Done(ExchangeOutcome::Lost {
         reason: reason.to_owned(),
     })
 }

@@ -12,7 +12,7 @@ use crate::records::sessions::{Query, Sessions};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::overlay::broken_toml;
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::{Problem, name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -315,15 +315,15 @@ fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Re
 /// Fails if a running agent uses one of the folders.
 fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
     let running = Sessions::of(town).find(&Query {
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         ..Query::default()
     })?;
-    for life in running {
-        let Some(used) = config_dir(&life)? else {
+    for session in running {
+        let Some(used) = config_dir(&session)? else {
             continue;
         };
         if folders.iter().any(|folder| is_below(&used, folder)) {
-            let agent = life.agent.unwrap_or(life.id);
+            let agent = session.agent.unwrap_or(session.id);
             return Err(Problem::conflict(format!("{agent} runs with this account"))
                 .hint(format!("`gt stop {agent}` first")));
         }

@@ -20,7 +20,8 @@ struct Claim {
     pid: u32,
     born: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    life: Option<String>,
+    #[serde(rename = "life")]
+    session: Option<String>,
 }
 
 impl Claim {
@@ -33,12 +34,14 @@ impl Claim {
             return false;
         }
         // A process that exits slowly after its session has ended owns nothing.
-        let Some(life) = &self.life else {
+        let Some(session) = &self.session else {
             return true;
         };
-        let known = Sessions::of(town).known([life.as_str()].into_iter());
+        let known = Sessions::of(town).known([session.as_str()].into_iter());
         known.map_or(true, |known| {
-            known.get(life).is_none_or(|life| life.outcome.is_none())
+            known
+                .get(session)
+                .is_none_or(|session| session.outcome.is_none())
         })
     }
 }
@@ -58,7 +61,7 @@ fn parse(agent: &Identity, text: &str) -> Option<Claim> {
 
 /// Claims an identity for the program that runs this command. Returns the reason if another running
 /// process holds the claim.
-pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<Problem>> {
+pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Option<Problem>> {
     let path = town.file_about(agent, "claims");
     let Some(pid) = processes::caller() else {
         return Ok(None);
@@ -72,18 +75,19 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
     )?;
     let text = files::read_if_there(&path)?;
     let present = text.and_then(|text| parse(agent, &text));
-    let same_life = |claim: &Claim| claim.life.is_some() && claim.life.as_deref() == life;
+    let same_session =
+        |claim: &Claim| claim.session.is_some() && claim.session.as_deref() == session;
     // The caller may be a child process with the agent's variables. A claim by it would end before
     // the agent does.
-    let is_kept = |claim: &Claim| same_life(claim) && claim.runs();
+    let is_kept = |claim: &Claim| same_session(claim) && claim.runs();
     if present.as_ref().is_some_and(is_kept) {
         return Ok(None);
     }
     let is_other = |claim: &Claim| {
         let same_process = claim.pid == pid && claim.born == born;
         // A program that was not started as this agent gives way to a session of the agent.
-        let is_stray = claim.life.is_none() && life.is_some();
-        !same_life(claim) && !same_process && !is_stray
+        let is_stray = claim.session.is_none() && session.is_some();
+        !same_session(claim) && !same_process && !is_stray
     };
     if let Some(other) = present.filter(|claim| is_other(claim) && claim.is_alive(town)) {
         let problem = Problem::conflict(format!(
@@ -97,7 +101,7 @@ pub fn take(town: &Town, agent: &Identity, life: Option<&str>) -> Result<Option<
     let claim = Claim {
         pid,
         born,
-        life: life.map(str::to_owned),
+        session: session.map(str::to_owned),
     };
     let text = serde_json::to_vec(&claim)
         .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;

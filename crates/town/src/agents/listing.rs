@@ -10,7 +10,7 @@ use crate::{Result, Town};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::Table;
 use gt_core::session::SessionId;
-use gt_core::state::{Report, Source, State};
+use gt_core::state::{State, StateReport, StateSource};
 use gt_core::{Identity, Role};
 use gt_tmux::PaneId;
 
@@ -20,7 +20,7 @@ pub struct AgentView {
     pub identity: Identity,
     pub container: String,
     pub harness: Option<String>,
-    pub report: Report,
+    pub report: StateReport,
     pub health: Health,
     pub session: Option<SessionId>,
     pub pid: Option<u32>,
@@ -46,7 +46,7 @@ impl AgentView {
 
 /// Filter of a listing.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Wanted<'a> {
+pub struct AgentFilter<'a> {
     /// Includes agents that do not run.
     pub stopped: bool,
     /// Only agents of this rig.
@@ -56,7 +56,7 @@ pub struct Wanted<'a> {
 }
 
 /// Returns the town's agents, sorted: town roles first, then by rig, role and name.
-pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
+pub fn list(town: &Town, wanted: AgentFilter<'_>) -> Result<Vec<AgentView>> {
     let containers = containers::list_everywhere(town)?;
     list_among(town, &containers, wanted)
 }
@@ -66,7 +66,7 @@ pub fn list(town: &Town, wanted: Wanted<'_>) -> Result<Vec<AgentView>> {
 pub fn list_among(
     town: &Town,
     containers: &[Container],
-    wanted: Wanted<'_>,
+    wanted: AgentFilter<'_>,
 ) -> Result<Vec<AgentView>> {
     let mut agents = running_among(town, containers, wanted)?;
     if wanted.stopped {
@@ -86,7 +86,7 @@ pub fn list_among(
 fn running_among(
     town: &Town,
     containers: &[Container],
-    wanted: Wanted<'_>,
+    wanted: AgentFilter<'_>,
 ) -> Result<Vec<AgentView>> {
     let ours: Vec<(&Identity, &Container)> = containers
         .iter()
@@ -110,7 +110,7 @@ fn running_among(
     Ok(agents.collect())
 }
 
-impl Wanted<'_> {
+impl AgentFilter<'_> {
     fn takes(&self, identity: &Identity) -> bool {
         self.rig.is_none_or(|rig| identity.rig() == Some(rig))
             && self.role.is_none_or(|role| identity.role() == role)
@@ -131,7 +131,7 @@ fn view(
     town: &Town,
     identity: &Identity,
     container: &Container,
-    report: Report,
+    report: StateReport,
     table: &mut Table,
     now: i64,
 ) -> AgentView {
@@ -157,7 +157,7 @@ fn view(
         harness: text(&pane.tag_harness),
         health: health::examine(&vitals, table),
         report,
-        session: container.life(),
+        session: container.session_id(),
         pid: alive.then_some(pane.pid),
         pane: Some(pane.pane),
         work_dir: text(&pane.path),
@@ -179,7 +179,7 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
                 .to_string(),
         ),
         harness: None,
-        report: Report::new(State::Stopped, Source::Process),
+        report: StateReport::new(State::Stopped, StateSource::Process),
         health: Health::SessionDead,
         session: None,
         pid: None,

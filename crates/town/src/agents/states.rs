@@ -14,7 +14,7 @@ use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
 use gt_core::screen::Looked;
 use gt_core::session::SessionId;
-use gt_core::state::{self, Report, State};
+use gt_core::state::{self, State, StateReport};
 use gt_tmux::{Batch, Command, PaneId};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ pub struct Resolver {
     pub pane: PaneId,
     /// The name of that window.
     pub window: String,
-    pub report: Report,
+    pub report: StateReport,
 }
 
 impl From<Resolver> for card::Resolver {
@@ -48,8 +48,8 @@ impl From<Resolver> for card::Resolver {
 
 impl States {
     /// Returns the states of these agents, in their order.
-    pub fn read(&mut self, town: &Town, containers: &[&Container]) -> Vec<Report> {
-        let mut reports: Vec<Report> = containers
+    pub fn read(&mut self, town: &Town, containers: &[&Container]) -> Vec<StateReport> {
+        let mut reports: Vec<StateReport> = containers
             .iter()
             .map(|container| {
                 let preset = self.presets.get(town, &container.pane().tag_harness);
@@ -84,7 +84,7 @@ impl States {
     }
 
     /// Returns the state of one agent, with a screen that was already read.
-    pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> Report {
+    pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> StateReport {
         let patterns = self.patterns(town, container);
         let preset = self.presets.get(town, &container.pane().tag_harness);
         container.state_shown(preset, &patterns, Some(looked))
@@ -192,13 +192,13 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
 pub struct Moved {
     pub agent: Identity,
     pub container: String,
-    pub life: Option<SessionId>,
+    pub session: Option<SessionId>,
     /// Set if this is the program in a window beside the agent, and not the agent itself.
     pub window: Option<Window>,
     /// `None` if it was not known before.
     pub before: Option<State>,
     /// [`State::Stopped`] if it is gone.
-    pub now: Report,
+    pub now: StateReport,
 }
 
 /// A window beside an agent.

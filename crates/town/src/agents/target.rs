@@ -10,7 +10,7 @@ use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::identity::unknown_rig;
-use gt_core::record::Status;
+use gt_core::record::SessionStatus;
 use gt_core::role::Scope;
 use gt_core::target::Known;
 use gt_core::work::WorkId;
@@ -103,7 +103,7 @@ fn by_pane(town: &Town) -> Option<Identity> {
 /// Returns the agent that runs in this folder: agents may be started in any folder.
 fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     let running = Sessions::of(town).find(&Query {
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         ..Query::default()
     })?;
     let mut here = running.into_iter().filter(|session| {
@@ -164,7 +164,7 @@ pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
             Some(Known {
                 identity: container.identity()?.clone(),
                 container: container.name().to_owned(),
-                session: container.life(),
+                session: container.session_id(),
                 running: true,
             })
         })

@@ -290,7 +290,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_folder_goes_whoever_may_write_to_what_is_in_it() {
+    fn folder_is_removed_despite_the_modes_of_its_files() {
         let dir = tempfile::tempdir().unwrap();
         let tree = dir.path().join("tree");
         let (inner, aside) = (tree.join("a/b"), dir.path().join("aside"));

@@ -2,7 +2,7 @@
 
 mod status;
 
-pub(crate) use status::Status;
+pub(crate) use status::WorktreeStatus;
 
 use crate::base::program::{self, Limits};
 use crate::{Result, Surroundings};

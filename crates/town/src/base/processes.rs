@@ -67,7 +67,7 @@ pub fn words(pid: u32) -> Vec<String> {
 }
 
 /// Returns whether the process with this certificate is alive.
-pub fn lives(pid: u32, certificate: &str) -> bool {
+pub fn is_alive(pid: u32, certificate: &str) -> bool {
     birth_certificate(pid).as_deref() == Some(certificate)
 }
 

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_can_want_it_to_stop() {
+    fn stop_can_be_requested() {
         let cancel = Cancel::default();
         cancel
             .flag()

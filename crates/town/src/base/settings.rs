@@ -4,7 +4,7 @@ use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
 use gt_core::event::Policy;
-use gt_core::notify::{Event, QuietHours};
+use gt_core::notify::{NoticeKind, QuietHours};
 use gt_core::overlay::broken_toml;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -283,7 +283,7 @@ pub struct NotifySettings {
     /// A shell line, with the facts in variables.
     pub command: Option<String>,
     /// The events to notify of.
-    pub on: Vec<Event>,
+    pub on: Vec<NoticeKind>,
     pub quiet_hours: Option<QuietHours>,
 }
 
@@ -293,7 +293,7 @@ impl Default for NotifySettings {
             bell: None,
             desktop: false,
             command: None,
-            on: Event::ALL.to_vec(),
+            on: NoticeKind::ALL.to_vec(),
             quiet_hours: None,
         }
     }
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn notifications_are_off_until_somebody_wants_them() {
+    fn notifications_are_off_by_default() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
         let read = |text: &str| {
@@ -460,7 +460,7 @@ mod tests {
         assert!(!read("").unwrap().is_on());
         let text = "[notify]\nbell = false\non = ['died']\nquiet_hours = '22:00-07:00'\n";
         let notify = read(text).unwrap();
-        assert!(!notify.is_on() && notify.on == [Event::Died]);
+        assert!(!notify.is_on() && notify.on == [NoticeKind::Died]);
         assert!(notify.quiet_hours.unwrap().contain(0));
         assert!(read("[notify]\ncommand = 'true'\n").unwrap().is_on());
         let says = |text: &str, place: &str, why: &str| {

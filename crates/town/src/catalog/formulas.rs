@@ -11,14 +11,14 @@ use std::path::PathBuf;
 
 /// A formula and its source.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundFormula {
     pub formula: Formula,
     /// `built-in`, or the path of the file.
     pub source: String,
 }
 
 /// Returns the formula of that name: the rig's, else the town's, else the embedded one.
-pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<Found> {
+pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<FoundFormula> {
     if !gt_core::name::is_well_formed(name) {
         return Err(Problem::usage(format!(
             "{name:?} cannot be the name of a formula"
@@ -33,7 +33,7 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<Found> {
                 text: &text,
             };
             let formula = Formula::read(name, layer)?;
-            return Ok(Found { formula, source });
+            return Ok(FoundFormula { formula, source });
         }
     }
     let layer = formula::builtin(name).ok_or_else(|| {
@@ -41,7 +41,7 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<Found> {
             .hint("`gt formula list` shows those there are")
             .hint(format!("a town adds its own in formulas/{name}.toml"))
     })?;
-    Ok(Found {
+    Ok(FoundFormula {
         formula: Formula::read(name, layer)?,
         source: layer.source.to_owned(),
     })

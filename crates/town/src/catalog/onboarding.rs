@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// Facts about a start, which fill the rows.
 #[derive(Clone, Debug)]
-pub struct Facts<'a> {
+pub struct OnboardingFacts<'a> {
     /// The program's settings folder, or the home folder if it has none.
     pub root: &'a Path,
     pub work_dir: &'a str,
@@ -36,7 +36,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const STALE: Duration = Duration::from_secs(10);
 
 /// Writes the answers of these rows. Returns warnings for the user.
-pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
+pub fn plant(seeds: &[Seed], facts: &OnboardingFacts<'_>) -> Vec<String> {
     let mut by_file: BTreeMap<PathBuf, Vec<(&Seed, Value)>> = BTreeMap::new();
     for seed in seeds {
         if let Some(value) = wanted(seed, facts) {
@@ -54,7 +54,7 @@ pub fn plant(seeds: &[Seed], facts: &Facts<'_>) -> Vec<String> {
 }
 
 /// Returns the value that a row would write, if its conditions hold.
-fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
+fn wanted(seed: &Seed, facts: &OnboardingFacts<'_>) -> Option<Value> {
     let set = |name: &String| {
         let is_given = !seed.when_given || facts.given.contains(name);
         let value = facts.env.get(name).filter(|value| !value.is_empty());
@@ -77,7 +77,7 @@ fn wanted(seed: &Seed, facts: &Facts<'_>) -> Option<Value> {
     })
 }
 
-fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<()> {
+fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>) -> Result<()> {
     // Usually everything is in place, which can be seen without the lock.
     if merged(path, rows, facts)?.is_none() {
         return Ok(());
@@ -115,7 +115,11 @@ fn writable(path: &Path) -> Option<PathBuf> {
 
 /// Returns the file with the rows added; `None` if they are already there, or the file must not be
 /// changed.
-fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Option<String>> {
+fn merged(
+    path: &Path,
+    rows: &[(&Seed, Value)],
+    facts: &OnboardingFacts<'_>,
+) -> Result<Option<String>> {
     let text = files::read_if_there(path)?.unwrap_or_default();
     let mut document = match text.trim() {
         "" => Value::Object(Map::new()),
@@ -138,7 +142,7 @@ fn merged(path: &Path, rows: &[(&Seed, Value)], facts: &Facts<'_>) -> Result<Opt
 }
 
 /// Sets one value if it is missing. Returns whether it did.
-fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &Facts<'_>) -> bool {
+fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &OnboardingFacts<'_>) -> bool {
     let refused = |path: &Vec<String>| {
         let list = path.iter().try_fold(&*document, |at, key| at.get(key));
         let list = list.and_then(Value::as_array);
@@ -254,7 +258,7 @@ mod tests {
             fs::write(&path, before).unwrap();
         }
         let env = BTreeMap::from([("KEY".to_owned(), key.to_owned())]);
-        let facts = Facts {
+        let facts = OnboardingFacts {
             root: folder.path(),
             work_dir: "/w.d",
             never_asks,
@@ -320,7 +324,7 @@ mod tests {
         let (real, link) = (folder.path().join("real"), folder.path().join("a.json"));
         fs::write(&real, "{}").unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let facts = Facts {
+        let facts = OnboardingFacts {
             root: folder.path(),
             work_dir: "/w",
             never_asks: false,

@@ -17,7 +17,7 @@ mod ending;
 mod pane;
 
 pub use candidates::{Candidate, candidates};
-pub use conversation::Found as FoundConversation;
+pub use conversation::FoundConversation;
 pub use ending::note_end;
 pub use pane::container_of_pane;
 
@@ -34,10 +34,10 @@ use crate::terminal::appearance;
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Adopted, Container, Owner, tmux_problem};
 use crate::{Result, Town};
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
-use gt_core::state::{Source, State};
+use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Problem, Role, adopt as core};
 use gt_tmux::{Batch, Command, PaneId, SessionName};
 
@@ -94,7 +94,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
     };
     let preset = harnesses::resolve(town, &candidate.harness)?.value;
     let found = match &options.conversation {
-        Some(id) => Some(conversation::Found::given(id)),
+        Some(id) => Some(FoundConversation::given(id)),
         None => candidate.conversation.clone(),
     };
     let session = SessionId::new(town.clock().new_id());
@@ -222,7 +222,7 @@ fn begin(
         harness: Some(candidate.harness.clone()),
         pane: Some(candidate.pane.to_string()),
         pid: Some(candidate.pid),
-        status: Some(Status::Running),
+        status: Some(SessionStatus::Running),
         host: Some(surroundings::host()),
         ..Record::about(session.to_string())
     }
@@ -239,7 +239,7 @@ fn tags(
     session: SessionId,
     adopted: &Adopted,
     wishes: &StartOptions,
-    found: &Option<conversation::Found>,
+    found: &Option<FoundConversation>,
     preset: &gt_core::harness::Preset,
 ) -> Vec<(&'static str, String)> {
     let now = town.clock().seconds();
@@ -265,7 +265,7 @@ fn tags(
         (tag::START, wishes.to_tag()),
         (tag::STATE, State::Running.as_str().to_owned()),
         (tag::STATE_SINCE, now.to_string()),
-        (tag::STATE_SOURCE, Source::Process.as_str().to_owned()),
+        (tag::STATE_SOURCE, StateSource::Process.as_str().to_owned()),
         (tag::STATE_REASON, String::new()),
         (tag::LEFT, String::new()),
         (tag::AGENT, identity.address()),
@@ -335,7 +335,7 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
             Err(problem) => return Err(problem),
         };
         // If the pane was moved since the sync, the next listing follows it.
-        let is_moved = note.program_lives() && linked::moved_to(&home, &note)?.is_some();
+        let is_moved = note.program_runs() && linked::moved_to(&home, &note)?.is_some();
         match own {
             _ if is_moved => {}
             Some(container) if container.adopted().is_none() => {

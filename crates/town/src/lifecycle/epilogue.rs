@@ -27,13 +27,13 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
     let Some(known) = known.or_warn(format_args!("no epilogue of session {names}")) else {
         return;
     };
-    let lives: Vec<&Record> = known.values().collect();
-    let mut lines = usage::figures(town, &lives);
+    let records: Vec<&Record> = known.values().collect();
+    let mut lines = usage::figures(town, &records);
     // Figures are written even if the details cannot be; the files of steps then stay.
-    let details = details(town, sessions, &lives);
+    let details = details(town, sessions, &records);
     let details = details.or_warn(format_args!("no details of session {names}"));
     let told = if details.is_some() {
-        lives.as_slice()
+        records.as_slice()
     } else {
         &[]
     };
@@ -48,7 +48,9 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
         .or_warn(format_args!("no epilogue of session {names}"))
         .is_some()
     {
-        lives.iter().for_each(|life| usage::forget(town, &life.id));
+        records
+            .iter()
+            .for_each(|session| usage::forget(town, &session.id));
     }
 }
 
@@ -62,42 +64,42 @@ pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
 }
 
 /// Writes these lines to the journal and removes the files that they were made from.
-fn settle(sessions: &Sessions, lives: &[&Record], lines: &[Record]) -> Result<()> {
+fn settle(sessions: &Sessions, records: &[&Record], lines: &[Record]) -> Result<()> {
     if !lines.is_empty() {
         sessions.record(lines)?;
     }
-    for life in lives {
-        files::remove_if_there(sessions.step_lines(&life.id).path())?;
+    for session in records {
+        files::remove_if_there(sessions.step_lines(&session.id).path())?;
     }
     Ok(())
 }
 
 /// Writes the details of an ended session if they are missing, and merges them into its record. A
 /// running session gets its steps so far.
-pub fn complete(town: &Town, sessions: &Sessions, life: &mut Record) -> Result<()> {
-    if life.outcome.is_none() {
-        life.steps = Some(sessions.steps(&life.id)?).filter(|steps| !steps.is_empty());
+pub fn complete(town: &Town, sessions: &Sessions, session: &mut Record) -> Result<()> {
+    if session.outcome.is_none() {
+        session.steps = Some(sessions.steps(&session.id)?).filter(|steps| !steps.is_empty());
         return Ok(());
     }
     let is_archived = sessions
-        .in_journal([life.id.as_str()].into_iter())?
+        .in_journal([session.id.as_str()].into_iter())?
         .is_empty();
-    if is_archived || sessions.detail(&life.id)?.is_some() {
+    if is_archived || sessions.detail(&session.id)?.is_some() {
         return Ok(());
     }
-    let lines = details(town, sessions, &[life])?;
-    settle(sessions, &[life], &lines)?;
+    let lines = details(town, sessions, &[session])?;
+    settle(sessions, &[session], &lines)?;
     for line in lines {
-        life.merge(line);
+        session.merge(line);
     }
     Ok(())
 }
 
 /// Writes the detail files. Returns the lines that the journal needs for them.
-fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Record>> {
-    let began = lives
+fn details(town: &Town, sessions: &Sessions, records: &[&Record]) -> Result<Vec<Record>> {
+    let began = records
         .iter()
-        .filter_map(|life| time(life.started_at.as_deref()));
+        .filter_map(|session| time(session.started_at.as_deref()));
     let events = match began.min() {
         Some(since) => Events::of(town).find(&events::Query {
             since: Some(since),
@@ -106,13 +108,13 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
         None => Vec::new(),
     };
     let mut lines = Vec::new();
-    for life in lives {
-        let commits = committed(town, life);
-        let timeline = timeline(life, &commits, &events);
+    for session in records {
+        let commits = committed(town, session);
+        let timeline = timeline(session, &commits, &events);
         // The start and the end are already in the record.
-        let told = sessions.steps(&life.id)?;
+        let told = sessions.steps(&session.id)?;
         let steps = if told.is_empty() {
-            life.steps.clone().unwrap_or_default()
+            session.steps.clone().unwrap_or_default()
         } else {
             told
         };
@@ -121,21 +123,21 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
             continue;
         }
         let detail = json!({
-            "id": life.id,
+            "id": session.id,
             "commits": commits.iter().map(document).collect::<Vec<Value>>(),
             "steps": steps,
             "timeline": timeline,
         });
         files::write_whole(
-            &sessions.detail_path(&life.id),
+            &sessions.detail_path(&session.id),
             format!("{detail:#}\n").as_bytes(),
         )?;
         let hashes: Vec<String> = commits.into_iter().map(|commit| commit.hash).collect();
         let line = Record {
             commits: Some(hashes)
-                .filter(|now| !now.is_empty() && Some(now) != life.commits.as_ref()),
-            steps: Some(steps).filter(|now| !now.is_empty() && Some(now) != life.steps.as_ref()),
-            ..Record::about(&life.id)
+                .filter(|now| !now.is_empty() && Some(now) != session.commits.as_ref()),
+            steps: Some(steps).filter(|now| !now.is_empty() && Some(now) != session.steps.as_ref()),
+            ..Record::about(&session.id)
         };
         if line.commits.is_some() || line.steps.is_some() {
             lines.push(line);
@@ -144,10 +146,10 @@ fn details(town: &Town, sessions: &Sessions, lives: &[&Record]) -> Result<Vec<Re
     Ok(lines)
 }
 
-fn committed(town: &Town, life: &Record) -> Vec<Commit> {
-    let began = time(life.started_at.as_deref());
-    let ended = time(life.ended_at.as_deref());
-    match (&life.cwd, began, ended) {
+fn committed(town: &Town, session: &Record) -> Vec<Commit> {
+    let began = time(session.started_at.as_deref());
+    let ended = time(session.ended_at.as_deref());
+    match (&session.cwd, began, ended) {
         (Some(dir), Some(began), Some(ended)) => commits::made(
             Path::new(dir),
             began.as_second(),
@@ -159,9 +161,9 @@ fn committed(town: &Town, life: &Record) -> Vec<Commit> {
 }
 
 /// Returns the timeline of a session, oldest first.
-fn timeline(life: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
+fn timeline(session: &Record, commits: &[Commit], events: &[Event]) -> Vec<Value> {
     let mut entries: Vec<(String, &str, String)> = Vec::new();
-    let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(life.id));
+    let own = |event: &&Event| event.payload.get("session_id") == Some(&json!(session.id));
     for event in events.iter().filter(own) {
         entries.push((event.ts.clone(), &event.kind, event.line()));
     }

@@ -21,7 +21,7 @@ use crate::base::lock::FileLock;
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
 use crate::records::events::Events;
-use crate::records::items::{HandedOver, LetterDraft, Work};
+use crate::records::items::{HandedOver, MailDraft, Work};
 use crate::records::sessions::Sessions;
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container, Owner, tmux_problem};
@@ -69,7 +69,7 @@ pub struct HandoffOptions {
 pub struct Intent {
     pub agent: Identity,
     pub container: Container,
-    pub life: Record,
+    pub session: Record,
     pub collected: Collected,
     pub subject: String,
     pub body: String,
@@ -110,7 +110,8 @@ pub fn intend(
     let home = adopted::home_of(town, agent);
     let container = containers::of_agent_while(&home, agent, open_ahead)?;
     // An agent that died in its pane is handled and reported as a crash.
-    let runs = |it: &Container| it.life().is_some() && !it.pane().dead && !it.lost_agent_pane();
+    let runs =
+        |it: &Container| it.session_id().is_some() && !it.pane().dead && !it.lost_agent_pane();
     let container = container.filter(runs);
     let container = container.ok_or_else(|| {
         Problem::not_found(format!(
@@ -119,9 +120,9 @@ pub fn intend(
         .hint(format!("`gt start {agent}` starts it"))
     })?;
     check_adopted(agent, &container, options.mode)?;
-    let life = life_of(town, agent, &container, options.mode)?;
+    let session = session_of(town, agent, &container, options.mode)?;
     if options.mode != Mode::Auto {
-        check_program(town, agent, &container, &life, options)?;
+        check_program(town, agent, &container, &session, options)?;
         if !options.force {
             check_cooldown(town, agent, &container)?;
         }
@@ -134,8 +135,8 @@ pub fn intend(
     let wants_state = options.collect || options.mode != Mode::Normal || message.is_none();
     // Without the collected state there is no need to wait for git and the mailbox.
     let collected = match wants_state || options.git_check {
-        true => collect::state(town, agent, &life)?,
-        false => collect::branch_alone(town, &life),
+        true => collect::state(town, agent, &session)?,
+        false => collect::branch_alone(town, &session),
     };
     let subject = options
         .subject
@@ -158,7 +159,7 @@ pub fn intend(
     Ok(Intent {
         agent: agent.clone(),
         container,
-        life,
+        session,
         collected,
         subject,
         body,
@@ -168,11 +169,11 @@ pub fn intend(
 /// Returns the collected state of an agent.
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
     let home = adopted::home_of(town, agent);
-    let life = match containers::of_agent(&home, agent)? {
-        Some(container) => life_of(town, agent, &container, Mode::Normal)?,
+    let session = match containers::of_agent(&home, agent)? {
+        Some(container) => session_of(town, agent, &container, Mode::Normal)?,
         None => Record::default(),
     };
-    collect::state(town, agent, &life)
+    collect::state(town, agent, &session)
 }
 
 /// Writes the data for the next session: the hooked message and the marker. [`Mode::Auto`] needs
@@ -184,20 +185,20 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
     if let Some(item) = &options.item {
         hook::put(town, agent, item)?;
     }
-    let draft = LetterDraft {
+    let draft = MailDraft {
         priority: 1,
-        ..LetterDraft::new(&address, &intent.subject, &intent.body)
+        ..MailDraft::new(&address, &intent.subject, &intent.body)
     };
     let ends = options.mode != Mode::Auto;
-    let handed = Work::of(town).hand_over(&address, &intent.life.id, ends, &draft)?;
-    let letter = &handed.letter;
+    let handed = Work::of(town).hand_over(&address, &intent.session.id, ends, &draft)?;
+    let mail = &handed.mail;
     fault::point(town, "handoff.written");
     let marker = Marker {
-        session: intent.life.id.clone(),
+        session: intent.session.id.clone(),
         container: intent.container.name().to_owned(),
         reason: options.reason.clone(),
         mode: options.mode,
-        letter: Some(letter.id.to_string()),
+        mail: Some(mail.id.to_string()),
         subject: Some(intent.subject.clone()),
         branch: intent.collected.branch.clone(),
         harness: options.harness.clone(),
@@ -207,14 +208,14 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
     fault::point(town, "handoff.marked");
     let mut event = town
         .event_at("handoff", &address)
-        .with("session_id", intent.life.id.clone())
+        .with("session_id", intent.session.id.clone())
         .with("subject", intent.subject.clone())
         .with("reason", options.reason.clone())
-        .with("letter", letter.id.to_string());
+        .with("letter", mail.id.to_string());
     if options.mode == Mode::Auto {
         event = event.with("mode", "auto");
         // The other modes end the session, and its successor writes the next checkpoint.
-        checkpoint::refresh(town, agent, &intent.life.id, None)?;
+        checkpoint::refresh(town, agent, &intent.session.id, None)?;
     }
     Events::of(town).note(vec![event]);
     Ok(handed)
@@ -233,14 +234,14 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
         Problem::not_found(format!("{agent} is not running any more"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
-    let life = life_of(town, agent, &container, marker.mode)?;
+    let session = session_of(town, agent, &container, marker.mode)?;
     let before = TakeOver {
-        life: marker.session,
-        known: known(&life),
+        session: marker.session,
+        known: known(&session),
         branch: marker.branch,
     };
     let harness = marker.harness.as_deref();
-    let wishes = wishes(town, &container, &life, marker.mode, harness, before)?;
+    let wishes = wishes(town, &container, &session, marker.mode, harness, before)?;
     let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
     let mut started = start::take_over(town, prepared, container, None)?;
     started.warnings.extend(cut_off(marker.mode, &wishes));
@@ -254,14 +255,14 @@ pub fn go_on(
     intent: &Intent,
     options: &HandoffOptions,
 ) -> Result<(WorkId, Started)> {
-    let (container, life) = (&intent.container, &intent.life);
+    let (container, session) = (&intent.container, &intent.session);
     let before = TakeOver {
-        life: life.id.clone(),
-        known: known(life),
+        session: session.id.clone(),
+        known: known(session),
         branch: intent.collected.branch.clone(),
     };
     let harness = options.harness.as_deref();
-    let wishes = wishes(town, container, life, options.mode, harness, before)?;
+    let wishes = wishes(town, container, session, options.mode, harness, before)?;
     // The start is prepared while the message is written to disk.
     let (handed, prepared) = std::thread::scope(|scope| {
         let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
@@ -272,7 +273,7 @@ pub fn go_on(
     let handed = handed?;
     let mut started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
     started.warnings.extend(cut_off(options.mode, &wishes));
-    Ok((handed.letter.id, started))
+    Ok((handed.mail.id, started))
 }
 
 /// Removes the marker of a handoff that cannot happen: the session continues. The message stays on
@@ -288,7 +289,7 @@ fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
     let harness = wishes.harness.as_deref().unwrap_or("this program");
     is_cut_off.then(|| {
         format!(
-            "{harness} cannot go on with its conversation: a new one has begun, with the letter"
+            "{harness} cannot go on with its conversation: a new one has begun, with the message"
         )
     })
 }
@@ -297,7 +298,7 @@ fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
 fn wishes(
     town: &Town,
     container: &Container,
-    life: &Record,
+    session: &Record,
     mode: Mode,
     other_harness: Option<&str>,
     before: TakeOver,
@@ -308,11 +309,11 @@ fn wishes(
         // No program can continue the conversation of another program.
         (Mode::Cycle, None) => {
             let preset = harnesses::resolve(town, harness)?.value;
-            saved::conversation(&preset, life.harness_session_id.as_deref(), true)
+            saved::conversation(&preset, session.harness_session_id.as_deref(), true)
         }
         _ => Conversation::New,
     };
-    let mut wishes = options_before(town, container, life)?;
+    let mut wishes = options_before(town, container, session)?;
     let harness = match other_harness {
         Some(other) => {
             // The configuration folder and the command line belong to the previous program.
@@ -337,8 +338,8 @@ fn wishes(
 }
 
 /// Returns the start options of the previous session, from the journal or else from tmux.
-fn options_before(town: &Town, container: &Container, life: &Record) -> Result<StartOptions> {
-    match &life.start {
+fn options_before(town: &Town, container: &Container, session: &Record) -> Result<StartOptions> {
+    match &session.start {
         Some(start) => StartOptions::from_tag(start),
         None => start::options_of(town, container),
     }
@@ -357,7 +358,7 @@ fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<
             "{agent} runs in a pane of yours, and its program keeps the conversation"
         ));
         return Err(HandoffError::NotReplaceable(problem.hint(format!(
-            "`gt handoff {agent}` without `--cycle` begins a new conversation, with the letter"
+            "`gt handoff {agent}` without `--cycle` begins a new conversation, with the message"
         ))));
     }
     Ok(())
@@ -368,7 +369,7 @@ fn check_program(
     town: &Town,
     agent: &Identity,
     container: &Container,
-    life: &Record,
+    session: &Record,
     options: &HandoffOptions,
 ) -> Result<()> {
     let harness = match &options.harness {
@@ -377,7 +378,7 @@ fn check_program(
     };
     let role = roles::resolve(town, agent.role(), agent.rig())?.value;
     let runs_a_command = options.harness.is_none()
-        && (options_before(town, container, life)?.command.is_some() || harness.is_empty());
+        && (options_before(town, container, session)?.command.is_some() || harness.is_empty());
     if runs_a_command || role.session.start_command.is_some() {
         return Ok(());
     }
@@ -396,15 +397,15 @@ pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
         .map_err(|error| Problem::usage(error.to_string()))?;
     town.server()
         .run(Command::new("run-shell").target(target).arg(take_over))
-        .map_err(|error| tmux_problem("tmux could not be asked for the next life", error))?;
+        .map_err(|error| tmux_problem("tmux could not be asked for the next session", error))?;
     let now = containers::of_agent(town, &intent.agent)?;
-    Ok(now.is_some_and(|now| now.pane().tag_session != intent.life.id))
+    Ok(now.is_some_and(|now| now.pane().tag_session != intent.session.id))
 }
 
 /// Returns the session in a container. tmux nearly always has what a handoff needs. The journal is
 /// read for the conversation, for start options that do not fit into a tag, and for an earlier
 /// handoff of the session that was interrupted.
-fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
+fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
     let pane = container.pane();
     let id = pane.tag_session.clone();
     let is_own_pane = !container.lost_agent_pane();
@@ -429,8 +430,8 @@ fn life_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> 
 }
 
 /// Returns the record if it is complete, so that the start does not read it again.
-fn known(life: &Record) -> Option<Record> {
-    Some(life.clone()).filter(|life| life.agent.is_some())
+fn known(session: &Record) -> Option<Record> {
+    Some(session.clone()).filter(|session| session.agent.is_some())
 }
 
 fn check_cooldown(
@@ -438,7 +439,10 @@ fn check_cooldown(
     agent: &Identity,
     container: &Container,
 ) -> Result<(), HandoffError> {
-    let Some(began) = container.life().and_then(|life| life.began_at()) else {
+    let Some(began) = container
+        .session_id()
+        .and_then(|session| session.began_at())
+    else {
         return Ok(());
     };
     let age = town.clock().seconds() - began;

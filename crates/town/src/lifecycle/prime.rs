@@ -16,7 +16,7 @@ use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::event::Event;
 use gt_core::handoff::Marker;
-use gt_core::prime::{self, Composed, Reminder, Section, Situation, Source, State};
+use gt_core::prime::{self, Composed, PrimeSource, PrimeState, Reminder, Section, Situation};
 use gt_core::record::Record;
 use gt_core::startup::tag;
 use gt_core::work::WorkId;
@@ -32,10 +32,10 @@ const BEGINNING: Duration = Duration::from_millis(500);
 pub struct Primed {
     pub agent: Identity,
     /// The session that gets the text.
-    pub life: Option<Record>,
+    pub session: Option<Record>,
     /// The previous session.
     pub before: Option<Record>,
-    pub state: State,
+    pub state: PrimeState,
     pub hooked: Option<Hooked>,
     /// The session's own checkpoint, or one that was left to it, with its age in seconds.
     pub checkpoint: Option<(Checkpoint, i64)>,
@@ -60,37 +60,40 @@ pub fn who(town: &Town) -> Result<Identity> {
 }
 
 /// Reads the state of an agent.
-pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
+pub fn gather(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Primed> {
     let hooked = Work::of(town).hooked(&agent.address())?;
     let work = hooked.as_ref().and_then(Hooked::unit);
     let found = checkpoint::read(town, agent)?;
     let found = found.filter(|left| checkpoint::is_about(left, work.as_ref(), town.clock().now()));
     let marker = handoff::read_marker(town, agent)?;
-    let own = life_of(town, agent)?;
+    let own = session_of(town, agent)?;
     let named = marker.as_ref().map(|marker| marker.session.as_str());
     let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
-    let mut lives = look()?;
+    let mut sessions = look()?;
     // A fast program calls before its start has recorded the session and its predecessor.
     let until = Instant::now() + town.deadline().at_most(BEGINNING);
-    let is_unknown = |lives: &Lives| own.as_deref().is_some_and(|own| lives.get(own).is_none());
-    while is_unknown(&lives) && Instant::now() < until {
+    let is_unknown = |sessions: &Lives| {
+        own.as_deref()
+            .is_some_and(|own| sessions.get(own).is_none())
+    };
+    while is_unknown(&sessions) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
-        lives = look()?;
+        sessions = look()?;
     }
     let checkpoint = found.filter(|left| {
         let is_own = own.is_some() && left.session_id == own;
-        is_own || lives.have_left(left)
+        is_own || sessions.have_left(left)
     });
-    let life = own.as_deref().map(|id| {
-        let known = lives.get(id).cloned();
+    let session = own.as_deref().map(|id| {
+        let known = sessions.get(id).cloned();
         known.unwrap_or_else(|| Record::about(id))
     });
-    let before = lives.before().cloned();
-    let is_left = checkpoint.as_ref().is_some_and(|it| lives.have_left(it));
+    let before = sessions.before().cloned();
+    let is_left = checkpoint.as_ref().is_some_and(|it| sessions.have_left(it));
     let state = prime::state(&Situation {
-        life: own.as_deref(),
+        session: own.as_deref(),
         marker: marker.as_ref(),
-        marked: named.and_then(|id| lives.get(id)?.outcome),
+        marked: named.and_then(|id| sessions.get(id)?.outcome),
         is_left,
         before: before.as_ref().and_then(|before| before.outcome),
         same_work: before.as_ref().is_some_and(|before| {
@@ -98,9 +101,9 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
             before.work_unit.as_deref() == now
         }),
         same_conversation: before.as_ref().is_some_and(|before| {
-            let now = life
+            let now = session
                 .as_ref()
-                .and_then(|life| life.harness_session_id.as_ref());
+                .and_then(|session| session.harness_session_id.as_ref());
             now.is_some() && before.harness_session_id.as_ref() == now
         }),
         has_work: hooked.is_some(),
@@ -115,7 +118,7 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
     });
     let mut primed = Primed {
         agent: agent.clone(),
-        life,
+        session,
         before,
         state,
         hooked,
@@ -133,13 +136,13 @@ pub fn gather(town: &Town, agent: &Identity, source: Source) -> Result<Primed> {
 /// Returns why a prompt needs the state: it is the first of its conversation in this session, or
 /// the first since its context was compacted. For programs that take no text from a hook at the
 /// start of a session, or take it too late.
-pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>> {
+pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<PrimeSource>> {
     let around = town.around();
     let container = around.var("GT_SESSION").unwrap_or_default();
     let target =
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
-    let life = around.var("GT_SESSION_UUID").unwrap_or_default();
-    let told = format!("{life} {conversation}");
+    let session = around.var("GT_SESSION_UUID").unwrap_or_default();
+    let told = format!("{session} {conversation}");
     let ask = Command::new("display-message").arg("-p");
     let ask = ask.target(target.clone()).arg("#{@gt_primed}");
     let note = Command::new("set-option").target(target);
@@ -152,11 +155,11 @@ pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<Source>
         )
         .map_err(|error| tmux_problem("cannot tag the container", error))?;
     if before.trim_end_matches('\n') != told {
-        return Ok(Some(Source::Startup));
+        return Ok(Some(PrimeSource::Startup));
     }
     let marker = handoff::read_marker(town, &who(town)?)?;
     let compacted = marker.is_some_and(|marker| marker.is_compaction());
-    Ok(compacted.then_some(Source::Compact))
+    Ok(compacted.then_some(PrimeSource::Compact))
 }
 
 /// Removes the data that was delivered, and records the delivery.
@@ -166,14 +169,16 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     }
     let left = primed.checkpoint.as_ref().map(|(left, _)| left);
     let cuts = &primed.composed.cuts;
-    let is_told = primed.state == State::CrashRecovery
+    let is_told = primed.state == PrimeState::CrashRecovery
         && !cuts
             .iter()
             .any(|cut| cut.section == "checkpoint" && cut.is_all);
     let left = left.filter(|_| is_told);
-    let life = primed.life.as_ref().map(|life| life.id.as_str());
-    if let Some(life) = life.filter(|life| left.is_some_and(|left| !left.is_known_to(life))) {
-        checkpoint::note_told(town, &primed.agent, life)?;
+    let session = primed.session.as_ref().map(|session| session.id.as_str());
+    if let Some(session) =
+        session.filter(|session| left.is_some_and(|left| !left.is_known_to(session)))
+    {
+        checkpoint::note_told(town, &primed.agent, session)?;
     }
     // Without the session id: every start has this event, so it does not belong in the timeline.
     let event = Event::new("prime", &primed.agent)
@@ -185,13 +190,13 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
 }
 
 /// Returns the session: the calling one, or the running one if another process calls.
-fn life_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
+fn session_of(town: &Town, agent: &Identity) -> Result<Option<String>> {
     let around = town.around();
     let is_own = around.var("GT_ROLE") == Some(agent.address().as_str());
-    if let Some(life) = around.var("GT_SESSION_UUID").filter(|_| is_own) {
-        return Ok(Some(life.to_owned()));
+    if let Some(session) = around.var("GT_SESSION_UUID").filter(|_| is_own) {
+        return Ok(Some(session.to_owned()));
     }
-    Ok(checkpoint::running_life(town, agent)?.map(|life| life.id))
+    Ok(checkpoint::running_session(town, agent)?.map(|session| session.id))
 }
 
 #[cfg(test)]

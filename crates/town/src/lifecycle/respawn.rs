@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The result of a respawn.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RespawnOutcome {
     /// Nothing to do: the agent runs, or respawning is disabled.
     LeftAlone,
     /// Its program exited by itself, and its role does not respawn it then.
@@ -45,23 +45,23 @@ pub enum Outcome {
 }
 
 /// Handles the death of a container's agent. `due` means that the delay has passed.
-pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<Outcome> {
+pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<RespawnOutcome> {
     let Some(found) = containers::find(town, container)? else {
-        return Ok(Outcome::LeftAlone);
+        return Ok(RespawnOutcome::LeftAlone);
     };
     let row = found.pane();
     let Some(identity) = found.identity().cloned() else {
-        return Ok(Outcome::LeftAlone);
+        return Ok(RespawnOutcome::LeftAlone);
     };
     if row.pane != pane || !row.dead || !row.tag_auto_respawn {
-        return Ok(Outcome::LeftAlone);
+        return Ok(RespawnOutcome::LeftAlone);
     }
     let ended = Ended::of_process(row.exit_status, row.exit_signal);
     if ended == Ended::Exited && roles::on_exit(town, &identity.address()) == OnExit::Stop {
         // The tag is cleared, so that no other process respawns the agent.
         set(town, &found, tag::AUTO_RESPAWN, "")?;
         save_schedule::request(town);
-        return Ok(Outcome::Exited);
+        return Ok(RespawnOutcome::Exited);
     }
     if !due {
         let now = u64::try_from(town.clock().seconds()).unwrap_or_default();
@@ -75,17 +75,17 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
             Decision::GiveUp { deaths } => {
                 let reason = format!("ended {deaths} times in a row; not started again");
                 give_up(town, &found, &identity, &reason)?;
-                return Ok(Outcome::GaveUp { deaths });
+                return Ok(RespawnOutcome::GaveUp { deaths });
             }
             Decision::LeaveItem { deaths } => {
                 let reason = format!("died {deaths} times over its work; not started again");
                 give_up(town, &found, &identity, &reason)?;
-                return Ok(Outcome::GaveUp { deaths });
+                return Ok(RespawnOutcome::GaveUp { deaths });
             }
             // The hook has already waited for the first attempt.
             Decision::After { seconds } if recent.len() > 1 => {
                 schedule(town, &found, seconds)?;
-                return Ok(Outcome::Later(seconds));
+                return Ok(RespawnOutcome::Later(seconds));
             }
             Decision::After { .. } => {}
         }
@@ -123,9 +123,9 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     match started {
         Ok((mut started, _, warning)) => {
             started.warnings.extend(warning);
-            Ok(Outcome::Respawned(Box::new(started)))
+            Ok(RespawnOutcome::Respawned(Box::new(started)))
         }
-        Err(error) if error.is_lost_to_another() => Ok(Outcome::LeftAlone),
+        Err(error) if error.is_lost_to_another() => Ok(RespawnOutcome::LeftAlone),
         Err(error) => Err(error.into()),
     }
 }

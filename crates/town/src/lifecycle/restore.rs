@@ -6,7 +6,7 @@
 
 mod source;
 
-pub use source::{Source, find};
+pub use source::{RestoreSource, find};
 
 use crate::base::lock::FileLock;
 use crate::base::{fault, processes};
@@ -53,24 +53,24 @@ pub struct Back {
 /// rig is gone is left out, with a warning.
 pub fn plan(
     town: &Town,
-    source: &Source,
+    source: &RestoreSource,
     named: &[Identity],
 ) -> Result<(Vec<Intent>, Vec<String>)> {
     let sessions = Sessions::of(town);
     let all = containers::list_everywhere(town)?;
     let socket = town.server().socket_path();
     let (mut intents, mut warnings) = (Vec::new(), Vec::new());
-    let mut lives = Vec::new();
+    let mut records = Vec::new();
     for saved in &source.containers {
-        lives.push(sessions.newest_of(&saved.agent)?);
+        records.push(sessions.newest_of(&saved.agent)?);
     }
     let folders: Vec<Option<&str>> = source
         .containers
         .iter()
-        .zip(&lives)
+        .zip(&records)
         .map(|(saved, last)| folder(saved).or(last.as_ref()?.cwd.as_deref()))
         .collect();
-    for (place, (saved, last)) in source.containers.iter().zip(&lives).enumerate() {
+    for (place, (saved, last)) in source.containers.iter().zip(&records).enumerate() {
         let Some(identity) = Identity::from_address(&saved.agent, town.registry()) else {
             warnings.push(format!("{} is unknown here: its rig has gone", saved.agent));
             continue;
@@ -100,7 +100,7 @@ pub fn plan(
                     start: &saved.start,
                     id: came_up
                         .as_ref()
-                        .and_then(|life| life.harness_session_id.as_deref())
+                        .and_then(|session| session.harness_session_id.as_deref())
                         .or(saved.harness_session.as_deref()),
                     alone,
                 },
@@ -110,7 +110,7 @@ pub fn plan(
             verdict,
             other_server: last
                 .as_ref()
-                .and_then(|life| life.tmux_socket.clone())
+                .and_then(|session| session.tmux_socket.clone())
                 .filter(|its| socket.as_path() != Path::new(its)),
             last: last.clone(),
         });
@@ -171,7 +171,7 @@ fn has_folder(
 
 /// Returns the folder that was given at the start, as it was resolved then.
 fn given_folder(given: PathBuf, last: Option<&Record>) -> PathBuf {
-    let understood = last.and_then(|life| life.cwd.as_deref());
+    let understood = last.and_then(|session| session.cwd.as_deref());
     understood.map_or(given, PathBuf::from)
 }
 
@@ -258,9 +258,9 @@ fn start(
     let saved = &intent.saved;
     let wishes = StartOptions::from_tag(&saved.start)?;
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
-    let (life, chain) = match last {
-        Some(life) => (life.id.clone(), life.chain_id.clone()),
-        None => (saved.life.clone(), text(&saved.chain)),
+    let (session, chain) = match last {
+        Some(session) => (session.id.clone(), session.chain_id.clone()),
+        None => (saved.session.clone(), text(&saved.chain)),
     };
     let options = StartOptions {
         harness: text(&saved.harness),
@@ -274,9 +274,11 @@ fn start(
         // A slow start keeps the restored container, and is reported.
         keep_on_timeout: true,
         restored: Some(Restored {
-            chain: chain.unwrap_or_else(|| life.clone()),
-            life,
-            is_ended: last.as_ref().is_some_and(|life| life.outcome.is_some()),
+            chain: chain.unwrap_or_else(|| session.clone()),
+            session,
+            is_ended: last
+                .as_ref()
+                .is_some_and(|session| session.outcome.is_some()),
             saved: saved.clone(),
         }),
         ..wishes

@@ -14,7 +14,7 @@ mod resurrect;
 mod seen;
 mod store;
 
-pub use store::{Entry, Save, find, find_with, list, newest};
+pub use store::{Save, SaveEntry, find, find_with, list, newest};
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
@@ -24,7 +24,7 @@ use crate::catalog::roles;
 use crate::records::sessions::{Query, Sessions};
 use crate::terminal::{adopted, save_schedule};
 use crate::{Result, Town};
-use gt_core::record::Status;
+use gt_core::record::SessionStatus;
 use gt_core::save::{self as core, Header, Saved, ServerId, VERSION};
 use gt_tmux::Command;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) const LOST_FOR_GOOD_SECONDS: i64 = 30 * 24 * 60 * 60;
 
 /// A completed save.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct CompletedSave {
     pub name: String,
     pub bytes: usize,
     /// Number of running containers.
@@ -49,7 +49,7 @@ pub struct Made {
 }
 
 /// Saves every container of the town. Returns `None` if nothing runs.
-pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
+pub fn save(town: &Town, automatic: bool) -> Result<Option<CompletedSave>> {
     let _lock = FileLock::take(&lock_path(town), TIMEOUT)?;
     // Cleared before tmux is read: a later request may follow a change that this save misses.
     save_schedule::forget_request(town)?;
@@ -106,7 +106,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<Made>> {
         warnings.extend(resurrect::save(town).err().map(|p| p.to_string()));
     }
     save_schedule::keep_timer(town, 0);
-    Ok(Some(Made {
+    Ok(Some(CompletedSave {
         name,
         bytes,
         containers: seen,
@@ -122,13 +122,15 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
         return;
     }
     let query = Query {
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         ..Query::default()
     };
     let running = sessions.find(&query).unwrap_or_default();
     for container in containers.iter_mut() {
-        let life = running.iter().find(|life| life.id == container.life);
-        let known = life.and_then(|life| life.harness_session_id.clone());
+        let session = running
+            .iter()
+            .find(|session| session.id == container.session);
+        let known = session.and_then(|session| session.harness_session_id.clone());
         container.harness_session = container.harness_session.take().or(known);
     }
 }
@@ -153,7 +155,7 @@ fn lock_path(town: &Town) -> PathBuf {
 }
 
 /// Handles tmux's timer: saves if the newest save is old, and schedules the timer again.
-pub fn timer(town: &Town) -> Result<Option<Made>> {
+pub fn timer(town: &Town) -> Result<Option<CompletedSave>> {
     let command = Command::new("set-option").args(["-gu", &save_schedule::timer_option(town)]);
     // Without a server there is nothing to save, and the save reports it.
     let _ = town.server().run(command);

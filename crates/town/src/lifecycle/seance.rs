@@ -62,7 +62,7 @@ pub struct Offered {
 
 /// Filter for sessions.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct SeanceFilter {
     pub role: Option<String>,
     pub rig: Option<String>,
     /// Maximum number of sessions; the newest are returned.
@@ -70,9 +70,9 @@ pub struct Wanted {
 }
 
 /// Returns the newest sessions, and whether each can be asked.
-pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
+pub fn list(town: &Town, wanted: SeanceFilter) -> Result<Vec<Offered>> {
     across::clean_up(town)?;
-    let lives = Sessions::of(town).find(&Query {
+    let sessions = Sessions::of(town).find(&Query {
         role: wanted.role,
         rig: wanted.rig,
         limit: Some(wanted.recent),
@@ -80,35 +80,35 @@ pub fn list(town: &Town, wanted: Wanted) -> Result<Vec<Offered>> {
     })?;
     let accounts = account::list(town)?;
     let mut presets = Presets::default();
-    let offered = lives.into_iter().map(|life| {
-        let preset = presets.get(town, life.harness.as_deref().unwrap_or_default());
-        let folder = config_dir(&life);
+    let offered = sessions.into_iter().map(|session| {
+        let preset = presets.get(town, session.harness.as_deref().unwrap_or_default());
+        let folder = config_dir(&session);
         let reason = match preset {
-            Some(preset) => conversation(town, &life, preset).err(),
+            Some(preset) => conversation(town, &session, preset).err(),
             None => Some(Problem::not_found("its harness is not known any more")),
         };
         let named = folder.and_then(|own| Account::with_folder(&accounts, &own));
         Offered {
             account: named.map(|account| account.account.clone()),
-            topic: topic(&life),
+            topic: topic(&session),
             can_talk: reason.is_none(),
             reason: reason.map(|problem| problem.to_string()),
-            id: life.id,
-            agent: life.agent,
-            role: life.role,
-            rig: life.rig,
-            started_at: life.started_at,
-            ended_at: life.ended_at,
-            outcome: life.outcome,
-            harness: life.harness,
-            conversation: life.harness_session_id,
+            id: session.id,
+            agent: session.agent,
+            role: session.role,
+            rig: session.rig,
+            started_at: session.started_at,
+            ended_at: session.ended_at,
+            outcome: session.outcome,
+            harness: session.harness,
+            conversation: session.harness_session_id,
         }
     });
     Ok(offered.collect())
 }
 
-fn topic(life: &Record) -> Option<String> {
-    let mut lines = life.initial_prompt.as_deref()?.lines();
+fn topic(session: &Record) -> Option<String> {
+    let mut lines = session.initial_prompt.as_deref()?.lines();
     let first = lines.find(|line| !line.trim().is_empty())?;
     Some(first.trim().to_owned())
 }
@@ -116,7 +116,7 @@ fn topic(life: &Record) -> Option<String> {
 /// The command that asks a session.
 #[derive(Debug)]
 pub struct Talk {
-    pub life: String,
+    pub session: String,
     pub agent: Option<String>,
     pub conversation: String,
     pub program: PathBuf,
@@ -139,10 +139,10 @@ pub fn prepare(
     prompt: Option<&str>,
 ) -> Result<Talk> {
     across::clean_up(town)?;
-    let life = find(town, given)?;
-    let harness = life.harness.as_deref().unwrap_or_default();
+    let session = find(town, given)?;
+    let harness = session.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(town, harness)?.value;
-    let Conversation { id, files } = conversation(town, &life, &preset)?;
+    let Conversation { id, files } = conversation(town, &session, &preset)?;
     let command = &preset.command;
     let mut args = command.args.clone();
     let fork = command.fork.iter();
@@ -162,7 +162,7 @@ pub fn prepare(
         let filled = command.print.iter();
         args.extend(filled.map(|word| word.replace("{prompt}", &format!("{dash}{prompt}"))));
     }
-    let own = config_dir(&life);
+    let own = config_dir(&session);
     let wanted = match other_account {
         Some(name) => Some(account::dir(town, name, &preset)?),
         None => own.clone(),
@@ -176,9 +176,9 @@ pub fn prepare(
     };
     let (unset, set) = environment(town, &preset, wanted.as_deref());
     Ok(Talk {
-        cwd: folder(&life),
-        life: life.id,
-        agent: life.agent,
+        cwd: folder(&session),
+        session: session.id,
+        agent: session.agent,
         conversation: id,
         program: harnesses::locate(town, &preset)?,
         args,
@@ -217,12 +217,12 @@ fn find(town: &Town, id: &str) -> Result<Record> {
     if id.is_empty() {
         return sessions.get(id);
     }
-    if let Some(life) = sessions.lookup(id)? {
-        return Ok(life);
+    if let Some(session) = sessions.lookup(id)? {
+        return Ok(session);
     }
     let all = sessions.find(&Query::default())?;
-    let begins = |life: &&Record| {
-        let conversation = life.harness_session_id.as_deref();
+    let begins = |session: &&Record| {
+        let conversation = session.harness_session_id.as_deref();
         conversation.is_some_and(|conversation| conversation.starts_with(id))
     };
     let fitting: Vec<&Record> = all.iter().filter(begins).collect();
@@ -231,7 +231,7 @@ fn find(town: &Town, id: &str) -> Result<Record> {
             .get(id)
             .map_err(|missing| missing.hint("`gt seance` shows who can be talked to"));
     };
-    let same = |life: &&Record| life.harness_session_id == newest.harness_session_id;
+    let same = |session: &&Record| session.harness_session_id == newest.harness_session_id;
     if !fitting.iter().all(same) {
         return Err(
             Problem::usage(format!("{id} is the beginning of several conversations"))
@@ -249,29 +249,29 @@ struct Conversation {
 }
 
 /// Returns the conversation of a session, if a fork of it can be asked.
-fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversation> {
+fn conversation(town: &Town, session: &Record, preset: &Preset) -> Result<Conversation> {
     if preset.command.fork.is_empty() {
         return Err(unable(town, preset, "cannot fork a conversation", |able| {
             !able.command.fork.is_empty()
         }));
     }
-    let start = StartOptions::from_tag(life.start.as_deref().unwrap_or_default())?;
+    let start = StartOptions::from_tag(session.start.as_deref().unwrap_or_default())?;
     if start.command.is_some() {
         return Err(Problem::not_found(
             "it ran another command than its harness",
         ));
     }
-    let Some(id) = &life.harness_session_id else {
+    let Some(id) = &session.harness_session_id else {
         return Err(Problem::not_found("its conversation is not known"));
     };
     let has_files = preset.usage.files.iter().any(|file| file.contains("{id}"));
-    let files = transcripts(town, life, preset, id);
+    let files = transcripts(town, session, preset, id);
     if has_files && files.is_empty() {
         return Err(Problem::not_found(
             "it has said nothing, or its conversation is gone",
         ));
     }
-    let cwd = folder(life);
+    let cwd = folder(session);
     if !cwd.is_dir() {
         return Err(
             Problem::not_found(format!("its folder is gone: {}", cwd.display()))
@@ -285,20 +285,20 @@ fn conversation(town: &Town, life: &Record, preset: &Preset) -> Result<Conversat
 }
 
 /// Returns the folder of a session.
-fn folder(life: &Record) -> PathBuf {
-    PathBuf::from(life.cwd.as_deref().unwrap_or_default())
+fn folder(session: &Record) -> PathBuf {
+    PathBuf::from(session.cwd.as_deref().unwrap_or_default())
 }
 
-fn transcripts(town: &Town, life: &Record, preset: &Preset, id: &str) -> Vec<PathBuf> {
-    let root = usage::folder_of(town, preset, config_dir(life).as_deref());
+fn transcripts(town: &Town, session: &Record, preset: &Preset, id: &str) -> Vec<PathBuf> {
+    let root = usage::folder_of(town, preset, config_dir(session).as_deref());
     root.map_or_else(Vec::new, |root| usage::conversation(&root, preset, id))
 }
 
 /// Returns the configuration folder that a session was started with.
-fn config_dir(life: &Record) -> Option<PathBuf> {
-    let start = StartOptions::from_tag(life.start.as_deref()?).or_warn(format_args!(
+fn config_dir(session: &Record) -> Option<PathBuf> {
+    let start = StartOptions::from_tag(session.start.as_deref()?).or_warn(format_args!(
         "the folder of session {} is not known",
-        life.id
+        session.id
     ))?;
     start.config_dir.map(PathBuf::from)
 }

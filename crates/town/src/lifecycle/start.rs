@@ -32,7 +32,7 @@ use crate::base::lock::{self, FileLock};
 use crate::base::or_log::OrLog;
 use crate::base::{fault, processes, wake};
 use crate::catalog::{hook_installers, other_towns, roles};
-use crate::lifecycle::stop::Leaving;
+use crate::lifecycle::stop::LeavingProcesses;
 use crate::lifecycle::{epilogue, stop};
 use crate::messaging::inject::{Reached, Submission, Typist};
 use crate::messaging::queue::{Phase, Queue};
@@ -44,12 +44,12 @@ use crate::repo::{rig, workspace};
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::{appearance, pidfile, save_schedule};
 use crate::{Result, Town};
-use container::Made;
-use existing::{Existing, Place, Previous};
+use container::NewContainer;
+use existing::{Existing, Previous, StartPlace};
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::{Plan, tag};
-use gt_core::state::{Source, State};
+use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
 use lineage::Parent;
@@ -116,7 +116,7 @@ fn begin(
     // lives.
     let before = existing.leaving.as_ref().and_then(|leaving| {
         let roots = [leaving.pane().pid, std::process::id()];
-        Leaving::of(leaving, &processes::trees(&roots))
+        LeavingProcesses::of(leaving, &processes::trees(&roots))
     });
     let new_server = !appearance::keys_are_current(&existing.keys_tag);
     if new_server {
@@ -155,8 +155,8 @@ fn begin(
         let known = options
             .takes_over
             .as_ref()
-            .and_then(|life| life.known.as_ref());
-        if let Some(stray) = known.and_then(|life| life.child_id.as_ref()) {
+            .and_then(|record| record.known.as_ref());
+        if let Some(stray) = known.and_then(|record| record.child_id.as_ref()) {
             // An earlier handoff was interrupted before its session had a process.
             sessions.record(&[Record {
                 failed_start: Some(true),
@@ -181,7 +181,7 @@ fn begin(
         None => Ok(existing.place),
     };
     let place = place.map_err(StartError::from);
-    let is_new = matches!(place, Ok(Place::New));
+    let is_new = matches!(place, Ok(StartPlace::New));
     let result = place
         .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
         .and_then(|made| {
@@ -277,7 +277,7 @@ fn begin(
 
 /// Writes the PID file by which the agent's process is found if its container is lost. Returns the
 /// PID that was written.
-fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Option<u32>> {
+fn note_process(town: &Town, prepared: &Prepared<'_>, made: &NewContainer) -> Result<Option<u32>> {
     if !prepared.role.start.track_pid {
         return Ok(None);
     }
@@ -288,9 +288,9 @@ fn note_process(town: &Town, prepared: &Prepared<'_>, made: &Made) -> Result<Opt
 /// Ends the processes that the previous session left and writes its epilogue, in a detached
 /// process: a handoff waits neither for those processes nor for git. It begins as soon as the pane
 /// has its new process, and survives this process.
-fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&Leaving>) {
+fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&LeavingProcesses>) {
     if let Some(lost) = previous {
-        let leaving = leaving.map(Leaving::to_word);
+        let leaving = leaving.map(LeavingProcesses::to_word);
         epilogue::write_apart(town, &lost.id, leaving.as_deref());
     }
 }
@@ -390,7 +390,7 @@ pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result
 /// Returns the options for restarting an agent that has a container. If they name no configuration
 /// folder, the program keeps the present one, because its conversations are there. The folder of
 /// another program is not used.
-pub fn wishes_again(
+pub fn options_again(
     town: &Town,
     identity: &Identity,
     options: &StartOptions,
@@ -443,7 +443,7 @@ fn finish(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &Made,
+    made: &NewContainer,
     seen: State,
 ) -> Result<State, StartError> {
     let name = &prepared.container;
@@ -451,8 +451,8 @@ fn finish(
     let takes_prompt = plan.reports_first_prompt && matches!(seen, State::Idle | State::Busy);
     let first = gt_core::signal::first_prompt();
     let (state, source, reason) = match takes_prompt {
-        true => (first.state, Source::Hook, first.reason.as_str()),
-        false => (State::Running, Source::Process, ""),
+        true => (first.state, StateSource::Hook, first.reason.as_str()),
+        false => (State::Running, StateSource::Process, ""),
     };
     // A state that a hook of the agent has already reported stays.
     let unless_hook = |option: &str, value: &str| {
@@ -496,7 +496,7 @@ fn finish(
     if prepared.role.start.verify_survived && dead == Some("1") {
         return Err(await_ready::death(town, prepared, made));
     }
-    let told = tagged.filter(|_| source == Some(Source::Hook.as_str()));
+    let told = tagged.filter(|_| source == Some(StateSource::Hook.as_str()));
     Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
@@ -509,7 +509,7 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
     let found = found.or_warn(&left).flatten();
     // Removes only what this start has made: the container may hold panes of the user, or belong to
     // another session by now.
-    if let Some(container) = found.filter(|container| container.life() == Some(session)) {
+    if let Some(container) = found.filter(|container| container.session_id() == Some(session)) {
         stop::end_processes(
             town,
             std::slice::from_ref(&container),
@@ -525,7 +525,12 @@ fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool
 }
 
 /// Types the first prompt of a program that takes it in no other way.
-fn type_prompt(town: &Town, prepared: &Prepared<'_>, made: &Made, prompt: &str) -> Result<()> {
+fn type_prompt(
+    town: &Town,
+    prepared: &Prepared<'_>,
+    made: &NewContainer,
+    prompt: &str,
+) -> Result<()> {
     const TIMEOUT: Duration = Duration::from_secs(10);
     // Another process may already be delivering a message.
     let queue = Queue::of(town, prepared.identity);

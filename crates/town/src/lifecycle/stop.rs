@@ -7,7 +7,7 @@
 
 mod leaving;
 
-pub use leaving::Leaving;
+pub use leaving::LeavingProcesses;
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
@@ -184,11 +184,11 @@ fn stop_on_server(
     // A process that waits to start one of them need not wait for the epilogue.
     drop(locks);
     if ended.is_ok() {
-        let lives: Vec<String> = victims
+        let sessions: Vec<String> = victims
             .iter()
-            .filter_map(|container| Some(container.life()?.to_string()))
+            .filter_map(|container| Some(container.session_id()?.to_string()))
             .collect();
-        epilogue::write(town, &Sessions::of(town), &lives);
+        epilogue::write(town, &Sessions::of(town), &sessions);
     }
     answers
         .into_iter()
@@ -322,7 +322,7 @@ fn ending(
     container: &Container,
     known: Option<Outcome>,
 ) -> Option<(Certainty, Record)> {
-    let id = container.life()?.to_string();
+    let id = container.session_id()?.to_string();
     let pane = container.pane();
     let is_gone = container.lost_agent_pane();
     if known.is_none() && (pane.dead || is_gone) {
@@ -538,7 +538,7 @@ fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BT
     let marks: Vec<[String; 3]> = victims
         .iter()
         .filter(|container| !container.lost_agent_pane())
-        .filter_map(|container| Some(marks(town, container.life()?, container.pane().pane)))
+        .filter_map(|container| Some(marks(town, container.session_id()?, container.pane().pane)))
         .collect();
     // No process of an agent is older than its pane's first process.
     let born = |container: &Container| {
@@ -551,9 +551,9 @@ fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BT
 }
 
 /// Returns the variables of an agent's pane.
-fn marks(town: &Town, life: SessionId, pane: PaneId) -> [String; 3] {
+fn marks(town: &Town, session: SessionId, pane: PaneId) -> [String; 3] {
     [
-        format!("GT_SESSION_UUID={life}"),
+        format!("GT_SESSION_UUID={session}"),
         format!("TMUX_PANE={pane}"),
         format!("TMUX={},", town.server().socket_path().display()),
     ]

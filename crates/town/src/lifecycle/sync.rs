@@ -17,7 +17,7 @@ use crate::base::processes;
 use crate::base::time::timestamp;
 use crate::lifecycle::{adopt, epilogue};
 use crate::messaging::queue;
-use crate::records::retention::Chronicle;
+use crate::records::retention::EventRetention;
 use crate::records::sessions::{Query, Sessions};
 use crate::records::usage;
 use crate::terminal::containers::{self, Container, Owner};
@@ -26,9 +26,9 @@ use crate::terminal::{adopted, background_tasks, dev_servers, save_schedule};
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::notify;
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::state::State;
-use gt_core::sync::{self, Change, Death, Moment, Shown};
+use gt_core::sync::{self, Death, JournalChange, Moment, Shown};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ const TIMEOUT: Duration = Duration::from_secs(120);
 /// The result of a sync, or its plan.
 #[derive(Debug, Default)]
 pub struct Synced {
-    pub lines: Vec<(Change, Record)>,
+    pub lines: Vec<(JournalChange, Record)>,
     /// Number of this town's containers without changes.
     pub unchanged: usize,
     /// Containers that are skipped, with the reason.
@@ -77,11 +77,16 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     // The journal is read first: a session that begins meanwhile is in tmux before it is in the
     // journal, and one that ends leaves tmux before its end is written.
     let mut running = sessions.find(&Query {
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         ..Query::default()
     })?;
     // Sessions on other servers are not visible here.
-    running.retain(|life| life.tmux_socket.as_ref().is_none_or(|path| *path == socket));
+    running.retain(|session| {
+        session
+            .tmux_socket
+            .as_ref()
+            .is_none_or(|path| *path == socket)
+    });
     if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
         return Ok(synced);
     }
@@ -95,8 +100,8 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         .iter()
         .filter_map(|container| shown(container, &socket))
         .collect();
-    let open: HashSet<&str> = running.iter().map(|life| life.id.as_str()).collect();
-    let ids = shown.iter().map(|container| container.life.id.as_str());
+    let open: HashSet<&str> = running.iter().map(|session| session.id.as_str()).collect();
+    let ids = shown.iter().map(|container| container.session.id.as_str());
     let known = sessions.known(ids.filter(|id| !open.contains(id)))?;
     let first = containers.first().map(Container::pane);
     let server_started = first.map(|pane| pane.server_started);
@@ -118,8 +123,8 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         ..Synced::default()
     };
     if !lines.is_empty() {
-        let lives = shown.iter().map(|container| &container.life);
-        let agents = agents(town, running.iter().chain(lives));
+        let records = shown.iter().map(|container| &container.session);
+        let agents = agents(town, running.iter().chain(records));
         lines.retain(|(_, line)| {
             let agent = agents.get(line.id.as_str());
             let busy = agent.filter(|agent| FileLock::is_held(&town.lock_path(agent)));
@@ -127,7 +132,9 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
             busy.is_none()
         });
         if !only_tell {
-            let is_unknown = |change: Change| matches!(change, Change::Found | Change::Adopted);
+            let is_unknown = |change: JournalChange| {
+                matches!(change, JournalChange::Found | JournalChange::Adopted)
+            };
             // A session that the index lacks may still be in the journal.
             if lines.iter().any(|(change, _)| is_unknown(*change)) {
                 sessions.compare_tables()?;
@@ -140,7 +147,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
             epilogue::write(town, sessions, &ended);
         }
     }
-    let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.life.id);
+    let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.session.id);
     synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
     synced.lines = lines;
     Ok(synced)
@@ -148,8 +155,11 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
 
 /// Keeps only the revivals of sessions that tmux still shows. A session may begin after the journal
 /// was read, be listed, and be stopped before the journal is asked about it: then its end is right.
-fn confirm_revivals(town: &Town, lines: &mut Vec<(Change, Record)>) -> Result<()> {
-    if lines.iter().all(|(change, _)| *change != Change::Revived) {
+fn confirm_revivals(town: &Town, lines: &mut Vec<(JournalChange, Record)>) -> Result<()> {
+    if lines
+        .iter()
+        .all(|(change, _)| *change != JournalChange::Revived)
+    {
         return Ok(());
     }
     let socket = town.server().socket_path().to_string_lossy().into_owned();
@@ -158,20 +168,20 @@ fn confirm_revivals(town: &Town, lines: &mut Vec<(Change, Record)>) -> Result<()
     let shown: HashSet<String> = containers
         .iter()
         .filter_map(|container| shown(container, &socket))
-        .map(|shown| shown.life.id)
+        .map(|shown| shown.session.id)
         .collect();
-    lines.retain(|(change, line)| *change != Change::Revived || shown.contains(&line.id));
+    lines.retain(|(change, line)| *change != JournalChange::Revived || shown.contains(&line.id));
     Ok(())
 }
 
 /// Moves the queues of agents whose names change with their sessions' names.
-fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]) {
+fn take_queues_along(town: &Town, running: &[Record], lines: &[(JournalChange, Record)]) {
     for (change, line) in lines {
-        let before = running.iter().find(|life| life.id == line.id);
+        let before = running.iter().find(|session| session.id == line.id);
         let names = before
-            .and_then(|life| life.agent.as_deref())
+            .and_then(|session| session.agent.as_deref())
             .zip(line.agent.as_deref());
-        if let (Change::Renamed, Some((old, new))) = (change, names) {
+        if let (JournalChange::Renamed, Some((old, new))) = (change, names) {
             let read = |address| Identity::from_address(address, town.registry());
             if let (Some(old), Some(new)) = (read(old), read(new)) {
                 queue::rename(town, &old, &new);
@@ -182,11 +192,11 @@ fn take_queues_along(town: &Town, running: &[Record], lines: &[(Change, Record)]
 
 /// Notifies people of agents that died by themselves. The journal records an end once, so there is
 /// one notification. A deliberate stop records the end itself and does not come here.
-fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(Change, Record)]) {
+fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(JournalChange, Record)]) {
     for (change, line) in lines {
         let mut all = containers.iter();
         let is_it = |container: &&Container| container.pane().tag_session == line.id;
-        let has_ended = matches!(change, Change::Died | Change::Exited);
+        let has_ended = matches!(change, JournalChange::Died | JournalChange::Exited);
         let Some(container) = all.find(is_it).filter(|_| has_ended) else {
             continue;
         };
@@ -208,9 +218,9 @@ fn settled(town: &Town, running: &[Record]) -> Result<Vec<Container>> {
     const LOOKS: usize = 50;
     let mut containers = containers::list(town)?;
     for _ in 0..LOOKS {
-        let is_there = |life: &Record| {
+        let is_there = |session: &Record| {
             let mut all = containers.iter();
-            all.any(|container| container.pane().tag_session == life.id)
+            all.any(|container| container.pane().tag_session == session.id)
         };
         if containers.is_empty() || running.iter().all(is_there) {
             break;
@@ -249,34 +259,41 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     // Other programs that read the index find the new data there.
     sessions.tidy();
     Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
-    Chronicle::of(town).auto_prune(false).map(drop)
+    EventRetention::of(town).auto_prune(false).map(drop)
 }
 
 /// Writes the epilogues that a killed process left unwritten.
 fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
     let open = usage::unsettled(town);
     let known = sessions.in_journal(open.iter().map(String::as_str))?;
-    let ended = known.into_values().filter(|life| life.outcome.is_some());
-    let ended: Vec<String> = ended.map(|life| life.id).collect();
+    let ended = known
+        .into_values()
+        .filter(|session| session.outcome.is_some());
+    let ended: Vec<String> = ended.map(|session| session.id).collect();
     epilogue::write(town, sessions, &ended);
     Ok(())
 }
 
 /// Returns whether a line is still news, given the journal's current record.
-fn is_news(change: Change, now: Option<&Record>) -> bool {
+fn is_news(change: JournalChange, now: Option<&Record>) -> bool {
     match (change, now) {
-        (Change::Found | Change::Adopted, Some(_)) => false,
-        (Change::Died | Change::Exited | Change::Gone, Some(life)) => life.outcome.is_none(),
-        (Change::Revived, Some(life)) => life.outcome.is_some(),
+        (JournalChange::Found | JournalChange::Adopted, Some(_)) => false,
+        (JournalChange::Died | JournalChange::Exited | JournalChange::Gone, Some(session)) => {
+            session.outcome.is_none()
+        }
+        (JournalChange::Revived, Some(session)) => session.outcome.is_some(),
         _ => true,
     }
 }
 
 /// Returns the agents of these sessions, by session id.
-fn agents<'a>(town: &Town, lives: impl Iterator<Item = &'a Record>) -> BTreeMap<&'a str, Identity> {
-    let agents = lives.filter_map(|life| {
-        let identity = Identity::from_address(life.agent.as_deref()?, town.registry())?;
-        Some((life.id.as_str(), identity))
+fn agents<'a>(
+    town: &Town,
+    records: impl Iterator<Item = &'a Record>,
+) -> BTreeMap<&'a str, Identity> {
+    let agents = records.filter_map(|session| {
+        let identity = Identity::from_address(session.agent.as_deref()?, town.registry())?;
+        Some((session.id.as_str(), identity))
     });
     agents.collect()
 }
@@ -296,15 +313,15 @@ fn of_another_town(root: &str) -> String {
 /// Returns tmux's data about an agent of the town, or about a container that is only named like
 /// one.
 fn shown(container: &Container, socket: &str) -> Option<Shown> {
-    let (identity, life, is_tagged) = match container.owner() {
-        Owner::Agent(identity) => (identity, container.life()?, true),
-        Owner::Orphan(identity) => (identity, container.life()?, false),
+    let (identity, session, is_tagged) = match container.owner() {
+        Owner::Agent(identity) => (identity, container.session_id()?, true),
+        Owner::Orphan(identity) => (identity, container.session_id()?, false),
         Owner::Named(identity) => (
             identity,
             containers::id_of_untagged(container, socket),
             false,
         ),
-        Owner::OtherTown(_) | Owner::Nobody => return None,
+        Owner::OtherTown(_) | Owner::Person => return None,
     };
     let pane = container.pane();
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
@@ -317,22 +334,22 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
             signal: pane.exit_signal.filter(|_| pane.dead),
             has_left: container.has_left(),
         }),
-        life: Record {
+        session: Record {
             tmux_session: Some(container.name().to_owned()),
             tmux_socket: Some(socket.to_owned()),
             tmux_pid: Some(pane.server_pid),
             agent: Some(identity.address()),
             rig: identity.rig().map(str::to_owned),
             role: Some(identity.role().as_str().to_owned()),
-            started_at: life.began_at().map(timestamp),
-            chain_id: text(&pane.tag_chain).or_else(|| Some(life.to_string())),
+            started_at: session.began_at().map(timestamp),
+            chain_id: text(&pane.tag_chain).or_else(|| Some(session.to_string())),
             cwd: text(&pane.path),
             harness: text(&pane.tag_harness),
             harness_session_id: text(&pane.tag_harness_session),
             pane: Some(pane.pane.to_string()),
             pid: Some(pane.pid),
-            status: Some(Status::Running),
-            ..Record::about(life.to_string())
+            status: Some(SessionStatus::Running),
+            ..Record::about(session.to_string())
         },
     })
 }

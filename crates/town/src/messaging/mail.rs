@@ -7,18 +7,18 @@
 use crate::agents::{caller, target};
 use crate::base::fault;
 use crate::base::or_log::OrLog;
-use crate::messaging::nudge::{self, Mode, Order};
+use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::records::events::Events;
-use crate::records::items::{LetterDraft, LetterQuery, Work};
+use crate::records::items::{MailDraft, MailQuery, Work};
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::event::Event;
-use gt_core::mail::{self, Group, Letter, PERSON};
+use gt_core::mail::{self, Group, Mail, PERSON};
 use gt_core::nudge::Priority;
 use gt_core::role::Scope;
 use gt_core::session::SessionId;
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Caller, Identity, Problem, stale};
 use serde_json::json;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub const FAULT_POINTS: &[&str] = &["mail.written", "mail.told"];
 /// A message that was sent.
 #[derive(Debug)]
 pub struct Sent {
-    pub letter: Letter,
+    pub mail: Mail,
     /// Whether the recipient runs and will be notified.
     pub nudged: bool,
     /// Why a recipient that runs, or may run, could not be notified.
@@ -37,7 +37,7 @@ pub struct Sent {
 }
 
 /// Sends a message to agents, people and groups. Each recipient gets a copy.
-pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
+pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
     let running = containers::list_everywhere(town);
     let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
     let recipients = match (recipients, &running) {
@@ -47,17 +47,17 @@ pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Res
         (Ok(_), Err(problem)) if names_a_group(town, to)? => return Err(problem.clone()),
         (recipients, _) => recipients?,
     };
-    let letters = Work::of(town).send(draft, &recipients)?;
+    let messages = Work::of(town).send(draft, &recipients)?;
     fault::point(town, "mail.written");
-    tell(town, &letters);
+    tell(town, &messages);
     fault::point(town, "mail.told");
-    let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
+    let mut sent: Vec<Sent> = messages.into_iter().map(Sent::untold).collect();
     match running {
         _ if !nudge => {}
         Ok(running) => nudge_readers(town, &mut sent, running),
         // It is unknown whether the recipients run; their messages are stored.
         Err(problem) => {
-            let is_told = |sent: &&mut Sent| sent.letter.is_told();
+            let is_told = |sent: &&mut Sent| sent.mail.is_told();
             for sent in sent.iter_mut().filter(is_told) {
                 sent.problem = Some(problem.clone());
             }
@@ -68,9 +68,9 @@ pub fn send(town: &Town, draft: &LetterDraft, to: &[String], nudge: bool) -> Res
 
 /// Writes the events of messages that the caller has stored, and nudges their recipients if `nudge`
 /// is set.
-pub(crate) fn announce(town: &Town, letters: Vec<Letter>, nudge: bool) {
-    tell(town, &letters);
-    let mut sent: Vec<Sent> = letters.into_iter().map(Sent::untold).collect();
+pub(crate) fn announce(town: &Town, messages: Vec<Mail>, nudge: bool) {
+    tell(town, &messages);
+    let mut sent: Vec<Sent> = messages.into_iter().map(Sent::untold).collect();
     // A recipient that cannot be nudged still has its message.
     if nudge && let Ok(running) = containers::list_everywhere(town) {
         nudge_readers(town, &mut sent, running);
@@ -88,15 +88,15 @@ fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
 
 /// Replies to a message: to its sender, or to its recipient if the caller sent it. A reply marks
 /// the message as read.
-pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Result<Sent> {
+pub fn reply(town: &Town, id: &WorkId, draft: MailDraft, nudge: bool) -> Result<Sent> {
     let work = Work::of(town);
-    let answered = work.letter(id)?;
+    let answered = work.mail(id)?;
     let to = match answered.sender == draft.sender {
         true => answered.recipient.clone(),
         false => answered.sender.clone(),
     };
     let reader = draft.sender.clone();
-    let draft = LetterDraft {
+    let draft = MailDraft {
         subject: match draft.subject.is_empty() {
             true => mail::answer_to(&answered.subject),
             false => draft.subject,
@@ -113,44 +113,44 @@ pub fn reply(town: &Town, id: &WorkId, draft: LetterDraft, nudge: bool) -> Resul
 
 /// Returns the number of unread messages and the most urgent ones, without bodies and without the
 /// message on the hook.
-pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, Vec<Letter>)> {
-    Work::of(town).count_and_letters(&LetterQuery {
+pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, Vec<Mail>)> {
+    Work::of(town).count_and_letters(&MailQuery {
         recipient: Some(agent.to_owned()),
         unread: true,
         body: Some(0),
         limit: Some(most),
-        ..LetterQuery::default()
+        ..MailQuery::default()
     })
 }
 
 /// Returns the running session of a recipient.
-pub fn present_life(town: &Town, reader: &str) -> Option<SessionId> {
+pub fn present_session(town: &Town, reader: &str) -> Option<SessionId> {
     let own = |name| town.around().var(name);
     // An agent knows its own session without a call of tmux.
     if own("GT_ROLE") == Some(reader)
-        && let Some(life) = own("GT_SESSION_UUID").and_then(|life| life.parse().ok())
+        && let Some(session) = own("GT_SESSION_UUID").and_then(|session| session.parse().ok())
     {
-        return Some(life);
+        return Some(session);
     }
     let identity = Identity::from_address(reader, town.registry())?;
     let home = adopted::home_of(town, &identity);
     let container = containers::of_agent(&home, &identity);
     // Staleness is only a hint.
-    container.or_debug("the session is unknown")??.life()
+    container.or_debug("the session is unknown")??.session_id()
 }
 
 /// Returns why a message was not meant for this session, if it was sent before the session began. A
 /// hooked message is meant for any next session.
-pub fn stale_reason(letter: &Letter, life: &SessionId) -> Option<String> {
-    if letter.status == Status::Hooked {
+pub fn stale_reason(mail: &Mail, session: &SessionId) -> Option<String> {
+    if mail.status == ItemStatus::Hooked {
         return None;
     }
-    let sent: jiff::Timestamp = letter.sent_at.parse().ok()?;
+    let sent: jiff::Timestamp = mail.sent_at.parse().ok()?;
     let written = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
         format!("{at:.3}")
     };
-    stale::reason(sent.as_millisecond(), life.began_at_millis()?, written)
+    stale::reason(sent.as_millisecond(), session.began_at_millis()?, written)
 }
 
 /// Resolves a mail address: a person's, or that of an agent by any target.
@@ -215,23 +215,23 @@ fn recipients(
 }
 
 impl Sent {
-    fn untold(letter: Letter) -> Self {
+    fn untold(mail: Mail) -> Self {
         Sent {
-            letter,
+            mail,
             nudged: false,
             problem: None,
         }
     }
 }
 
-fn tell(town: &Town, letters: &[Letter]) {
-    let Some(first) = letters.first() else {
+fn tell(town: &Town, messages: &[Mail]) {
+    let Some(first) = messages.first() else {
         return;
     };
-    let ids: Vec<&str> = letters.iter().map(|letter| letter.id.as_str()).collect();
-    let to: Vec<&str> = letters
+    let ids: Vec<&str> = messages.iter().map(|mail| mail.id.as_str()).collect();
+    let to: Vec<&str> = messages
         .iter()
-        .map(|letter| letter.recipient.as_str())
+        .map(|mail| mail.recipient.as_str())
         .collect();
     let event = match first.sender.as_str() {
         PERSON => town.event("mail"),
@@ -250,24 +250,24 @@ fn tell(town: &Town, letters: &[Letter]) {
 fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
     running.retain(|container| !container.pane().dead && !container.lost_agent_pane());
     for sent in sent {
-        let letter = &sent.letter;
+        let mail = &sent.mail;
         let reads = |container: &Container| {
             let identity = container.identity();
-            identity.is_some_and(|identity| identity.address() == letter.recipient)
+            identity.is_some_and(|identity| identity.address() == mail.recipient)
         };
         let place = running.iter().position(reads);
-        let Some(container) = place.filter(|_| letter.is_told()) else {
+        let Some(container) = place.filter(|_| mail.is_told()) else {
             continue;
         };
         let container = running.swap_remove(container);
         let Some(identity) = container.identity() else {
             continue;
         };
-        let order = Order {
-            text: &mail::news(letter),
+        let order = NudgeRequest {
+            text: &mail::news(mail),
             sender: None,
             mode: Mode::Queue,
-            priority: match letter.priority {
+            priority: match mail.priority {
                 0 => Priority::Urgent,
                 _ => Priority::Normal,
             },

@@ -23,7 +23,7 @@ use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
-use gt_core::notify::{self, Event, Notice};
+use gt_core::notify::{self, Notice, NoticeKind};
 use gt_core::startup::tag;
 use gt_core::{Identity, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
@@ -38,7 +38,7 @@ pub mod variable {
 }
 
 /// Notifies people of a new event if the settings ask for it. Does not wait.
-pub(crate) fn raise(town: &Town, event: Event, agent: &str, reason: &str) {
+pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
     let settings = &town.settings().notify;
     if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
         return;
@@ -95,10 +95,13 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
     }
 }
 
-fn write_down(town: &Town, told: Event, moved: &Moved) {
+fn write_down(town: &Town, told: NoticeKind, moved: &Moved) {
     let event = event::begun(told, &moved.agent.address(), &moved.now).map(|event| {
         event
-            .with("session_id", moved.life.map(|life| life.to_string()))
+            .with(
+                "session_id",
+                moved.session.map(|session| session.to_string()),
+            )
             .with("window", moved.window.as_ref().map(|it| it.name.clone()))
     });
     Events::of(town).note(event.into_iter().collect());
@@ -127,7 +130,7 @@ fn telling(moved: &Moved) -> Option<Telling> {
             })
         }
         None => Some(Telling {
-            who: moved.life?.to_string(),
+            who: moved.session?.to_string(),
             what: format!("{state}:"),
             target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
         }),
@@ -145,7 +148,7 @@ fn is_quiet(settings: &NotifySettings) -> bool {
 }
 
 /// Returns the event that a state change of an agent causes, if any.
-pub fn event_of(moved: &Moved) -> Option<Event> {
+pub fn event_of(moved: &Moved) -> Option<NoticeKind> {
     if moved.window.is_some() {
         return beside::event(moved.before, moved.now.state);
     }
@@ -211,7 +214,7 @@ pub fn deliver_unwatched(town: &Town, notice: &Notice) {
 }
 
 /// Returns a notice with the agent's work item.
-pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice {
+pub fn with_work(town: &Town, event: NoticeKind, agent: &str, reason: &str) -> Notice {
     let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
         let work = Work::of(town);
         match (identity.role(), identity.name()) {
@@ -236,7 +239,7 @@ pub fn with_work(town: &Town, event: Event, agent: &str, reason: &str) -> Notice
 mod tests {
     use super::*;
     use crate::agents::states::Window;
-    use gt_core::state::{Report, Source, State};
+    use gt_core::state::{State, StateReport, StateSource};
 
     #[test]
     fn questions_in_a_row_are_told_apart_and_those_of_panes_too() {
@@ -244,17 +247,17 @@ mod tests {
             let moved = Moved {
                 agent: Identity::task("gt-abc12", &gt_core::registry::Registry::default()),
                 container: "gt-abc12-az".to_owned(),
-                life: None,
+                session: None,
                 window: Some(Window {
                     name: "merge".to_owned(),
                     pane: pane.parse().unwrap(),
                 }),
                 before: Some(State::Waiting),
-                now: Report {
+                now: StateReport {
                     background: 0,
                     limit: None,
                     state: State::Waiting,
-                    source: Source::Screen,
+                    source: StateSource::Screen,
                     since: None,
                     reason: Some(reason.into()),
                 },

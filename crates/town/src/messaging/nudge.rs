@@ -66,7 +66,7 @@ impl Mode {
 
 /// A message to send.
 #[derive(Clone, Debug)]
-pub struct Order<'a> {
+pub struct NudgeRequest<'a> {
     pub text: &'a str,
     pub sender: Option<&'a str>,
     pub mode: Mode,
@@ -79,7 +79,7 @@ pub struct Order<'a> {
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub id: String,
-    pub outcome: Outcome,
+    pub outcome: NudgeOutcome,
     /// The later delivery of a message that waits.
     pub later: Option<Later>,
     pub elapsed: Duration,
@@ -118,14 +118,14 @@ impl Deliverer {
 }
 
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum NudgeOutcome {
     Delivered(Receipt),
     /// It waits in the queue for this reason.
     Queued(Option<NotNow>),
 }
 
 /// Sends a message to a running agent.
-pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent> {
+pub fn send(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Result<Sent> {
     send_telling(town, identity, order, &|_| {})
 }
 
@@ -134,7 +134,7 @@ pub fn send(town: &Town, identity: &Identity, order: &Order<'_>) -> Result<Sent>
 pub fn send_telling(
     town: &Town,
     identity: &Identity,
-    order: &Order<'_>,
+    order: &NudgeRequest<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
 ) -> Result<Sent> {
     let town = &*adopted::home_of(town, identity);
@@ -165,13 +165,13 @@ pub fn send_telling(
     queue.add(&message, town.settings().nudge.depth)?;
     let sent = |outcome| {
         let later = match &outcome {
-            Outcome::Queued(reason) => {
+            NudgeOutcome::Queued(reason) => {
                 let why = reason.map_or("for an idle agent", NotNow::words);
                 let queued = event(&message, identity).with("delivered", "queue");
                 Events::of(town).note(vec![queued.with("reason", why)]);
                 Some(later(town, &container, &message, *reason))
             }
-            Outcome::Delivered(_) => None,
+            NudgeOutcome::Delivered(_) => None,
         };
         Sent {
             id: message.id.clone(),
@@ -181,7 +181,7 @@ pub fn send_telling(
         }
     };
     if order.mode == Mode::Queue {
-        return Ok(sent(Outcome::Queued(None)));
+        return Ok(sent(NudgeOutcome::Queued(None)));
     }
     let deadline = match order.mode {
         Mode::Immediate => Instant::now(),
@@ -193,8 +193,8 @@ pub fn send_telling(
         None => match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
             // The agent may have been restarted meanwhile.
             Turn::Ours(lock) => (lock, Some(running(town, identity)?)),
-            Turn::Delivered(receipt) => return Ok(sent(Outcome::Delivered(receipt))),
-            Turn::TimedOut => return Ok(sent(Outcome::Queued(Some(NotNow::Locked)))),
+            Turn::Delivered(receipt) => return Ok(sent(NudgeOutcome::Delivered(receipt))),
+            Turn::TimedOut => return Ok(sent(NudgeOutcome::Queued(Some(NotNow::Locked)))),
         },
     };
     let present = read_again.as_ref().unwrap_or(&container);
@@ -203,7 +203,7 @@ pub fn send_telling(
     let delivery = Delivery::new(town, &queue, present, &preset, while_busy, deadline);
     let ran = delivery.run(Some(&message.id), on_wait)?;
     match ran.settled {
-        Some(Settled::Delivered(receipt)) => Ok(sent(Outcome::Delivered(receipt))),
+        Some(Settled::Delivered(receipt)) => Ok(sent(NudgeOutcome::Delivered(receipt))),
         Some(Settled::SetAside(reason)) => Err(Problem::failed(format!(
             "the message to {identity} was set aside: {reason}"
         ))
@@ -212,7 +212,7 @@ pub fn send_telling(
              `--cancel {id}` drops it",
             id = message.id
         ))),
-        None => Ok(sent(Outcome::Queued(ran.reason))),
+        None => Ok(sent(NudgeOutcome::Queued(ran.reason))),
     }
 }
 
@@ -319,7 +319,7 @@ fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result
 /// Returns the agent's container. Fails unless the agent runs in it.
 pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
     let container = living(town, identity)?;
-    if container.life().is_none() {
+    if container.session_id().is_none() {
         // A shell would run the message as a command.
         return Err(
             Problem::not_found(format!("{identity} has a shell, and no agent yet"))
@@ -358,15 +358,19 @@ fn event(message: &Message, target: &Identity) -> Event {
 }
 
 /// Returns why a message was not meant for this session, if it was sent before the session began.
-pub fn stale_reason(message: &Message, life: &SessionId) -> Option<String> {
+pub fn stale_reason(message: &Message, session: &SessionId) -> Option<String> {
     let written = |at: i64| {
         let at = jiff::Timestamp::from_millisecond(at).unwrap_or_default();
         format!("{at:.3}")
     };
-    stale::reason(message.sent_at_millis(), life.began_at_millis()?, written)
+    stale::reason(
+        message.sent_at_millis(),
+        session.began_at_millis()?,
+        written,
+    )
 }
 
-fn message(town: &Town, order: &Order<'_>) -> Message {
+fn message(town: &Town, order: &NudgeRequest<'_>) -> Message {
     let now = town.clock().seconds();
     let minutes = match order.priority {
         Priority::Urgent => town.settings().nudge.urgent_ttl_minutes,

@@ -58,7 +58,7 @@ pub struct Taken {
     pub message: Message,
     pub phase: Phase,
     /// The session that it is typed to.
-    pub life: String,
+    pub session: String,
     /// Start of this phase in seconds since the epoch.
     pub since: i64,
     /// Number of prompts that the agent's hook had reported then.
@@ -72,15 +72,15 @@ impl Taken {
         let Taken {
             message,
             phase,
-            life,
+            session,
             prompts,
             pastes,
             ..
         } = self;
         let (key, phase) = (message.key(), phase.as_str());
         match pastes {
-            0 => format!("{key}.{life}.{prompts}.{phase}"),
-            _ => format!("{key}.{life}.{prompts}+{pastes}.{phase}"),
+            0 => format!("{key}.{session}.{prompts}.{phase}"),
+            _ => format!("{key}.{session}.{prompts}+{pastes}.{phase}"),
         }
     }
 }
@@ -240,11 +240,11 @@ impl Queue {
     }
 
     /// Resumes a message that was set aside and has appeared in the input line since.
-    pub fn resume(&self, message: &Message, life: &str, prompts: u64) -> Result<()> {
+    pub fn resume(&self, message: &Message, session: &str, prompts: u64) -> Result<()> {
         let taken = Taken {
             message: message.clone(),
             phase: Phase::Pasting,
-            life: life.to_owned(),
+            session: session.to_owned(),
             since: 0,
             prompts,
             pastes: 1,
@@ -294,13 +294,13 @@ impl Queue {
         names(&dir).iter().find_map(|name| {
             let (rest, phase) = name.rsplit_once('.')?;
             let (rest, prompts) = rest.rsplit_once('.')?;
-            let (_, life) = rest.rsplit_once('.')?;
+            let (_, session) = rest.rsplit_once('.')?;
             let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
             let path = dir.join(name);
             Some(Taken {
                 message: read(&path).ok()?,
                 phase: Phase::from_suffix(phase)?,
-                life: life.to_owned(),
+                session: session.to_owned(),
                 since: fs::metadata(&path).map_or(0, |meta| meta.mtime()),
                 prompts: prompts.parse().ok()?,
                 pastes: pastes.parse().ok()?,
@@ -309,7 +309,7 @@ impl Queue {
     }
 
     /// Takes the next message for typing.
-    pub fn take(&self, life: &str) -> Result<Option<Taken>> {
+    pub fn take(&self, session: &str) -> Result<Option<Taken>> {
         let Some(message) = self.waiting().into_iter().next() else {
             return Ok(None);
         };
@@ -318,7 +318,7 @@ impl Queue {
         let taken = Taken {
             message,
             phase: Phase::Taken,
-            life: life.to_owned(),
+            session: session.to_owned(),
             since: self.clock.seconds(),
             prompts: 0,
             pastes: 0,
@@ -326,7 +326,7 @@ impl Queue {
         match fs::rename(&from, self.taken_path(&taken)) {
             Ok(()) => Ok(Some(taken)),
             // It was cancelled at this moment: take the next one.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(life),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(session),
             Err(error) => Err(files::cannot("take", &from, &error)),
         }
     }

@@ -16,16 +16,16 @@ use crate::terminal::containers::{self, Container, Owner, tmux_problem};
 use crate::terminal::save_schedule;
 use crate::{Result, Town};
 use gt_core::record::Record;
-use gt_core::session::SessionId as LifeId;
-use gt_core::signal::{self, Event, Said};
+use gt_core::session::SessionId as AgentSessionId;
+use gt_core::signal::{self, HookEvent, Said};
 use gt_core::startup::tag;
-use gt_core::state::{Reason, Report, Source, State};
+use gt_core::state::{Reason, State, StateReport, StateSource};
 use gt_core::{Identity, Problem, event, notify, nudge, shell};
 use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
 use serde_json::Value;
 
 /// Notes the report of a hook about the agent of this container.
-pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Result<()> {
+pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> Result<()> {
     let target =
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
     let set = |option: &str, value: &str| {
@@ -61,10 +61,10 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
     let conversation = report["session_id"].as_str();
     if let Some(id) = conversation {
         batch = batch
-            .then(ask(target.clone(), LIFE_AND_CONVERSATION))
+            .then(ask(target.clone(), SESSION_AND_CONVERSATION))
             .then(set(tag::HARNESS_SESSION, id));
     }
-    if let (Event::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
+    if let (HookEvent::Prompt, Some(prompt)) = (event, report["prompt"].as_str()) {
         // The count distinguishes a prompt from an earlier one with the same text.
         let count = Command::new("set-option")
             .arg("-F")
@@ -74,7 +74,7 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             .then(set(tag::LAST_PROMPT, &nudge::fingerprint(prompt)))
             .then(count);
     }
-    if event == Event::Prompt {
+    if event == HookEvent::Prompt {
         batch = batch.then_all(forget_stop(&target));
     }
     let mut own = agent_of_environment(town);
@@ -85,20 +85,20 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
             batch = Batch::from(ask(target.clone(), AGENT_AND_TOWN))
                 .then_all(batch.commands().cloned());
         }
-        let life = own_life(town, container);
-        if let Some(life) = &life {
-            batch = only_of(life, &target, &batch);
+        let session = own_session(town, container);
+        if let Some(session) = &session {
+            batch = only_of(session, &target, &batch);
         }
         before = match town.server().run(batch) {
             Ok(printed) => printed,
             // A program that ends with its tmux server still reports its end: there is no container
             // left to tag.
-            Err(error) if event == Event::SessionEnd && is_server_gone(&error) => return Ok(()),
+            Err(error) if event == HookEvent::SessionEnd && is_server_gone(&error) => return Ok(()),
             Err(error) => return Err(tmux_problem("cannot tag the container", error)),
         };
-        if life.is_some() {
+        if session.is_some() {
             // The report comes from an ended session, and does not concern the next one.
-            let Some(rest) = before.strip_prefix(OF_THIS_LIFE) else {
+            let Some(rest) = before.strip_prefix(OF_THIS_SESSION) else {
                 return Ok(());
             };
             before = rest.to_owned();
@@ -114,13 +114,13 @@ pub fn note(town: &Town, container: &str, event: Event, report: &Value) -> Resul
         let (swapped, rest) = Swapped::read(&before);
         swapped.write_down(town, &said);
         // People are not notified of a person's own action.
-        if event != Event::Interrupt {
+        if event != HookEvent::Interrupt {
             swapped.tell_people(town, &said);
         }
         before = rest.to_owned();
     }
     let noted = usage::note(town, event, report);
-    if let (Event::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
+    if let (HookEvent::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
         // The tag above is lost with tmux.
         Queue::of(town, own).confirm(prompt)?;
     }
@@ -155,21 +155,21 @@ fn agent_of_tags(town: &Town, answer: &str) -> Option<Identity> {
 }
 
 /// Returns the session in whose environment a hook of this container runs.
-fn own_life(town: &Town, container: &str) -> Option<LifeId> {
+fn own_session(town: &Town, container: &str) -> Option<AgentSessionId> {
     let around = town.around();
     let is_own = around.var("GT_SESSION") == Some(container);
-    let life = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
-    life.parse().ok()
+    let session = around.var("GT_SESSION_UUID").filter(|_| is_own)?;
+    session.parse().ok()
 }
 
 /// First line of tmux's answer if a report belongs to the present session.
-const OF_THIS_LIFE: &str = "of this life\n";
+const OF_THIS_SESSION: &str = "of this life\n";
 
 /// Returns the commands, restricted to a container that still holds this session. tmux itself
 /// checks, so that no handoff can come in between, and no second query is needed.
-fn only_of(life: &LifeId, target: &SessionName, batch: &Batch) -> Batch {
-    let is_other = format!("#{{!=:#{{{}}},{life}}}", tag::SESSION);
-    let first = ask(target.clone(), OF_THIS_LIFE.trim_end());
+fn only_of(session: &AgentSessionId, target: &SessionName, batch: &Batch) -> Batch {
+    let is_other = format!("#{{!=:#{{{}}},{session}}}", tag::SESSION);
+    let first = ask(target.clone(), OF_THIS_SESSION.trim_end());
     let all = std::iter::once(first).chain(batch.commands().cloned());
     Batch::from(unless(target, &is_other, all))
 }
@@ -192,7 +192,7 @@ fn before_format() -> String {
 const AFTER: &str = "#{@gt_state} #{==:#{@gt_leaving},#{@gt_session}} #{@gt_session} #{@gt_agent}";
 
 /// The present session, and its conversation before a report.
-const LIFE_AND_CONVERSATION: &str = "#{@gt_session} #{@gt_harness_session}";
+const SESSION_AND_CONVERSATION: &str = "#{@gt_session} #{@gt_harness_session}";
 
 /// The change that a report made. tmux prints both states in one batch, so of several identical
 /// reports only one made the change.
@@ -202,7 +202,7 @@ struct Swapped<'a> {
     question: &'a str,
     now: &'a str,
     is_leaving: bool,
-    life: &'a str,
+    session: &'a str,
     agent: &'a str,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Swapped<'a> {
             question: was(),
             now: is(),
             is_leaving: is() == "1",
-            life: is(),
+            session: is(),
             agent: is(),
         };
         (swapped, rest)
@@ -234,7 +234,7 @@ impl<'a> Swapped<'a> {
     }
 
     /// Returns the notification that the report causes, unless the agent is being stopped.
-    fn begun(&self, said: &Said) -> Option<notify::Event> {
+    fn begun(&self, said: &Said) -> Option<notify::NoticeKind> {
         let begun = notify::begins(self.before, &report(said));
         begun.filter(|_| self.is_so(said) && !self.is_leaving)
     }
@@ -253,25 +253,25 @@ impl<'a> Swapped<'a> {
             && event::asks_another(self.question, &said.reason)
             && self.is_so(said)
             && !self.is_leaving;
-        let another = is_another.then_some(notify::Event::Waiting);
+        let another = is_another.then_some(notify::NoticeKind::Waiting);
         // The person who interrupts a turn needs no notification, but it is written as an event.
         let is_cut = said.reason == Reason::Interrupted
             && matches!(self.before, Some(State::Busy | State::Waiting))
             && self.is_so(said)
             && !self.is_leaving;
-        let cut = is_cut.then_some(notify::Event::Done);
+        let cut = is_cut.then_some(notify::NoticeKind::Done);
         let begun = self.begun(said).or(another).or(cut);
         let begun = begun.and_then(|begun| event::begun(begun, self.agent, &report(said)));
         let all = resumed.into_iter().chain(begun);
-        let all = all.map(|event| event.with("session_id", self.life));
+        let all = all.map(|event| event.with("session_id", self.session));
         Events::of(town).note(all.collect());
     }
 }
 
-fn report(said: &Said) -> Report {
-    Report {
+fn report(said: &Said) -> StateReport {
+    StateReport {
         reason: Some(said.reason.clone()),
-        ..Report::new(said.state, Source::Hook)
+        ..StateReport::new(said.state, StateSource::Hook)
     }
 }
 
@@ -283,7 +283,7 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<boo
     let now = town.clock().seconds();
     let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let forget = unless(&target, &is_paused, forget_stop(&target));
-    let tags = state_tags(&target, State::Paused, Source::Gt, now, reason);
+    let tags = state_tags(&target, State::Paused, StateSource::Gt, now, reason);
     let batch = Batch::from(ask(target, &before_format()))
         .then(forget)
         .then_all(tags);
@@ -298,7 +298,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     };
     let now = town.clock().seconds();
     let target = container.id();
-    let tags = state_tags(&target, State::Done, Source::Gt, now, reason);
+    let tags = state_tags(&target, State::Done, StateSource::Gt, now, reason);
     let batch = Batch::from(ask(target, &before_format()));
     let batch = batch.then_all(tags).then(ask(target, AFTER));
     let answer = apply(town, batch)?;
@@ -313,8 +313,8 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
 }
 
 /// Notes an interrupt that the screen shows and that no hook has reported.
-pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &Report) {
-    if report.source == Source::Screen && report.reason == Some(Reason::Interrupted) {
+pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &StateReport) {
+    if report.source == StateSource::Screen && report.reason == Some(Reason::Interrupted) {
         note_interrupt(town, container);
     }
 }
@@ -326,7 +326,7 @@ fn note_interrupt(town: &Town, container: &Container) {
     let town = &*container.home(town);
     let pane = container.pane();
     // Only if a hook set the state: the note then replaces it, and is not repeated.
-    let is_told = Source::from_word(&pane.tag_state_source) == Some(Source::Hook);
+    let is_told = StateSource::from_word(&pane.tag_state_source) == Some(StateSource::Hook);
     let Some(identity) = container.identity().filter(|_| is_told) else {
         return;
     };
@@ -344,17 +344,17 @@ fn note_interrupt(town: &Town, container: &Container) {
     };
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
     let (idle, why) = (State::Idle, Reason::Interrupted);
-    let mut tags = state_tags(&target, idle, Source::Gt, pane.activity, &why);
+    let mut tags = state_tags(&target, idle, StateSource::Gt, pane.activity, &why);
     // Of several concurrent readers, only one gets this answer.
     tags.push(ask(target.clone(), "noted"));
     let noted = apply(town, Batch::from(unless(&target, &other, tags)));
     // An interrupt that could not be noted is seen again.
     if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
-        let report = Report {
+        let report = StateReport {
             reason: Some(why),
-            ..Report::new(idle, Source::Screen)
+            ..StateReport::new(idle, StateSource::Screen)
         };
-        let event = event::begun(notify::Event::Done, &identity.address(), &report);
+        let event = event::begun(notify::NoticeKind::Done, &identity.address(), &report);
         let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
         Events::of(town).note(event.into_iter().collect());
     }
@@ -373,7 +373,13 @@ fn note_interrupt(town: &Town, container: &Container) {
 pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     let target = living(town, identity)?;
     let now = town.clock().seconds();
-    let tags = state_tags(&target, State::Idle, Source::Gt, now, "its pause is over");
+    let tags = state_tags(
+        &target,
+        State::Idle,
+        StateSource::Gt,
+        now,
+        "its pause is over",
+    );
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let batch = Batch::from(ask(target, &before_format())).then(unless(&target, &is_not, tags));
     let answer = apply(town, batch.then_all(forget_stop(&target)))?;
@@ -418,18 +424,18 @@ fn apply(town: &Town, batch: Batch) -> Result<String> {
 }
 
 /// Returns the tags for a hook's report.
-fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<Command> {
-    let mut tags = state_tags(target, said.state, Source::Hook, now, &said.reason);
+fn said_tags(target: &SessionName, event: HookEvent, said: &Said, now: i64) -> Vec<Command> {
+    let mut tags = state_tags(target, said.state, StateSource::Hook, now, &said.reason);
     // Background tasks are reported at the end of a turn; the count holds until the next turn
     // begins.
-    let tells_of_tasks = signal::ends_a_turn(event) && event != Event::Interrupt;
-    if tells_of_tasks || event == Event::Prompt {
+    let tells_of_tasks = signal::ends_a_turn(event) && event != HookEvent::Interrupt;
+    if tells_of_tasks || event == HookEvent::Prompt {
         let count = Some(said.background).filter(|count| *count > 0);
         let count = count.map(|count| count.to_string()).unwrap_or_default();
         let set = Command::new("set-option").target(target.clone());
         tags.push(set.args([tag::BACKGROUND_TASKS, &count]));
     }
-    if event == Event::Prompt {
+    if event == HookEvent::Prompt {
         let unset = Command::new("set-option").arg("-u");
         tags.push(unset.target(target.clone()).arg(tag::FIRST_PROMPT));
     }
@@ -437,14 +443,19 @@ fn said_tags(target: &SessionName, event: Event, said: &Said, now: i64) -> Vec<C
 }
 
 /// Returns whether a session begins whose program may have been started with a prompt.
-fn begins_with_prompt(event: Event, report: &Value) -> bool {
+fn begins_with_prompt(event: HookEvent, report: &Value) -> bool {
     let is_first = !matches!(report["source"].as_str(), Some("clear" | "compact"));
-    event == Event::SessionStart && is_first
+    event == HookEvent::SessionStart && is_first
 }
 
 /// Returns the tags of a session that begins: busy if its program was started with a prompt, else
 /// idle.
-fn with_first_prompt(target: &SessionName, event: Event, now: i64, idle: Vec<Command>) -> Command {
+fn with_first_prompt(
+    target: &SessionName,
+    event: HookEvent,
+    now: i64,
+    idle: Vec<Command>,
+) -> Command {
     let busy = said_tags(target, event, &signal::first_prompt(), now);
     let lines = |commands: Vec<Command>| {
         let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
@@ -463,7 +474,7 @@ fn with_first_prompt(target: &SessionName, event: Event, now: i64, idle: Vec<Com
 fn state_tags(
     target: &(impl Into<Target> + Clone),
     state: State,
-    source: Source,
+    source: StateSource,
     now: i64,
     reason: &str,
 ) -> Vec<Command> {
@@ -525,14 +536,14 @@ pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
     let target =
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
     let set = Command::new("set-option").target(target.clone());
-    let batch = Batch::from(ask(target.clone(), LIFE_AND_CONVERSATION))
+    let batch = Batch::from(ask(target.clone(), SESSION_AND_CONVERSATION))
         .then(set.args([tag::HARNESS_SESSION, id]));
-    let batch = match own_life(town, container) {
-        Some(life) => only_of(&life, &target, &batch),
+    let batch = match own_session(town, container) {
+        Some(session) => only_of(&session, &target, &batch),
         None => return Ok(()),
     };
     let answer = apply(town, batch)?;
-    match answer.strip_prefix(OF_THIS_LIFE) {
+    match answer.strip_prefix(OF_THIS_SESSION) {
         Some(before) => remember_conversation(town, before, id),
         None => Ok(()),
     }
@@ -541,18 +552,18 @@ pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
 /// Writes a conversation's id to the journal when it is new: the tag is lost with the server.
 /// `before` holds the session and its previous id.
 fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
-    let (life, known) = before
+    let (session, known) = before
         .trim_end_matches('\n')
         .split_once(' ')
         .unwrap_or_default();
     // A chosen id is that of the session, and was written at the start.
-    let is_chosen = known.is_empty() && life == id;
-    if life.is_empty() || known == id || is_chosen {
+    let is_chosen = known.is_empty() && session == id;
+    if session.is_empty() || known == id || is_chosen {
         return Ok(());
     }
     Sessions::of(town).record(&[Record {
         harness_session_id: Some(id.to_owned()),
-        ..Record::about(life)
+        ..Record::about(session)
     }])
 }
 

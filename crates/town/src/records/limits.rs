@@ -2,13 +2,13 @@
 
 use crate::base::clock::Clock;
 use gt_core::limit::{Date, Reset};
-use gt_core::state::Report;
+use gt_core::state::StateReport;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, Zoned};
 
 /// Returns the end of the limit that an agent has reached, in seconds since the epoch.
-pub fn resets_at(report: &Report) -> Option<i64> {
+pub fn resets_at(report: &StateReport) -> Option<i64> {
     let reset = report.limit.as_ref()?.reset.as_ref()?;
     let now = Clock::default().now();
     let since = report

@@ -31,7 +31,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The chronicle of a town.
 #[derive(Clone, Debug)]
-pub struct Chronicle {
+pub struct EventRetention {
     root: PathBuf,
     events: Events,
     settings: KrcSettings,
@@ -56,16 +56,16 @@ pub enum Auto {
     Busy,
 }
 
-impl Chronicle {
+impl EventRetention {
     pub fn of(town: &Town) -> Self {
-        Chronicle {
+        EventRetention {
             clock: town.clock().clone(),
             ..Self::new(town.root().to_owned(), town.settings().krc.clone())
         }
     }
 
     pub(crate) fn new(root: PathBuf, settings: KrcSettings) -> Self {
-        Chronicle {
+        EventRetention {
             events: Events::in_folder(&root),
             root,
             settings,
@@ -153,12 +153,12 @@ mod tests {
         }
     }
 
-    fn with(folder: &tempfile::TempDir, settings: KrcSettings) -> Chronicle {
-        Chronicle::new(folder.path().to_owned(), settings)
+    fn with(folder: &tempfile::TempDir, settings: KrcSettings) -> EventRetention {
+        EventRetention::new(folder.path().to_owned(), settings)
     }
 
-    fn kinds(chronicle: &Chronicle) -> Vec<String> {
-        let found = chronicle.events.find(&Query::default()).unwrap();
+    fn kinds(retention: &EventRetention) -> Vec<String> {
+        let found = retention.events.find(&Query::default()).unwrap();
         found.into_iter().map(|event| event.kind).collect()
     }
 
@@ -169,7 +169,7 @@ mod tests {
             minimum_kept: 2,
             ..KrcSettings::default()
         };
-        let chronicle = with(&folder, few);
+        let retention = with(&folder, few);
         let all = [
             event("patrol_a", 2),
             event("mail", 29),
@@ -178,71 +178,71 @@ mod tests {
             event("patrol_b", 2),
             event("nudge", 4),
         ];
-        chronicle.events.append(all.to_vec()).unwrap();
+        retention.events.append(all.to_vec()).unwrap();
         let log = folder.path().join(".events.jsonl");
         let before = std::fs::read(&log).unwrap();
-        let told = chronicle.prune(true).unwrap();
+        let told = retention.prune(true).unwrap();
         assert_eq!((told.files[0].removed, told.files[0].kept), (2, 4));
         assert_eq!(std::fs::read(&log).unwrap(), before, "only told");
-        let pruned = chronicle.prune(false).unwrap();
+        let pruned = retention.prune(false).unwrap();
         assert_eq!((pruned.files[0].removed, pruned.files[0].kept), (2, 4));
         assert_eq!(
-            kinds(&chronicle),
+            kinds(&retention),
             ["mail", "hook", "patrol_b", "nudge", "krc_prune"]
         );
         // The feed has no patrols: the newer of its two nudges is among the newest two events.
         assert_eq!((pruned.files[1].removed, pruned.files[1].kept), (1, 3));
         // The prune's own event does not displace other events.
-        assert_eq!(chronicle.prune(false).unwrap().files[0].removed, 0);
-        assert_eq!(kinds(&chronicle).len(), 5);
+        assert_eq!(retention.prune(false).unwrap().files[0].removed, 0);
+        assert_eq!(kinds(&retention).len(), 5);
     }
 
     #[test]
     fn damaged_lines_go_with_a_count() {
         let folder = tempfile::tempdir().unwrap();
-        let chronicle = with(&folder, KrcSettings::default());
-        chronicle.events.append(vec![event("nudge", 0)]).unwrap();
+        let retention = with(&folder, KrcSettings::default());
+        retention.events.append(vec![event("nudge", 0)]).unwrap();
         let path = folder.path().join(".events.jsonl");
         let mut text = b"not json\n".to_vec();
         text.extend(std::fs::read(&path).unwrap());
         std::fs::write(&path, text).unwrap();
-        let stats = chronicle.stats().unwrap();
+        let stats = retention.stats().unwrap();
         assert_eq!((stats[0].events, stats[0].damaged), (1, 1));
-        let pruned = chronicle.prune(false).unwrap();
+        let pruned = retention.prune(false).unwrap();
         assert_eq!((pruned.files[0].damaged, pruned.files[0].kept), (1, 1));
-        assert_eq!(kinds(&chronicle), ["nudge", "krc_prune"]);
+        assert_eq!(kinds(&retention), ["nudge", "krc_prune"]);
     }
 
     #[test]
     fn a_hundred_stay_whatever_their_age() {
         let folder = tempfile::tempdir().unwrap();
-        let chronicle = with(&folder, KrcSettings::default());
+        let retention = with(&folder, KrcSettings::default());
         let old = (0..150).map(|_| event("nudge", 400)).collect();
-        chronicle.events.append(old).unwrap();
-        let pruned = chronicle.prune(false).unwrap();
+        retention.events.append(old).unwrap();
+        let pruned = retention.prune(false).unwrap();
         assert_eq!((pruned.files[0].removed, pruned.files[0].kept), (50, 100));
     }
 
     #[test]
     fn by_itself_it_prunes_once_in_an_interval() {
         let folder = tempfile::tempdir().unwrap();
-        let mut chronicle = with(&folder, KrcSettings::default());
-        assert!(matches!(chronicle.auto_prune(true), Ok(Auto::Pruned(_))));
-        assert!(matches!(chronicle.auto_prune(false), Ok(Auto::Pruned(_))));
-        assert!(matches!(chronicle.auto_prune(false), Ok(Auto::NotYet(_))));
-        chronicle.settings.prune_interval = Length(0);
-        assert!(matches!(chronicle.auto_prune(false), Ok(Auto::Pruned(_))));
-        let _other = FileLock::try_take(&chronicle.lock_path()).unwrap().unwrap();
-        assert!(matches!(chronicle.auto_prune(false), Ok(Auto::Busy)));
+        let mut retention = with(&folder, KrcSettings::default());
+        assert!(matches!(retention.auto_prune(true), Ok(Auto::Pruned(_))));
+        assert!(matches!(retention.auto_prune(false), Ok(Auto::Pruned(_))));
+        assert!(matches!(retention.auto_prune(false), Ok(Auto::NotYet(_))));
+        retention.settings.prune_interval = Length(0);
+        assert!(matches!(retention.auto_prune(false), Ok(Auto::Pruned(_))));
+        let _other = FileLock::try_take(&retention.lock_path()).unwrap().unwrap();
+        assert!(matches!(retention.auto_prune(false), Ok(Auto::Busy)));
     }
 
     #[test]
     fn values_are_told_by_type() {
         let folder = tempfile::tempdir().unwrap();
-        let chronicle = with(&folder, KrcSettings::default());
+        let retention = with(&folder, KrcSettings::default());
         let all = vec![event("nudge", 0), event("nudge", 400), event("mail", 1)];
-        chronicle.events.append(all).unwrap();
-        let log = &chronicle.stats().unwrap()[0];
+        retention.events.append(all).unwrap();
+        let log = &retention.stats().unwrap()[0];
         assert_eq!(log.expired, 1);
         let nudges = log.types.iter().find(|k| k.kind == "nudge").unwrap();
         assert_eq!((nudges.count, nudges.expired), (2, 1));

@@ -29,9 +29,9 @@ use crate::records::events::{self, Events};
 use crate::{Result, Town};
 use archive::Archive;
 use gt_core::Problem;
-use gt_core::record::{Outcome, Record, Status};
+use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
-use index::{Broken, Index, Place, Sources, milliseconds};
+use index::{Broken, Index, IndexFile, Sources, milliseconds};
 use journal::Journal;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -43,7 +43,7 @@ pub struct Sessions {
     folder: PathBuf,
     journal: Journal,
     archive: Archive,
-    database: Place,
+    database: IndexFile,
     events: Events,
     clock: Clock,
 }
@@ -74,7 +74,7 @@ impl Sessions {
         Sessions {
             journal: Journal::in_folder(&folder).with_deadline(town.deadline()),
             archive: Archive::in_folder(&folder),
-            database: Place::at(&folder.join("index.db"), false).with_deadline(town.deadline()),
+            database: IndexFile::at(&folder.join("index.db"), false).with_deadline(town.deadline()),
             folder,
             events: Events::of(town),
             clock: town.clock().clone(),
@@ -89,7 +89,7 @@ impl Sessions {
     /// Uses an index in another file; the journal stays the same.
     pub fn with_database(self, path: &Path) -> Self {
         Sessions {
-            database: Place::at(path, true),
+            database: IndexFile::at(path, true),
             ..self
         }
     }
@@ -116,10 +116,10 @@ impl Sessions {
 
     /// Writes these lines for a caller that knows the journal's record of `life`, the only session
     /// among them that is not new.
-    pub(crate) fn record_known(&self, lines: &[Record], life: &Record) -> Result<()> {
+    pub(crate) fn record_known(&self, lines: &[Record], session: &Record) -> Result<()> {
         self.check_journal()?;
         self.journal.append(lines)?;
-        let known = HashMap::from([(life.id.clone(), Known::Open(life.clone()))]);
+        let known = HashMap::from([(session.id.clone(), Known::Open(session.clone()))]);
         self.tell(lines, &known);
         Ok(())
     }
@@ -143,7 +143,7 @@ impl Sessions {
         let _lock = self.journal.lock()?;
         self.check_journal()?;
         let known = self.look_up(lines.iter().map(|(_, line)| line.id.as_str()))?;
-        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::life)));
+        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::record)));
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
         if !records.is_empty() {
             let back = taken_back(&records, &known);
@@ -156,7 +156,9 @@ impl Sessions {
 
     /// Reports sessions that began or ended as events.
     fn tell(&self, lines: &[Record], known: &HashMap<String, Known>) {
-        let events = news::events(lines, |id| known.get(id).map(|known| known.life().clone()));
+        let events = news::events(lines, |id| {
+            known.get(id).map(|known| known.record().clone())
+        });
         let tell_of_deaths = news::tell_of_deaths(&events);
         self.events.note(events);
         if tell_of_deaths {
@@ -176,7 +178,7 @@ impl Sessions {
         let known = self.look_up(ids)?;
         Ok(known
             .into_iter()
-            .map(|(id, known)| (id, known.into_life()))
+            .map(|(id, known)| (id, known.into_record()))
             .collect())
     }
 
@@ -187,7 +189,7 @@ impl Sessions {
     ) -> Result<HashMap<String, Record>> {
         let known = self.look_up(ids)?.into_iter();
         let open = known.filter_map(|(id, known)| match known {
-            Known::Open(life) => Some((id, life)),
+            Known::Open(session) => Some((id, session)),
             Known::Archived(_) => None,
         });
         Ok(open.collect())
@@ -201,11 +203,11 @@ impl Sessions {
         self.ask(|index| {
             let mut known = HashMap::new();
             for id in &ids {
-                let life = match query::by_id(index, id)? {
-                    Some(life) => Some(Known::Open(life)),
+                let session = match query::by_id(index, id)? {
+                    Some(session) => Some(Known::Open(session)),
                     None => query::of_archive(index, &self.archive, id)?.map(Known::Archived),
                 };
-                known.extend(life.map(|life| ((*id).to_owned(), life)));
+                known.extend(session.map(|session| ((*id).to_owned(), session)));
             }
             Ok(known)
         })
@@ -217,7 +219,7 @@ impl Sessions {
             ended_at: Some(end.at.map_or_else(|| clock.text(), time::timestamp)),
             outcome: Some(end.outcome),
             exit_code: end.exit_code,
-            status: Some(Status::Stopped),
+            status: Some(SessionStatus::Stopped),
             ..Record::about(id)
         }
     }
@@ -268,8 +270,8 @@ impl Sessions {
             let archived = self.ask(|index| query::all_archived_in(index, &file))?;
             let read = self.archive.each(&file, |id, line| {
                 let is_archived = archived.contains(&hash(id));
-                if let (true, Ok(life)) = (is_archived, serde_json::from_str(line)) {
-                    given = give(&life);
+                if let (true, Ok(session)) = (is_archived, serde_json::from_str(line)) {
+                    given = give(&session);
                     given.clone()?;
                 }
                 Ok::<(), Problem>(())
@@ -279,8 +281,8 @@ impl Sessions {
         }
         // If the index turns out to be damaged half-way, the rebuilt index yields the rest.
         let mut done = HashSet::new();
-        let mut give_once = |life: &Record| match done.insert(hash(&life.id)) {
-            true => give(life),
+        let mut give_once = |session: &Record| match done.insert(hash(&session.id)) {
+            true => give(session),
             false => Ok(()),
         };
         let index = self.open()?;
@@ -347,15 +349,15 @@ enum Known {
 }
 
 impl Known {
-    fn life(&self) -> &Record {
+    fn record(&self) -> &Record {
         match self {
-            Known::Open(life) | Known::Archived(life) => life,
+            Known::Open(session) | Known::Archived(session) => session,
         }
     }
 
-    fn into_life(self) -> Record {
+    fn into_record(self) -> Record {
         match self {
-            Known::Open(life) | Known::Archived(life) => life,
+            Known::Open(session) | Known::Archived(session) => session,
         }
     }
 }
@@ -365,10 +367,10 @@ impl Known {
 fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
     let mut back: Vec<Record> = Vec::new();
     for line in lines {
-        if let Some(Known::Archived(life)) = known.get(&line.id)
-            && !back.iter().any(|other| other.id == life.id)
+        if let Some(Known::Archived(session)) = known.get(&line.id)
+            && !back.iter().any(|other| other.id == session.id)
         {
-            back.push(life.clone());
+            back.push(session.clone());
         }
     }
     back
@@ -376,9 +378,9 @@ fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
 
 /// Returns the duration of a session, or its duration until `now`, in milliseconds. Callers add
 /// these up and truncate the sum to seconds once.
-pub fn lasted(life: &Record, now: jiff::Timestamp) -> Option<i64> {
-    let began = milliseconds(life.started_at.as_deref()?)?;
-    let ended = match life.ended_at.as_deref() {
+pub fn lasted(session: &Record, now: jiff::Timestamp) -> Option<i64> {
+    let began = milliseconds(session.started_at.as_deref()?)?;
+    let ended = match session.ended_at.as_deref() {
         Some(at) => milliseconds(at)?,
         None => now.as_millisecond(),
     };
@@ -391,5 +393,6 @@ fn hash(id: &str) -> u64 {
 }
 
 fn not_found(what: &str) -> Problem {
-    Problem::not_found(format!("there is no life {what:?}")).hint("`gt sessions list` shows them")
+    Problem::not_found(format!("there is no session {what:?}"))
+        .hint("`gt sessions list` shows them")
 }

@@ -9,28 +9,33 @@ use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::record::{Record, Step};
+use gt_core::record::{Record, SessionStep};
 use std::time::Duration;
 
 /// Maximum wait for the lock of the steps.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Records that a session has started a step.
-pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Result<Step> {
+pub fn start(
+    town: &Town,
+    session: &str,
+    name: &str,
+    reference: Option<&str>,
+) -> Result<SessionStep> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
         return Err(Problem::usage(format!("{name:?} is no name of a step")));
     }
     if reference.is_some_and(|text| text.chars().any(char::is_control)) {
         return Err(Problem::usage(format!("{reference:?} is no reference")));
     }
-    change(town, life, "session_step_started", |steps| {
+    change(town, session, "session_step_started", |steps| {
         if steps.iter().any(|step| is_open(step, name)) {
             return Err(
                 Problem::conflict(format!("the step {name:?} has begun already"))
                     .hint(format!("`gt step done {name}` ends it")),
             );
         }
-        let step = Step {
+        let step = SessionStep {
             name: name.to_owned(),
             reference: reference.map(str::to_owned),
             started_at: town.clock().text(),
@@ -42,8 +47,8 @@ pub fn start(town: &Town, life: &str, name: &str, reference: Option<&str>) -> Re
 }
 
 /// Records that a session has completed a step.
-pub fn done(town: &Town, life: &str, name: &str) -> Result<Step> {
-    change(town, life, "session_step_completed", |steps| {
+pub fn done(town: &Town, session: &str, name: &str) -> Result<SessionStep> {
+    change(town, session, "session_step_completed", |steps| {
         let found = steps.iter_mut().rev().find(|step| is_open(step, name));
         let step = found.ok_or_else(|| {
             Problem::not_found(format!("there is no step {name:?} to be done with"))
@@ -54,27 +59,30 @@ pub fn done(town: &Town, life: &str, name: &str) -> Result<Step> {
     })
 }
 
-fn is_open(step: &Step, name: &str) -> bool {
+fn is_open(step: &SessionStep, name: &str) -> bool {
     step.name == name && step.completed_at.is_none()
 }
 
 /// Changes the steps of a session, based on the steps recorded so far.
 fn change(
     town: &Town,
-    life: &str,
+    session: &str,
     kind: &str,
-    change: impl FnOnce(&mut Vec<Step>) -> Result<Step>,
-) -> Result<Step> {
+    change: impl FnOnce(&mut Vec<SessionStep>) -> Result<SessionStep>,
+) -> Result<SessionStep> {
     let sessions = Sessions::of(town);
-    let life = sessions.get(life)?;
-    if life.outcome.is_some() {
-        return Err(Problem::conflict(format!("the life {} is over", life.id)));
+    let session = sessions.get(session)?;
+    if session.outcome.is_some() {
+        return Err(Problem::conflict(format!(
+            "the life {} is over",
+            session.id
+        )));
     }
-    let lines = sessions.step_lines(&life.id);
+    let lines = sessions.step_lines(&session.id);
     // Concurrent writers must see each other's steps.
     let lock = town.runtime_dir().join("locks/steps.lock");
     let _lock = FileLock::take(&lock, TIMEOUT)?;
-    let mut steps = sessions.steps(&life.id)?;
+    let mut steps = sessions.steps(&session.id)?;
     let step = change(&mut steps)?;
     let mut line = serde_json::to_vec(&step)
         .map_err(|error| Problem::failed("cannot write a step").caused_by(error))?;
@@ -85,11 +93,11 @@ fn change(
     let reference = current.map(|step| step.reference.as_ref().unwrap_or(&step.name));
     sessions.record(&[Record {
         step_ref: Some(reference.cloned().unwrap_or_default()),
-        ..Record::about(life.id.clone())
+        ..Record::about(session.id.clone())
     }])?;
     let event = town
-        .event_at(kind, life.agent.as_deref().unwrap_or("unknown"))
-        .with("session_id", life.id)
+        .event_at(kind, session.agent.as_deref().unwrap_or("unknown"))
+        .with("session_id", session.id)
         .with("step", step.name.clone())
         .with("ref", step.reference.clone())
         .with("seconds", seconds(&step));
@@ -100,12 +108,12 @@ fn change(
 impl Sessions {
     /// Returns the steps of a running session, oldest first, from `.sessions/<id>.steps`, which has
     /// a line for each start and end.
-    pub fn steps(&self, id: &str) -> Result<Vec<Step>> {
-        let mut steps: Vec<Step> = Vec::new();
+    pub fn steps(&self, id: &str) -> Result<Vec<SessionStep>> {
+        let mut steps: Vec<SessionStep> = Vec::new();
         self.step_lines(id).read_from(0, |line| {
             // Unreadable lines are skipped.
-            if let Ok(step) = serde_json::from_slice::<Step>(line) {
-                let same = |other: &&mut Step| {
+            if let Ok(step) = serde_json::from_slice::<SessionStep>(line) {
+                let same = |other: &&mut SessionStep| {
                     other.name == step.name && other.started_at == step.started_at
                 };
                 match steps.iter_mut().find(same) {
@@ -124,7 +132,7 @@ impl Sessions {
 }
 
 /// Returns the duration of a completed step in seconds.
-pub fn seconds(step: &Step) -> Option<i64> {
+pub fn seconds(step: &SessionStep) -> Option<i64> {
     let began: jiff::Timestamp = step.started_at.parse().ok()?;
     let ended: jiff::Timestamp = step.completed_at.as_ref()?.parse().ok()?;
     Some((ended.as_second() - began.as_second()).max(0))

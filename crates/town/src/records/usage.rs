@@ -33,7 +33,7 @@ use gt_core::overlay::Layer;
 use gt_core::price::Prices;
 use gt_core::record::Record;
 use gt_core::session::SessionId;
-use gt_core::usage::{Format, Usage, Window};
+use gt_core::usage::{Format, Usage, UsageWindow};
 use notes::Notes;
 use read::Progress;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 /// Read positions in the transcripts of one session.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct State {
+struct ReadState {
     /// Stamp of the prices in use; if it changes, everything is read again.
     prices: String,
     files: BTreeMap<PathBuf, Progress>,
@@ -52,39 +52,42 @@ struct State {
 }
 
 /// Updates the usage of those of these sessions that run. Usage that cannot be read stays as it is.
-pub fn refresh(town: &Town, lives: &mut [Record]) {
+pub fn refresh(town: &Town, records: &mut [Record]) {
     let mut reader = Reader::new(town);
-    for life in lives.iter_mut().filter(|life| life.ended_at.is_none()) {
-        if let Some(found) = reader.read(life) {
-            life.usage = Some(found);
+    for session in records
+        .iter_mut()
+        .filter(|session| session.ended_at.is_none())
+    {
+        if let Some(found) = reader.read(session) {
+            session.usage = Some(found);
         }
     }
 }
 
 /// Returns the usage of a running session until now: zero if its transcript has no figures yet.
 /// Returns `None` if its program leaves no readable figures.
-pub(crate) fn so_far(town: &Town, life: &Record) -> Option<Usage> {
+pub(crate) fn so_far(town: &Town, session: &Record) -> Option<Usage> {
     let mut reader = Reader::new(town);
-    let preset = reader.presets.get(town, life.harness.as_deref()?)?;
+    let preset = reader.presets.get(town, session.harness.as_deref()?)?;
     preset.usage.format?;
-    Some(reader.read(life).unwrap_or_default())
+    Some(reader.read(session).unwrap_or_default())
 }
 
 /// Reduces the usage of these sessions to their share for an item.
-pub fn keep_shares(lives: &mut [Record], item: &str) {
-    for life in lives {
-        life.usage = life.share_of(item).usage;
+pub fn keep_shares(records: &mut [Record], item: &str) {
+    for session in records {
+        session.usage = session.share_of(item).usage;
     }
 }
 
 /// Updates the usage of running sessions, and settles ended ones that were not settled: the process
 /// that should have done it was killed.
-pub fn refresh_all(town: &Town, lives: &mut [Record]) {
-    refresh(town, lives);
-    let is_open = |life: &&mut Record| life.ended_at.is_some() && life.usage.is_none();
-    for life in lives.iter_mut().filter(is_open) {
-        for line in settle(town, [life.id.as_str()]) {
-            life.merge(line);
+pub fn refresh_all(town: &Town, records: &mut [Record]) {
+    refresh(town, records);
+    let is_open = |session: &&mut Record| session.ended_at.is_some() && session.usage.is_none();
+    for session in records.iter_mut().filter(is_open) {
+        for line in settle(town, [session.id.as_str()]) {
+            session.merge(line);
         }
     }
 }
@@ -107,34 +110,34 @@ pub fn unsettled(town: &Town) -> Vec<String> {
 fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record> {
     let sessions = Sessions::of(town);
     // An archived session stays as it is in the archive.
-    let lives = sessions.in_journal(ids.into_iter());
-    let Some(lives) = lives.or_warn("usage is not written") else {
+    let records = sessions.in_journal(ids.into_iter());
+    let Some(records) = records.or_warn("usage is not written") else {
         return Vec::new();
     };
-    let lives: Vec<&Record> = lives.values().collect();
-    let lines = figures(town, &lives);
+    let records: Vec<&Record> = records.values().collect();
+    let lines = figures(town, &records);
     if !lines.is_empty() {
         let written = sessions.record(&lines);
         if written.or_warn("usage is not written").is_none() {
             return Vec::new();
         }
     }
-    lives.iter().for_each(|life| forget(town, &life.id));
+    records.iter().for_each(|session| forget(town, &session.id));
     lines
 }
 
 /// Returns the lines with the usage of these ended sessions. Once they are in the journal, call
 /// [`forget`] for each session.
-pub(crate) fn figures(town: &Town, lives: &[&Record]) -> Vec<Record> {
+pub(crate) fn figures(town: &Town, records: &[&Record]) -> Vec<Record> {
     let mut reader = Reader::new(town);
-    let lines = lives.iter().map(|life| {
-        let usage = reader.read(life);
-        let conversation = Notes::of(town, &life.id).conversation();
+    let lines = records.iter().map(|session| {
+        let usage = reader.read(session);
+        let conversation = Notes::of(town, &session.id).conversation();
         Record {
-            usage: usage.filter(|usage| life.usage.as_ref() != Some(usage)),
+            usage: usage.filter(|usage| session.usage.as_ref() != Some(usage)),
             // For a program that chooses its ids itself, only its hooks report this.
-            harness_session_id: conversation.filter(|_| life.harness_session_id.is_none()),
-            ..Record::about(&life.id)
+            harness_session_id: conversation.filter(|_| session.harness_session_id.is_none()),
+            ..Record::about(&session.id)
         }
     });
     lines
@@ -193,31 +196,31 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the usage of a session so far; `None` if nothing was found.
-    fn read(&mut self, life: &Record) -> Option<Usage> {
-        let id: SessionId = life.id.parse().ok()?;
-        let name = life.harness.as_deref()?;
+    fn read(&mut self, session: &Record) -> Option<Usage> {
+        let id: SessionId = session.id.parse().ok()?;
+        let name = session.harness.as_deref()?;
         let preset = self.presets.get(self.town, name)?.clone();
         let format = preset.usage.format?;
-        let window = window(life, id)?;
+        let window = window(session, id)?;
         let town = self.town;
         let prices = self.prices.get_or_insert_with(|| {
             let own = prices(town).or_warn("the built-in prices are used");
             own.unwrap_or_else(Prices::builtin)
         });
-        let path = state_path(town, &life.id);
+        let path = state_path(town, &session.id);
         let before = std::fs::read(&path).unwrap_or_default();
         // An unreadable cache is rebuilt from the transcripts.
-        let mut state: State = serde_json::from_slice(&before).unwrap_or_default();
+        let mut state: ReadState = serde_json::from_slice(&before).unwrap_or_default();
         let stamp = prices_stamp(town);
         if state.prices != stamp {
-            state = State {
+            state = ReadState {
                 prices: stamp,
-                ..State::default()
+                ..ReadState::default()
             };
         }
         let usage = match format {
-            Format::Opencode => state.databases(town, life, &preset, &window, prices),
-            _ => state.transcripts(town, life, &preset, format, &window, prices),
+            Format::Opencode => state.databases(town, session, &preset, &window, prices),
+            _ => state.transcripts(town, session, &preset, format, &window, prices),
         };
         if let Ok(after) = serde_json::to_vec(&state)
             && after != before
@@ -230,7 +233,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-impl State {
+impl ReadState {
     fn is_empty(&self) -> bool {
         self.files.is_empty() && self.databases.is_empty()
     }
@@ -239,21 +242,21 @@ impl State {
     fn transcripts(
         &mut self,
         town: &Town,
-        life: &Record,
+        session: &Record,
         preset: &Preset,
         format: Format,
-        window: &Window,
+        window: &UsageWindow,
         prices: &Prices,
     ) -> Usage {
-        let notes = Notes::of(town, &life.id);
+        let notes = Notes::of(town, &session.id);
         let known: Vec<PathBuf> = self.files.keys().cloned().collect();
-        let found = find::transcripts(town, life, preset, &notes, &known, window);
+        let found = find::transcripts(town, session, preset, &notes, &known, window);
         let mut sum = Usage::default();
         // Files beside the conversation come first, so that the model that is kept is the
         // conversation's own.
         for (path, since) in found {
             let progress = self.files.entry(path.clone()).or_default();
-            let window = Window {
+            let window = UsageWindow {
                 since: since.unwrap_or_else(|| window.since.clone()),
                 until: window.until.clone(),
             };
@@ -271,15 +274,15 @@ impl State {
     fn databases(
         &mut self,
         town: &Town,
-        life: &Record,
+        session: &Record,
         preset: &Preset,
-        window: &Window,
+        window: &UsageWindow,
         prices: &Prices,
     ) -> Usage {
         let mut sum = Usage::default();
-        for path in find::databases(town, life, preset) {
+        for path in find::databases(town, session, preset) {
             let seen = self.databases.entry(path.clone()).or_default();
-            let cwd = life.cwd.as_deref().unwrap_or_default();
+            let cwd = session.cwd.as_deref().unwrap_or_default();
             let read = database::read(&path, cwd, window, prices, seen);
             read.or_warn(format_args!("the usage in {} is unknown", path.display()));
             sum += &seen.usage;
@@ -299,14 +302,14 @@ fn log_unreadable(read: std::io::Result<u64>, path: &Path) {
 
 /// Returns the time span of a session. Its id was created just before its program was started. tmux
 /// knows a death only to the second, so the whole second counts.
-fn window(life: &Record, id: SessionId) -> Option<Window> {
+fn window(session: &Record, id: SessionId) -> Option<UsageWindow> {
     let began = id
         .began_at_millis()
         .and_then(|at| jiff::Timestamp::from_millisecond(at).ok())
         .map(|at| format!("{at:.3}"));
-    Some(Window {
-        since: began.or_else(|| life.started_at.clone())?,
-        until: life
+    Some(UsageWindow {
+        since: began.or_else(|| session.started_at.clone())?,
+        until: session
             .ended_at
             .as_ref()
             .map(|at| at.replace(".000Z", ".999Z")),

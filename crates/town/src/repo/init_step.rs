@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Kind of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Step {
+pub enum InitStep {
     /// Run this line with a shell.
     Run(String),
     /// Save the variables of the pane's shell, for the agent.
@@ -44,7 +44,7 @@ struct Begun {
 }
 
 /// Writes the file of a step for the process in the pane.
-pub(crate) fn write(file: &Path, step: &Step) -> Result<()> {
+pub(crate) fn write(file: &Path, step: &InitStep) -> Result<()> {
     let text = serde_json::to_vec(step)
         .map_err(|error| Problem::failed("cannot write a step down").caused_by(error))?;
     files::write_passing(file, &text)
@@ -68,13 +68,13 @@ pub(crate) fn progress(file: &Path) -> Result<Progress> {
     let Some(text) = files::read_if_there(&begun(file))? else {
         return Ok(Progress::NotBegun);
     };
-    let lives = match serde_json::from_str::<Begun>(&text) {
+    let sessions = match serde_json::from_str::<Begun>(&text) {
         Ok(process) => processes::is_born_as(process.pid, &process.born).is_some(),
         // The process was killed while writing its id, or is writing it at this moment.
         Err(_) => text.is_empty() && !is_old(&begun(file)),
     };
     // It may have ended between the two reads.
-    Ok(match (lives, read()?) {
+    Ok(match (sessions, read()?) {
         (_, Some(progress)) => progress,
         (true, None) => Progress::Running,
         (false, None) => Progress::Ended(None),
@@ -90,7 +90,7 @@ fn is_old(path: &Path) -> bool {
 }
 
 /// Claims a step for the process in the pane. Returns `None` if it is already claimed.
-pub fn begin(file: &Path) -> Result<Option<Step>> {
+pub fn begin(file: &Path) -> Result<Option<InitStep>> {
     let Some(text) = files::read_if_there(file)? else {
         return Err(Problem::not_found("there is no such step any more")
             .hint("`gt task start` begins one; this command is for its own use"));
@@ -209,7 +209,7 @@ mod tests {
     fn a_step_is_done_once_and_its_end_is_known_even_if_it_was_killed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("a-1.json");
-        let step = Step::Run("true".to_owned());
+        let step = InitStep::Run("true".to_owned());
         write(&file, &step).unwrap();
         assert_eq!(progress(&file).unwrap(), Progress::NotBegun);
         assert_eq!(begin(&file).unwrap(), Some(step.clone()));

@@ -55,8 +55,8 @@ impl Note {
 
     /// Returns whether the program runs. Returns true for a note of an earlier version, which has
     /// no process id.
-    pub(crate) fn program_lives(&self) -> bool {
-        self.pid == 0 || processes::lives(self.pid, &self.birth)
+    pub(crate) fn program_runs(&self) -> bool {
+        self.pid == 0 || processes::is_alive(self.pid, &self.birth)
     }
 
     pub(crate) fn read(town: &Town, identity: &Identity) -> Option<Self> {
@@ -93,7 +93,7 @@ pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
 pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<Identity> {
     let mut notes = Note::all(town).into_iter();
     let note = notes
-        .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_lives())?;
+        .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_runs())?;
     Identity::from_address(&note.agent, town.registry())
 }
 

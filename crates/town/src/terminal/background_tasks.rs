@@ -1,7 +1,7 @@
 //! Background tasks of a project (`[[background]]` in its `.gt.toml`): one window per task, beside
 //! the agent.
 //!
-//! `task/order.rs` opens the windows. A window closes when its command succeeds and shows the exit
+//! `task/start_steps.rs` opens the windows. A window closes when its command succeeds and shows the exit
 //! code when it fails. Nothing restarts a task; this module only finds failed tasks, for cards and
 //! for the event log.
 
@@ -13,7 +13,7 @@ use crate::terminal::windows;
 use gt_core::beside::was_ended;
 use gt_core::card::{BackgroundState, BackgroundTask};
 use gt_core::event::Event;
-use gt_core::state::Source;
+use gt_core::state::StateSource;
 
 /// Prefix of the names of their windows.
 pub(crate) const WINDOW: &str = "task-";
@@ -73,7 +73,7 @@ pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
                 .with("task", name)
                 .with("exit_code", row.exit_status)
                 .with("signal", signal(row))
-                .known_by(Source::Process);
+                .known_by(StateSource::Process);
             Events::of(town).note(vec![event]);
         }
     }

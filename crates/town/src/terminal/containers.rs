@@ -20,8 +20,8 @@ use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
 use gt_core::record::Outcome;
 use gt_core::screen::Looked;
-use gt_core::session::SessionId as LifeId;
-use gt_core::state::{self, Observed, Source, State};
+use gt_core::session::SessionId as AgentSessionId;
+use gt_core::state::{self, Observed, State, StateSource};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
 use std::borrow::Cow;
@@ -140,7 +140,7 @@ impl PaneRow {
         preset: Option<&Preset>,
         patterns: &Patterns,
         screen: Option<Looked<'_>>,
-    ) -> state::Report {
+    ) -> state::StateReport {
         let starting = self.starter_beside();
         let seen = Observed {
             dead: self.dead,
@@ -215,7 +215,7 @@ pub enum Owner {
     /// is done to it.
     Named(Identity),
     /// A session of the user.
-    Nobody,
+    Person,
 }
 
 /// Lists every container of the town's server. Returns none if there is no server.
@@ -334,16 +334,16 @@ fn owner(row: &PaneRow, town: &Town) -> Owner {
     if row.tag_town.is_empty() {
         return match Identity::from_container(&row.session_name, town.registry()) {
             // On other servers only tags identify an agent.
-            _ if town.is_elsewhere() => Owner::Nobody,
+            _ if town.is_elsewhere() => Owner::Person,
             Some(identity) if identity.role() == Role::Agent => Owner::Orphan(identity),
             Some(identity) => Owner::Named(identity),
-            None => Owner::Nobody,
+            None => Owner::Person,
         };
     }
     if row.tag_town != town.root_text() {
         return Owner::OtherTown(row.tag_town.clone());
     }
-    Identity::from_address(&row.tag_agent, town.registry()).map_or(Owner::Nobody, Owner::Agent)
+    Identity::from_address(&row.tag_agent, town.registry()).map_or(Owner::Person, Owner::Agent)
 }
 
 impl Container {
@@ -421,7 +421,7 @@ impl Container {
 
     /// Returns whether the agent was stopped and only the user's panes keep the container open.
     pub fn is_vacant(&self) -> bool {
-        self.owner == Owner::Nobody && !self.pane().tag_town.is_empty()
+        self.owner == Owner::Person && !self.pane().tag_town.is_empty()
     }
 
     /// Returns whether the agent, or the program that resolves merge conflicts beside it, is dead
@@ -458,7 +458,7 @@ impl Container {
         clients.into_iter().any(|client| client.starts_with('/'))
     }
 
-    pub fn life(&self) -> Option<LifeId> {
+    pub fn session_id(&self) -> Option<AgentSessionId> {
         self.pane().tag_session.parse().ok()
     }
 
@@ -481,7 +481,7 @@ impl Container {
     }
 
     /// Returns the state of the agent, as far as the listing shows it.
-    pub fn state(&self, preset: Option<&Preset>) -> state::Report {
+    pub fn state(&self, preset: Option<&Preset>) -> state::StateReport {
         self.state_shown(preset, &Patterns::default(), None)
     }
 
@@ -491,7 +491,7 @@ impl Container {
         preset: Option<&Preset>,
         patterns: &Patterns,
         screen: Option<Looked<'_>>,
-    ) -> state::Report {
+    ) -> state::StateReport {
         let pane = self.pane();
         let reason = Some(pane.tag_state_reason.as_str()).filter(|reason| !reason.is_empty());
         state::judge(
@@ -505,7 +505,7 @@ impl Container {
                 died_at: pane.died_at,
                 title: &pane.title,
                 tag: self.tagged_state(),
-                tag_source: Source::from_word(&pane.tag_state_source),
+                tag_source: StateSource::from_word(&pane.tag_state_source),
                 tag_since: pane.tag_state_since,
                 tag_reason: reason,
                 tag_background: pane.tag_background_tasks.unwrap_or_default(),

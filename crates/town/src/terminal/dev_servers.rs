@@ -19,12 +19,12 @@ use crate::catalog::roles;
 use crate::records::events::{self, Events};
 use crate::repo::{project, workspace};
 use crate::terminal::containers::{self, Container, PaneRow};
-use crate::terminal::windows::{self, AfterEnd, Wish};
+use crate::terminal::windows::{self, AfterEnd, NewWindow};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use gt_core::project::{DevServer, Project};
 use gt_core::startup::tag;
-use gt_core::state::Source;
+use gt_core::state::StateSource;
 use gt_core::{Identity, Problem, Role, beside};
 use gt_tmux::{Command, PaneId, SessionName};
 use health::Answers;
@@ -43,7 +43,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum DevServerState {
     /// Its port answers.
     Running,
     /// Its process runs and its port does not answer yet, or not at this moment.
@@ -54,13 +54,13 @@ pub enum State {
     Error,
 }
 
-impl State {
+impl DevServerState {
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Running => "running",
-            State::Starting => "starting",
-            State::Stopped => "stopped",
-            State::Error => "error",
+            DevServerState::Running => "running",
+            DevServerState::Starting => "starting",
+            DevServerState::Stopped => "stopped",
+            DevServerState::Error => "error",
         }
     }
 }
@@ -74,7 +74,7 @@ pub struct Server {
     pub command: String,
     pub container: Option<String>,
     pub work_dir: PathBuf,
-    pub state: State,
+    pub state: DevServerState,
     /// Start of the state in seconds since the epoch, if known.
     pub since: Option<i64>,
     /// Reason for [`State::Error`].
@@ -166,11 +166,11 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
         .into_iter()
         .map(|(server, changed)| {
             let mut now = site.look(town, server)?;
-            while changed && now.state == State::Starting && began.elapsed() < SETTLE {
+            while changed && now.state == DevServerState::Starting && began.elapsed() < SETTLE {
                 std::thread::sleep(Duration::from_millis(20));
                 now = Site::of(town, agent)?.look(town, server)?;
             }
-            if changed && now.state == State::Error {
+            if changed && now.state == DevServerState::Error {
                 Site::of(town, agent)?.tell_of_failure(town, server);
             }
             Ok(Server { changed, ..now })
@@ -221,7 +221,7 @@ pub(crate) fn has_failed(row: &PaneRow) -> bool {
     is_server
         && match row.dead {
             true => failed(row) && !was_ended(row),
-            false => Answers::read(&row.tag_answers).state(now) == State::Error,
+            false => Answers::read(&row.tag_answers).state(now) == DevServerState::Error,
         }
 }
 
@@ -263,7 +263,7 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
             .with("exit_code", row.exit_status)
             .with("signal", row.exit_signal.filter(|signal| *signal != 0))
             .with("reason", (!row.dead).then(|| why(row)))
-            .known_by(Source::Process);
+            .known_by(StateSource::Process);
         Events::of(town).note(vec![event]);
     }
 }
@@ -358,7 +358,7 @@ impl Site {
             .map_err(|error| Problem::failed(error.to_string()))?;
         let port = ports.get(server.port_variable()).map(u16::to_string);
         let port = port.unwrap_or_default();
-        let wish = Wish {
+        let wish = NewWindow {
             name: &window(server),
             command: server.command.as_str(),
             dir: &self.dir,
@@ -375,9 +375,9 @@ impl Site {
         let port = ports.get(server.port_variable()).copied();
         let pane = self.pane(server);
         let (state, since) = match pane {
-            None => (State::Stopped, None),
-            Some(row) if row.dead && failed(row) => (State::Error, row.died_at),
-            Some(row) if row.dead => (State::Stopped, row.died_at),
+            None => (DevServerState::Stopped, None),
+            Some(row) if row.dead && failed(row) => (DevServerState::Error, row.died_at),
+            Some(row) if row.dead => (DevServerState::Stopped, row.died_at),
             Some(row) => {
                 let now = town.clock().seconds();
                 let known = Answers::read(&row.tag_answers);
@@ -401,7 +401,7 @@ impl Site {
             work_dir: self.dir.clone(),
             state,
             since,
-            reason: pane.filter(|_| state == State::Error).map(why),
+            reason: pane.filter(|_| state == DevServerState::Error).map(why),
             pane: pane.map(|row| row.pane),
             pid: alive.map(|row| row.pid),
             exit_code: pane.and_then(|row| row.exit_status.filter(|_| row.dead)),
@@ -417,7 +417,7 @@ fn why(row: &PaneRow) -> String {
     match (row.dead, row.exit_status) {
         (true, Some(code)) => format!("exit code {code}"),
         (true, None) => "it was killed".to_owned(),
-        (false, _) => "lives, and answers no more".to_owned(),
+        (false, _) => "runs, but does not answer".to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionName, Target};
 
 #[derive(Clone, Debug)]
-pub struct Screen {
+pub struct PeekedScreen {
     pub container: String,
     pub pane: PaneId,
     pub title: String,
@@ -19,7 +19,12 @@ pub struct Screen {
 ///
 /// The call captures the active pane and asks at the same time which pane is the agent's. A second
 /// call is needed only if the user has made another pane active.
-pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) -> Result<Screen> {
+pub fn peek(
+    town: &Town,
+    identity: &Identity,
+    lines: Option<u32>,
+    ansi: bool,
+) -> Result<PeekedScreen> {
     let town = &*adopted::home_of(town, identity);
     let not_running = || {
         Problem::not_found(format!("{identity} is not running"))
@@ -45,7 +50,7 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
             return of_container(town, &found, lines, ansi).map_err(cannot);
         }
     };
-    let active = Facts::parse(&facts);
+    let active = PaneFacts::parse(&facts);
     if active.town.is_none_or(str::is_empty) || active.agent.is_none_or(str::is_empty) {
         // The session is an agent by its name alone, the user's own session of that name, or a
         // leftover of ours.
@@ -71,12 +76,12 @@ pub fn peek(town: &Town, identity: &Identity, lines: Option<u32>, ansi: bool) ->
                 }
                 cannot(error)
             })?;
-            (Facts::parse(&facts).title.to_owned(), text, Some(pane))
+            (PaneFacts::parse(&facts).title.to_owned(), text, Some(pane))
         }
         _ => (active.title.to_owned(), text, active.pane),
     };
     let pane = pane.ok_or_else(|| Problem::failed("tmux did not say which pane it showed"))?;
-    Ok(Screen {
+    Ok(PeekedScreen {
         container,
         pane,
         title,
@@ -90,20 +95,20 @@ fn of_container(
     container: &Container,
     lines: Option<u32>,
     ansi: bool,
-) -> std::result::Result<Screen, gt_tmux::Error> {
+) -> std::result::Result<PeekedScreen, gt_tmux::Error> {
     let pane = container.pane().pane;
     let (facts, text) = read(town, pane.into(), lines, ansi)?;
-    Ok(Screen {
+    Ok(PeekedScreen {
         container: container.name().to_owned(),
         pane,
-        title: Facts::parse(&facts).title.to_owned(),
+        title: PaneFacts::parse(&facts).title.to_owned(),
         lines: last(&text, lines),
     })
 }
 
 const FACTS: &str = "#{pane_id} #{@gt_pane}\n#{@gt_town}\n#{@gt_agent}\n#{pane_title}";
 
-struct Facts<'a> {
+struct PaneFacts<'a> {
     pane: Option<PaneId>,
     agent_pane: Option<PaneId>,
     town: Option<&'a str>,
@@ -111,12 +116,12 @@ struct Facts<'a> {
     title: &'a str,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> PaneFacts<'a> {
     fn parse(text: &'a str) -> Self {
         let mut lines = text.splitn(4, '\n');
         let mut ids = lines.next().unwrap_or_default().split(' ');
         let mut id = || ids.next().and_then(|id| id.parse().ok());
-        Facts {
+        PaneFacts {
             pane: id(),
             agent_pane: id(),
             town: lines.next(),

@@ -12,7 +12,7 @@ mod retention;
 mod writer;
 
 pub use reader::Summary;
-pub use recorder::{Wish, record};
+pub use recorder::{RecordRequest, record};
 
 use crate::base::clock::Clock;
 use crate::base::files;
@@ -86,11 +86,11 @@ impl Recordings {
     }
 
     /// Returns the recording of that session, if there is one.
-    pub fn find(&self, life: &str) -> Result<Option<Recording>> {
+    pub fn find(&self, session: &str) -> Result<Option<Recording>> {
         let parts: Vec<(u32, PathBuf)> = self
             .files()?
             .into_iter()
-            .filter(|(id, _, _)| id == life)
+            .filter(|(id, _, _)| id == session)
             .map(|(_, number, path)| (number, path))
             .collect();
         Ok((!parts.is_empty()).then_some(Recording { parts }))
@@ -107,8 +107,8 @@ impl Recordings {
             .flatten()
             .filter_map(|entry| {
                 let name = entry.file_name().into_string().ok()?;
-                let (life, number) = parse_name(&name)?;
-                Some((life.to_owned(), number, entry.path()))
+                let (session, number) = parse_name(&name)?;
+                Some((session.to_owned(), number, entry.path()))
             })
             .collect();
         found.sort();
@@ -124,17 +124,17 @@ impl Recording {
 }
 
 /// Returns the file name of a part.
-fn file_name(life: &str, number: u32) -> String {
+fn file_name(session: &str, number: u32) -> String {
     match number {
-        0 => format!("{life}.cast"),
-        number => format!("{life}.{number}.cast"),
+        0 => format!("{session}.cast"),
+        number => format!("{session}.{number}.cast"),
     }
 }
 
 fn parse_name(name: &str) -> Option<(&str, u32)> {
     let stem = name.strip_suffix(".cast")?;
     match stem.split_once('.') {
-        Some((life, number)) => Some((life, number.parse().ok()?)),
+        Some((session, number)) => Some((session, number.parse().ok()?)),
         None => Some((stem, 0)),
     }
 }

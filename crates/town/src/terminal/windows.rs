@@ -25,7 +25,7 @@ pub(crate) enum AfterEnd {
     Stay,
 }
 
-pub(crate) struct Wish<'a> {
+pub(crate) struct NewWindow<'a> {
     pub(crate) name: &'a str,
     /// A shell line.
     pub(crate) command: &'a str,
@@ -40,7 +40,7 @@ pub(crate) struct Wish<'a> {
 pub(crate) fn open(
     town: &Town,
     container: &SessionName,
-    wish: &Wish<'_>,
+    window: &NewWindow<'_>,
     note: Vec<Command>,
 ) -> Result<PaneId> {
     // Another window may have the same name: until the pane is tagged, the window has a unique
@@ -51,8 +51,8 @@ pub(crate) fn open(
         .arg("-d")
         .target(container.clone())
         .args(["-n", &passing, "-c"])
-        .arg(format::escape(&wish.dir.to_string_lossy()));
-    for (variable, value) in wish.env {
+        .arg(format::escape(&window.dir.to_string_lossy()));
+    for (variable, value) in window.env {
         make = make.arg("-e").arg(format!("{variable}={value}"));
     }
     let on_pane = |option: &str, value: &str| {
@@ -61,7 +61,7 @@ pub(crate) fn open(
             .option("-t", at.clone())
             .args([option, value])
     };
-    let remain = match wish.after_end {
+    let remain = match window.after_end {
         AfterEnd::StayIfFailed => "failed",
         AfterEnd::Stay => "on",
     };
@@ -74,11 +74,11 @@ pub(crate) fn open(
             .arg(tmux_hooks::await_death())
     });
     let batch = Batch::from(vec![
-        make.args(["--", "sh", "-c", wish.command]),
+        make.args(["--", "sh", "-c", window.command]),
         on_pane("remain-on-exit", remain),
-        on_pane(TAG, wish.name),
+        on_pane(TAG, window.name),
     ])
-    .then_all(wish.tags.iter().map(|(tag, value)| on_pane(tag, value)))
+    .then_all(window.tags.iter().map(|(tag, value)| on_pane(tag, value)))
     .then_all(note)
     .then_all(await_death)
     .then(
@@ -90,9 +90,9 @@ pub(crate) fn open(
     .then(
         Command::new("rename-window")
             .option("-t", at)
-            .arg(wish.name),
+            .arg(window.name),
     );
-    let problem = |error| tmux_problem(&format!("cannot open the window {}", wish.name), error);
+    let problem = |error| tmux_problem(&format!("cannot open the window {}", window.name), error);
     let output = town.server().run_private(batch).map_err(problem)?;
     output
         .trim()

@@ -10,7 +10,7 @@ mod detail;
 mod lost;
 mod spent;
 
-pub use detail::{events_of, lives_of};
+pub use detail::{events_of, sessions_of};
 
 use crate::catalog::harnesses::Presets;
 use crate::records::items::{Overview, Work};
@@ -25,7 +25,7 @@ use aside::{Aside, Stamp};
 use gt_core::Identity;
 use gt_core::card::{Card, Session, Speaker};
 use gt_core::merge::Merge;
-use gt_core::state::Report;
+use gt_core::state::StateReport;
 use gt_core::work::{Item, WorkId};
 use jiff::{SignedDuration, Timestamp};
 use lost::Lost;
@@ -170,7 +170,7 @@ impl Gatherer {
         town: &Town,
         agent: &Identity,
         container: &Container,
-        known: Option<Report>,
+        known: Option<StateReport>,
     ) -> Session {
         let pane = container.pane();
         let report =
@@ -187,7 +187,7 @@ impl Gatherer {
             continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
             reason: report.reason.map(String::from),
             attached: container.is_attached(),
-            only_shell: container.life().is_none(),
+            only_shell: container.session_id().is_none(),
         }
     }
 

@@ -21,7 +21,7 @@ use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum CheckStatus {
     Ok,
     Warning,
     Error,
@@ -30,7 +30,7 @@ pub enum Status {
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     pub check: &'static str,
-    pub status: Status,
+    pub status: CheckStatus,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
@@ -38,7 +38,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(check: &'static str, status: Status, message: impl Into<String>) -> Self {
+    fn new(check: &'static str, status: CheckStatus, message: impl Into<String>) -> Self {
         Finding {
             check,
             status,
@@ -49,15 +49,15 @@ impl Finding {
     }
 
     fn ok(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Status::Ok, message)
+        Self::new(check, CheckStatus::Ok, message)
     }
 
     fn warning(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Status::Warning, message)
+        Self::new(check, CheckStatus::Warning, message)
     }
 
     fn error(check: &'static str, message: impl Into<String>) -> Self {
-        Self::new(check, Status::Error, message)
+        Self::new(check, CheckStatus::Error, message)
     }
 
     fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -42,7 +42,7 @@ use std::thread::JoinHandle;
 
 /// A possible change.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum MonitorChange {
     /// Containers came, went or died, or a tag or title changed: read them again.
     Agents,
     /// The state of an agent changed. [`Change::Agents`] follows.
@@ -68,14 +68,14 @@ impl Monitor {
     /// Starts to watch. Agents are read once before this returns, so that [`Monitor::agents`] has a
     /// result at once. The monitor's thread calls `send` for each later change; it should return
     /// quickly.
-    pub fn start(town: &Town, send: impl Fn(Change) + Send + 'static) -> Result<Monitor> {
+    pub fn start(town: &Town, send: impl Fn(MonitorChange) + Send + 'static) -> Result<Monitor> {
         Self::start_with(town, Eyes::open, send)
     }
 
     fn start_with(
         town: &Town,
         open: fn(Places) -> Eyes,
-        send: impl Fn(Change) + Send + 'static,
+        send: impl Fn(MonitorChange) + Send + 'static,
     ) -> Result<Monitor> {
         let shared = Arc::new(Shared::new()?);
         let rounds = Rounds::begin(town, Arc::clone(&shared), open, send)?;
@@ -91,19 +91,20 @@ impl Monitor {
 
     /// Sets the pane in view: its output is reported as [`Change::Screen`].
     pub fn look_at(&self, pane: Option<PanePlace>) {
-        self.shared.wish(|wishes| wishes.view = pane);
+        self.shared.request(|requests| requests.view = pane);
     }
 
     /// Replaces the watched files, each as the caller has last seen it. A difference is reported as
     /// [`Change::Files`].
     pub fn watch_files(&self, files: Files) {
-        self.shared.wish(|wishes| wishes.files = Some(files));
+        self.shared.request(|requests| requests.files = Some(files));
     }
 
     /// Sets whether new events are reported as [`Change::Events`]. Each call with `true` also
     /// reports once at once, so that no event is lost between the caller's read and this call.
     pub fn watch_events(&self, wanted: bool) {
-        self.shared.wish(|wishes| wishes.events = Some(wanted));
+        self.shared
+            .request(|requests| requests.events = Some(wanted));
     }
 
     /// Returns the agents that have a container, as they were last read. Runs no command.
@@ -119,7 +120,7 @@ impl Monitor {
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        self.shared.wish(|wishes| wishes.stop = true);
+        self.shared.request(|requests| requests.stop = true);
         if let Some(thread) = self.thread.take() {
             // A panic of the thread is printed by its hook.
             let _ = thread.join();
@@ -130,7 +131,7 @@ impl Drop for Monitor {
 /// State shared by the threads.
 #[derive(Debug)]
 struct Shared {
-    wishes: Mutex<Wishes>,
+    requests: Mutex<MonitorRequests>,
     seen: Mutex<Vec<Seen>>,
     wakeups: AtomicU64,
     /// Writing to `waker` wakes the thread that waits on `woken`.
@@ -140,7 +141,7 @@ struct Shared {
 
 /// Requests to the monitor's thread.
 #[derive(Clone, Debug, Default)]
-struct Wishes {
+struct MonitorRequests {
     view: Option<PanePlace>,
     /// Replacement for the watched files.
     files: Option<Files>,
@@ -165,7 +166,7 @@ impl Shared {
             gt_core::Problem::failed("cannot watch").caused_by(error)
         })?;
         Ok(Shared {
-            wishes: Mutex::default(),
+            requests: Mutex::default(),
             seen: Mutex::default(),
             wakeups: AtomicU64::new(0),
             waker,
@@ -174,14 +175,14 @@ impl Shared {
     }
 
     /// Changes the requests and wakes the thread.
-    fn wish(&self, change: impl FnOnce(&mut Wishes)) {
-        change(&mut lock(&self.wishes));
+    fn request(&self, change: impl FnOnce(&mut MonitorRequests)) {
+        change(&mut lock(&self.requests));
         // A full socket means that the thread is already being woken.
         let _ = (&self.waker).write(&[0]);
     }
 
     /// Returns the requests; one-time requests are cleared.
-    fn take_wishes(&self) -> Wishes {
+    fn take_requests(&self) -> MonitorRequests {
         let mut piece = [0; 64];
         loop {
             match (&self.woken).read(&mut piece) {
@@ -190,15 +191,15 @@ impl Shared {
                 _ => break,
             }
         }
-        let mut wishes = lock(&self.wishes);
-        let files = wishes.files.take();
-        let now = Wishes {
+        let mut requests = lock(&self.requests);
+        let files = requests.files.take();
+        let now = MonitorRequests {
             files,
-            ..wishes.clone()
+            ..requests.clone()
         };
-        wishes.containers = false;
-        wishes.lost = false;
-        wishes.events = None;
+        requests.containers = false;
+        requests.lost = false;
+        requests.events = None;
         now
     }
 }

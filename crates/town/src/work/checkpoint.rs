@@ -3,14 +3,14 @@
 //! They are in `.runtime/checkpoints/<address>.json` and not in the agent's folder, where git would
 //! show them as changes.
 
-mod lives;
 mod round;
+mod sessions;
 
-pub(crate) use lives::Lives;
 pub use round::refresh_all;
+pub(crate) use sessions::Lives;
 
 use crate::base::files;
-use crate::base::git::Status as Worktree;
+use crate::base::git::WorktreeStatus as Worktree;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::catalog::roles;
@@ -19,7 +19,7 @@ use crate::records::sessions::{Query, Sessions};
 use crate::repo::workspace;
 use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use jiff::Timestamp;
@@ -45,7 +45,7 @@ pub struct Said {
 /// inside the agent's own, else the folder of its running session, else its role's folder.
 pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
     let here = &town.around().current_dir;
-    let session = running_life(town, agent)?.and_then(|session| session.cwd);
+    let session = running_session(town, agent)?.and_then(|session| session.cwd);
     let own = match session.map(PathBuf::from) {
         Some(dir) => dir,
         None => {
@@ -61,8 +61,8 @@ pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
 
 /// Writes a checkpoint with the agent's own statements.
 pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
-    let life = running_life(town, agent)?;
-    let (seen, _) = look(town, agent, life, Some(dir))?;
+    let session = running_session(town, agent)?;
+    let (seen, _) = look(town, agent, session, Some(dir))?;
     let checkpoint = Checkpoint {
         molecule_id: said.molecule.or(seen.molecule_id),
         current_step: said.step.or(seen.current_step),
@@ -80,14 +80,15 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
 pub(crate) fn refresh(
     town: &Town,
     agent: &Identity,
-    life: &str,
+    session: &str,
     about: Option<&WorkId>,
 ) -> Result<()> {
-    let Some(life) = running_life(town, agent)?.filter(|running| running.id == life) else {
+    let Some(session) = running_session(town, agent)?.filter(|running| running.id == session)
+    else {
         return Ok(());
     };
-    let dir = life.cwd.clone().map(PathBuf::from);
-    let (seen, has_answered) = look(town, agent, Some(life), dir.as_deref())?;
+    let dir = session.cwd.clone().map(PathBuf::from);
+    let (seen, has_answered) = look(town, agent, Some(session), dir.as_deref())?;
     let _lock = lock(town, agent)?;
     let is_on_hook =
         |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
@@ -98,7 +99,7 @@ pub(crate) fn refresh(
     let is_late = known
         .as_ref()
         .is_some_and(|it| it.timestamp > seen.timestamp && it.timestamp <= now);
-    let running = running_life(town, agent)?.map(|running| running.id);
+    let running = running_session(town, agent)?.map(|running| running.id);
     if is_late || running != seen.session_id || !about.map_or(Ok(true), is_on_hook)? {
         return Ok(());
     }
@@ -127,7 +128,7 @@ pub(crate) fn refresh(
 fn look(
     town: &Town,
     agent: &Identity,
-    life: Option<Record>,
+    session: Option<Record>,
     dir: Option<&Path>,
 ) -> Result<(Checkpoint, bool)> {
     let timestamp = town.clock().text();
@@ -138,12 +139,15 @@ fn look(
     let worktree = worktree.and_then(|worktree| worktree.or_debug(unknown));
     let has_answered = worktree.is_some();
     let worktree = worktree.unwrap_or_default();
-    let steps = life
-        .as_ref()
-        .map_or_else(|| Ok(Vec::new()), |life| Sessions::of(town).steps(&life.id))?;
+    let steps = session.as_ref().map_or_else(
+        || Ok(Vec::new()),
+        |session| Sessions::of(town).steps(&session.id),
+    )?;
     let open = steps.iter().rev().find(|step| step.completed_at.is_none());
     let checkpoint = Checkpoint {
-        molecule_id: life.as_ref().and_then(|life| life.molecule_id.clone()),
+        molecule_id: session
+            .as_ref()
+            .and_then(|session| session.molecule_id.clone()),
         current_step: open.map(|step| step.reference.clone().unwrap_or_else(|| step.name.clone())),
         step_title: open.map(|step| step.name.clone()),
         modified_count: worktree.changed.len(),
@@ -155,7 +159,7 @@ fn look(
             .and_then(Hooked::unit)
             .map(|id| id.to_string()),
         timestamp,
-        session_id: life.map(|life| life.id),
+        session_id: session.map(|session| session.id),
         told_to: None,
         notes: None,
     };
@@ -202,11 +206,11 @@ pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>, now: Timestamp)
 
 /// Records that a session has read an earlier session's checkpoint. From then on its own may
 /// replace it.
-pub(crate) fn note_told(town: &Town, agent: &Identity, life: &str) -> Result<()> {
+pub(crate) fn note_told(town: &Town, agent: &Identity, session: &str) -> Result<()> {
     let _lock = lock(town, agent)?;
     match read(town, agent)? {
-        Some(left) if !left.is_known_to(life) => {
-            let told_to = Some(life.to_owned());
+        Some(left) if !left.is_known_to(session) => {
+            let told_to = Some(session.to_owned());
             let text = text(&Checkpoint { told_to, ..left })?;
             // Written without fsync: the agent waits for it, and reporting a checkpoint twice is
             // better than losing it.
@@ -232,14 +236,14 @@ pub fn age(checkpoint: &Checkpoint, now: Timestamp) -> i64 {
 }
 
 /// Returns the running session of an agent.
-pub fn running_life(town: &Town, agent: &Identity) -> Result<Option<Record>> {
-    let lives = Sessions::of(town).find(&Query {
+pub fn running_session(town: &Town, agent: &Identity) -> Result<Option<Record>> {
+    let sessions = Sessions::of(town).find(&Query {
         agent: Some(agent.address()),
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         limit: Some(1),
         ..Query::default()
     })?;
-    Ok(lives.into_iter().next())
+    Ok(sessions.into_iter().next())
 }
 
 fn path(town: &Town, agent: &Identity) -> PathBuf {

@@ -7,7 +7,7 @@ use crate::records::sessions::{Query, Sessions};
 use crate::records::usage;
 use crate::{Result, Town};
 use gt_core::Identity;
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::work::WorkId;
 
 /// Puts an item on an agent's hook. The journal records it for the agent's running session.
@@ -40,21 +40,21 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
     let sessions = Sessions::of(town);
     let running = sessions.find(&Query {
         agent: Some(address.to_owned()),
-        status: Some(Status::Running.as_str().to_owned()),
+        status: Some(SessionStatus::Running.as_str().to_owned()),
         limit: Some(1),
         ..Query::default()
     })?;
     let lines: Vec<Record> = running
         .iter()
-        .filter(|life| is_alive(life))
-        .filter(|life| life.work_unit.as_deref() != Some(unit.as_str()))
-        .map(|life| {
+        .filter(|session| is_alive(session))
+        .filter(|session| session.work_unit.as_deref() != Some(unit.as_str()))
+        .map(|session| {
             // The usage so far belongs to the earlier item. Without an earlier item it is not read.
-            let so_far = life
+            let so_far = session
                 .work_unit
                 .as_ref()
-                .and_then(|_| usage::so_far(town, life));
-            life.going_on_with(unit.as_str(), so_far)
+                .and_then(|_| usage::so_far(town, session));
+            session.going_on_with(unit.as_str(), so_far)
         })
         .collect();
     match lines.is_empty() {
@@ -65,14 +65,14 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
 
 /// Returns whether the process of a session is alive. The journal learns of a death a moment later,
 /// and a dead session never held the current item.
-fn is_alive(life: &Record) -> bool {
+fn is_alive(session: &Record) -> bool {
     let is_it = |pid| {
         processes::trees(&[pid])
             .get(pid)
             .is_some_and(|it| !it.zombie)
     };
     // A session that is being started has no process yet.
-    life.pid.is_none_or(is_it)
+    session.pid.is_none_or(is_it)
 }
 
 /// Removes the item on an agent's hook.

@@ -15,7 +15,7 @@ use crate::records::items::{Left, Molecule, Moved, Pour, Work, step_id};
 use crate::records::sessions::Sessions;
 use crate::records::steps;
 use crate::repo::rig;
-use crate::work::checkpoint::running_life;
+use crate::work::checkpoint::running_session;
 use crate::{Result, Town};
 use gt_core::mail::KIND;
 use gt_core::record::Record;
@@ -28,7 +28,7 @@ pub const FAULT_POINTS: &[&str] = &["mol.poured", "mol.begun", "mol.finished", "
 
 /// A formula to pour for an agent.
 #[derive(Clone, Debug)]
-pub struct Wish<'a> {
+pub struct FormulaRequest<'a> {
     pub formula: &'a str,
     /// Values for the formula's variables.
     pub vars: BTreeMap<String, String>,
@@ -37,10 +37,14 @@ pub struct Wish<'a> {
 }
 
 /// Pours a formula for an agent, which must not have a molecule yet.
-pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeStatus> {
-    let formula = formulas::resolve(town, wish.formula, agent.rig())?.formula;
+pub fn attach(
+    town: &Town,
+    agent: &Identity,
+    request: FormulaRequest<'_>,
+) -> Result<MoleculeStatus> {
+    let formula = formulas::resolve(town, request.formula, agent.rig())?.formula;
     let work = Work::of(town);
-    let mut vars = wish.vars;
+    let mut vars = request.vars;
     let mut title = formula.name.clone();
     // The default subject is the item on the agent's hook.
     let hooked = || -> Result<Option<WorkId>> {
@@ -48,7 +52,7 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
         let item = hooked.map(|hooked| hooked.item);
         Ok(item.filter(|item| item.kind != KIND).map(|item| item.id))
     };
-    let on = wish.on.map_or_else(hooked, |on| Ok(Some(on)))?;
+    let on = request.on.map_or_else(hooked, |on| Ok(Some(on)))?;
     if let Some(on) = &on {
         let item = work.get(on)?;
         title = format!("{title}: {}", item.title);
@@ -71,7 +75,7 @@ pub fn attach(town: &Town, agent: &Identity, wish: Wish<'_>) -> Result<MoleculeS
         on: on.clone(),
     })?;
     fault::point(town, "mol.poured");
-    note_on_life(town, agent, &molecule.item.id)?;
+    note_on_session(town, agent, &molecule.item.id)?;
     let event = town
         .event_at("molecule_attached", &agent.address())
         .with("molecule", molecule.item.id.to_string())
@@ -145,7 +149,7 @@ enum What {
 /// Records a step with the running session; without one, in the event log.
 fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result<()> {
     let (name, item) = (step_id(&moved.step), moved.step.id.as_str());
-    let Some(life) = running_life(town, agent)? else {
+    let Some(session) = running_session(town, agent)? else {
         let kind = match what {
             What::Begins => "session_step_started",
             What::Ends => "session_step_completed",
@@ -159,9 +163,9 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
         }
         return Ok(());
     };
-    note_on_life(town, agent, &moved.molecule.item.id)?;
-    let told = Sessions::of(town).steps(&life.id)?;
-    let same = |step: &&gt_core::record::Step| step.reference.as_deref() == Some(item);
+    note_on_session(town, agent, &moved.molecule.item.id)?;
+    let told = Sessions::of(town).steps(&session.id)?;
+    let same = |step: &&gt_core::record::SessionStep| step.reference.as_deref() == Some(item);
     let is_ended = told
         .iter()
         .filter(same)
@@ -175,28 +179,29 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
         .any(|step| step.name == name && step.completed_at.is_none() && !same(&step));
     if of_another {
         // A step of an abandoned molecule ends when the next step of its name begins.
-        steps::done(town, &life.id, name)?;
+        steps::done(town, &session.id, name)?;
     }
     if what == What::Begins && !is_begun {
-        steps::start(town, &life.id, name, Some(item))?;
+        steps::start(town, &session.id, name, Some(item))?;
     }
     if what == What::Ends && (is_begun || !is_ended) {
         if !is_begun {
-            steps::start(town, &life.id, name, Some(item))?;
+            steps::start(town, &session.id, name, Some(item))?;
         }
-        steps::done(town, &life.id, name)?;
+        steps::done(town, &session.id, name)?;
     }
     Ok(())
 }
 
 /// Records the molecule with the running session.
-fn note_on_life(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> {
-    match running_life(town, agent)? {
-        Some(life) if life.molecule_id.as_deref() != Some(molecule.as_str()) => Sessions::of(town)
-            .record(&[Record {
+fn note_on_session(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<()> {
+    match running_session(town, agent)? {
+        Some(session) if session.molecule_id.as_deref() != Some(molecule.as_str()) => {
+            Sessions::of(town).record(&[Record {
                 molecule_id: Some(molecule.to_string()),
-                ..Record::about(life.id)
-            }]),
+                ..Record::about(session.id)
+            }])
+        }
         _ => Ok(()),
     }
 }

@@ -14,11 +14,11 @@ use crate::records::events::Events;
 use crate::records::items::{Finish, Finished, Work};
 use crate::repo::workspace;
 use crate::repo::workspace::submodules;
-use crate::work::checkpoint::{self, running_life};
+use crate::work::checkpoint::{self, running_session};
 use crate::work::molecule;
 use crate::workflow::merge::background;
 use crate::{Result, Town};
-use gt_core::merge::{Leaving, some_of};
+use gt_core::merge::{DoneStatus, some_of};
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail};
@@ -40,7 +40,7 @@ const MOST_FILES: usize = 10;
 
 #[derive(Clone, Debug)]
 pub struct DoneOptions {
-    pub leaving: Leaving,
+    pub leaving: DoneStatus,
     /// Message for the agent that takes over the work.
     pub said: Option<String>,
     pub push: bool,
@@ -71,7 +71,7 @@ pub struct Done {
 pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done> {
     let work = Work::of(town);
     let address = agent.address();
-    let life = running_life(town, agent)?.map(|life| life.id);
+    let session = running_session(town, agent)?.map(|session| session.id);
     let hooked = work.hooked(&address)?.map(|hooked| hooked.item);
     // A message on the hook is not work that can be finished.
     let hooked = hooked.filter(|item| item.kind != mail::KIND);
@@ -79,7 +79,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let ends = ends(agent, options);
     let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
     // A session that has submitted its work ends, even if its agent got new work since.
-    let is_leaving = |begun: &Finished| ends && begun.life.is_some() && begun.life == life;
+    let is_leaving = |begun: &Finished| ends && begun.session.is_some() && begun.session == session;
     if let Some(finished) = begun.filter(|begun| hooked.is_none() || is_leaving(begun)) {
         after(town, agent, &finished, options)?;
         let mut warnings = Vec::new();
@@ -120,14 +120,14 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         .note(&address, branch, options.said.as_deref());
     let handed = state
         .as_ref()
-        .filter(|_| options.leaving == Leaving::Completed)
+        .filter(|_| options.leaving == DoneStatus::Completed)
         .and_then(Worktree::handed);
     if let Some(handed) = &handed {
         background::request(town, &handed.rig);
     }
     let (finished, left) = work.finish(&Finish {
         agent: &address,
-        life: life.as_deref(),
+        session: session.as_deref(),
         item: hooked.as_ref(),
         leaving: options.leaving,
         branch,
@@ -189,11 +189,11 @@ pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
 
 /// Runs the steps that follow the committed transaction. Idempotent.
 fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptions) -> Result<()> {
-    if finished.leaving == Leaving::Completed {
+    if finished.leaving == DoneStatus::Completed {
         checkpoint::clear(town, agent)?;
     }
     tell(town, finished, options.said.as_deref());
-    if finished.leaving == Leaving::Completed && !ends(agent, options) {
+    if finished.leaving == DoneStatus::Completed && !ends(agent, options) {
         let what = finished.item.as_ref().map(WorkId::to_string);
         let reason = what.map_or_else(
             || "has nothing left to do".to_owned(),
@@ -208,9 +208,9 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
 
 fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
     let kind = match finished.leaving {
-        Leaving::Completed => "done",
-        Leaving::Escalated => "escalation_raised",
-        Leaving::Deferred => "unhook",
+        DoneStatus::Completed => "done",
+        DoneStatus::Escalated => "escalation_raised",
+        DoneStatus::Deferred => "unhook",
     };
     let Some(item) = &finished.item else {
         return;
@@ -224,7 +224,7 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
         .with("reason", said.map(str::to_owned));
     let mut events = vec![event];
     // A repair without changes, once too often, escalates its merge.
-    let is_empty = finished.leaving == Leaving::Completed && finished.merge.is_none();
+    let is_empty = finished.leaving == DoneStatus::Completed && finished.merge.is_none();
     if is_empty && let Ok(Some(merge)) = Work::of(town).merge_that_needs_help(item) {
         events.push(
             town.event_at("escalation_raised", &finished.agent)
@@ -246,12 +246,12 @@ fn check(
     item: Option<&WorkId>,
     options: &DoneOptions,
 ) -> Result<Option<String>> {
-    let completes = options.leaving == Leaving::Completed;
+    let completes = options.leaving == DoneStatus::Completed;
     let has_commits = state.is_some_and(|state| state.commits > 0);
     let needs_item = match options.leaving {
-        Leaving::Completed => has_commits,
-        Leaving::Escalated => true,
-        Leaving::Deferred => false,
+        DoneStatus::Completed => has_commits,
+        DoneStatus::Escalated => true,
+        DoneStatus::Deferred => false,
     };
     if item.is_none() && needs_item {
         return Err(

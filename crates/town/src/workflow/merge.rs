@@ -32,7 +32,7 @@ use crate::records::items::{Rejection, Work};
 use crate::repo::rig;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::merge::{Merge, Refusal, Status, short};
+use gt_core::merge::{Merge, MergeStatus, Refusal, short};
 use gt_core::work::WorkId;
 use queue::{Came, Queue};
 use std::time::Duration;
@@ -131,7 +131,7 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
         seen.push(next.id.clone());
         match queue.one(&next)? {
             Came::Of(merge) => {
-                has_taken |= merge.status == Status::Merged;
+                has_taken |= merge.status == MergeStatus::Merged;
                 give(merge);
             }
             Came::OfNothing => {}
@@ -225,7 +225,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
         .transpose()?
         .flatten();
     let rejected = work.reject_merge(id, rejection)?;
-    note(town, &rejected, Status::Rejected);
+    note(town, &rejected, MergeStatus::Rejected);
     if let (Some(repair), Some(holder)) = (repair, &holder) {
         repair::call_off(town, holder, repair, rejection.reason);
     }
@@ -241,7 +241,7 @@ fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
     let base = Base::of(town, &merge.rig)?;
     let fetched = base.fetch_patiently();
     // After a possible push only the remote knows whether the entry is merged.
-    if merge.status == Status::Merging && merge.merged_as.is_some() {
+    if merge.status == MergeStatus::Merging && merge.merged_as.is_some() {
         fetched?;
     }
     let Some(merged_as) = base.landing(merge)? else {
@@ -288,7 +288,7 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
 
 /// Writes the event of an entry that is withdrawn because its item was taken up again.
 pub fn tell_withdrawn(town: &Town, merge: &Merge) {
-    note(town, merge, Status::Withdrawn);
+    note(town, merge, MergeStatus::Withdrawn);
 }
 
 /// Writes the event of an entry that needs a person's help.
@@ -303,7 +303,7 @@ fn tell_escalated(town: &Town, merge: &Merge) {
     Events::of(town).note(vec![event]);
 }
 
-fn note(town: &Town, merge: &Merge, became: Status) {
+fn note(town: &Town, merge: &Merge, became: MergeStatus) {
     let event = announce::event(town, &format!("merge_{}", became.as_str()), merge);
     Events::of(town).note(vec![event]);
 }

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 
 /// State of a polecat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum PolecatState {
     /// Its container is alive.
     Working,
     /// It has an item on its hook and does not run.
@@ -38,14 +38,14 @@ pub enum State {
     Idle,
 }
 
-impl State {
+impl PolecatState {
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Working => "working",
-            State::Stopped => "stopped",
-            State::Dirty => "dirty",
-            State::Broken => "broken",
-            State::Idle => "idle",
+            PolecatState::Working => "working",
+            PolecatState::Stopped => "stopped",
+            PolecatState::Dirty => "dirty",
+            PolecatState::Broken => "broken",
+            PolecatState::Idle => "idle",
         }
     }
 }
@@ -73,7 +73,7 @@ impl Worktree {
 #[derive(Clone, Debug)]
 pub struct Polecat {
     pub identity: Identity,
-    pub state: State,
+    pub state: PolecatState,
     pub bead: Option<WorkId>,
     /// Branch of its worktree; `None` if it is on no branch.
     pub branch: Option<String>,
@@ -155,16 +155,16 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
         let changes = changes.or_warn(&unknown);
         changed_files = changes.map(|changes| changes.lines().count());
     }
-    let state = if house.lives(&identity) {
-        State::Working
+    let state = if house.sessions(&identity) {
+        PolecatState::Working
     } else if bead.is_some() {
-        State::Stopped
+        PolecatState::Stopped
     } else if !is_there {
-        State::Broken
+        PolecatState::Broken
     } else if workspace::is_settled(town, &work_dir).unwrap_or(false) {
-        State::Idle
+        PolecatState::Idle
     } else {
-        State::Dirty
+        PolecatState::Dirty
     };
     Ok(Polecat {
         state,
@@ -173,7 +173,7 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
             .then(|| workspace::current_branch(town, &work_dir))
             .flatten(),
         container: container.map(|container| container.name().to_owned()),
-        session: container.and_then(crate::terminal::containers::Container::life),
+        session: container.and_then(crate::terminal::containers::Container::session_id),
         worktree,
         ahead,
         changed_files,

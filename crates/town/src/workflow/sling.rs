@@ -7,16 +7,16 @@
 //! hook of an agent that does not run; the next call for the item continues from there.
 
 mod allocate;
-mod order;
+mod assignment;
 mod steps;
 
 use crate::lifecycle::start::StartOptions;
 use crate::records::items::Work;
 use crate::{Result, Town};
+use assignment::Assignment;
 use gt_core::session::SessionId;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use gt_core::{Identity, Problem, Role};
-use order::Order;
 use std::path::PathBuf;
 
 /// Fault points at which a test can kill the process.
@@ -113,7 +113,7 @@ pub fn sling_item(
 ) -> Result<Slung, SlingError> {
     let start = start_options(options);
     check(town, item, options.force)?;
-    let order = Order {
+    let order = Assignment {
         town,
         item,
         options,
@@ -161,7 +161,7 @@ pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
 /// blocked.
 pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     let id = &item.id;
-    if matches!(item.status, Status::Closed | Status::Pinned) {
+    if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
         return Err(Problem::conflict(format!(
             "{id} is {}",
             item.status.as_str()
@@ -169,7 +169,7 @@ pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     }
     Work::of(town).check_not_handed_in(id)?;
     let blockers = Work::of(town).open_blockers(id)?;
-    if force || (blockers.is_empty() && item.status != Status::Blocked) {
+    if force || (blockers.is_empty() && item.status != ItemStatus::Blocked) {
         return Ok(());
     }
     let names: Vec<&str> = blockers.iter().map(WorkId::as_str).collect();

@@ -13,13 +13,13 @@ mod copy;
 mod diff;
 mod hand_in;
 mod init;
-mod order;
 mod pause;
 mod pull_request;
 mod resolver;
 mod resume;
 mod shell;
 mod site;
+mod start_steps;
 mod update;
 mod view;
 mod wip;
@@ -37,7 +37,7 @@ pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause, prompted};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
 pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
-pub use view::{Task, Window, list, show};
+pub use view::{Task, TaskWindow, list, show};
 pub use wip::Undone;
 
 use crate::catalog::roles;
@@ -58,7 +58,7 @@ pub(crate) use gt_core::startup::task_tag as tags;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
-use order::Order;
+use start_steps::TaskStart;
 use std::path::PathBuf;
 
 /// Fault points at which a test can kill the process.
@@ -175,7 +175,7 @@ pub fn start(
     };
     town.around().cancel.check()?;
     rig::check_not_parked(town, &rig)?;
-    let order = Order {
+    let order = TaskStart {
         town,
         item: &item,
         agent: &agent,
@@ -229,7 +229,7 @@ fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) ->
         container: container.name().to_owned(),
         branch: workspace::current_branch(town, &work_dir),
         work_dir,
-        session: container.life(),
+        session: container.session_id(),
         harness: Some(pane.tag_harness.clone()).filter(|name| !name.is_empty()),
         started: false,
         reused: true,
@@ -242,14 +242,14 @@ fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) ->
 
 /// Returns whether an agent runs in the container. A dead agent or a shell does not count.
 fn is_alive(container: &Container) -> bool {
-    container.life().is_some() && !container.pane().dead && !container.lost_agent_pane()
+    container.session_id().is_some() && !container.pane().dead && !container.lost_agent_pane()
 }
 
 /// Returns whether the task's container is ready for other work: its agent has been started, or its
 /// init commands are done.
 pub(crate) fn is_initialized(town: &Town, agent: &Identity) -> Result<bool> {
     match containers::of_agent(town, agent)? {
-        Some(container) if container.life().is_none() => {
+        Some(container) if container.session_id().is_none() => {
             Ok(tag_of(town, &container, tags::INIT_DONE)? == "1")
         }
         container => Ok(container.is_some()),

@@ -28,14 +28,14 @@ fn screen_decides_where_no_other_source_reports() {
     let unknown = Preset::default();
     let mut seen = Observed {
         tag: Some(State::Running),
-        tag_source: Some(Source::Process),
+        tag_source: Some(StateSource::Process),
         screen: looked(&asks),
         ..Observed::default()
     };
     let report = judge(&seen, Some(&unknown), &table);
     assert_eq!(
         (report.state, report.source),
-        (State::Waiting, Source::Screen)
+        (State::Waiting, StateSource::Screen)
     );
     assert_eq!(report.reason.as_deref(), Some("asks: Go on? [y/n]"));
     // Questions of a plain shell do not count.
@@ -49,12 +49,12 @@ fn screen_decides_where_no_other_source_reports() {
         State::Paused,
     ] {
         seen.tag = Some(tag);
-        seen.tag_source = Some(Source::Hook);
+        seen.tag_source = Some(StateSource::Hook);
         assert_eq!(judge(&seen, Some(&unknown), &table).state, tag);
     }
     // After a pause there may never be another report.
     seen.tag = Some(State::Idle);
-    seen.tag_source = Some(Source::Gt);
+    seen.tag_source = Some(StateSource::Gt);
     assert_eq!(judge(&seen, Some(&unknown), &table).state, State::Waiting);
     seen.dead = true;
     assert_eq!(judge(&seen, Some(&unknown), &table).state, State::Crashed);
@@ -66,7 +66,7 @@ fn the_screen_says_what_is_asked_where_a_hook_does_not() {
     let dialog = lines("Bash(rm -rf build)\n\nDo you want to proceed?\n❯ 1. Yes\n  2. No");
     let mut seen = Observed {
         tag: Some(State::Waiting),
-        tag_source: Some(Source::Hook),
+        tag_source: Some(StateSource::Hook),
         tag_reason: Some("demo needs your permission"),
         screen: looked(&dialog),
         ..Observed::default()
@@ -78,15 +78,20 @@ fn the_screen_says_what_is_asked_where_a_hook_does_not() {
         assert_eq!(report.reason.as_deref(), Some(reason));
     };
     let shown = "asks: Do you want to proceed? (Bash(rm -rf build))";
-    check("", Some("needs you"), Source::Hook, shown);
-    check("", None, Source::Hook, shown);
-    check("", Some("asks: Bash(x)"), Source::Hook, "asks: Bash(x)");
+    check("", Some("needs you"), StateSource::Hook, shown);
+    check("", None, StateSource::Hook, shown);
+    check(
+        "",
+        Some("asks: Bash(x)"),
+        StateSource::Hook,
+        "asks: Bash(x)",
+    );
     seen.tag = Some(State::Busy);
     seen.title = "✋ demo";
     let report = judge(&seen, Some(&demo), &Patterns::default());
     assert_eq!(
         (report.source, report.reason.as_deref()),
-        (Source::Title, Some(shown))
+        (StateSource::Title, Some(shown))
     );
 }
 
@@ -101,7 +106,7 @@ fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
     let check = |tag, reason, lines: &[String], silent, expected: &str| {
         let seen = Observed {
             tag: Some(tag),
-            tag_source: Some(Source::Hook),
+            tag_source: Some(StateSource::Hook),
             tag_since: Some(10),
             tag_reason: Some(reason),
             printed_at: Some(12),
@@ -142,7 +147,7 @@ fn what_only_a_pane_shows_has_a_beginning_too() {
     let seen = |title, lines| Observed {
         title,
         tag: Some(State::Running),
-        tag_source: Some(Source::Process),
+        tag_source: Some(StateSource::Process),
         tag_since: Some(10),
         printed_at: Some(30),
         typed_at: Some(20),
@@ -171,7 +176,7 @@ fn what_only_a_pane_shows_has_a_beginning_too() {
     says_all.title_marks.always = true;
     let asked = Observed {
         tag: Some(waiting),
-        tag_source: Some(Source::Hook),
+        tag_source: Some(StateSource::Hook),
         ..seen("", &[])
     };
     check(&says_all, asked, idle, Some(30));
@@ -188,10 +193,10 @@ fn claude_screen(above: &str, footer: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn judged(lines: &[String], tag: State, reason: &str, printed_at: i64, silent: i64) -> Report {
+fn judged(lines: &[String], tag: State, reason: &str, printed_at: i64, silent: i64) -> StateReport {
     let seen = Observed {
         tag: Some(tag),
-        tag_source: Some(Source::Hook),
+        tag_source: Some(StateSource::Hook),
         tag_since: Some(100),
         tag_reason: Some(reason),
         printed_at: Some(printed_at),
@@ -214,7 +219,10 @@ fn retry_on_the_screen_is_the_reason_of_busy() {
         101,
         0,
     );
-    assert_eq!((report.state, report.source), (State::Busy, Source::Hook));
+    assert_eq!(
+        (report.state, report.source),
+        (State::Busy, StateSource::Hook)
+    );
     let reason = report.reason.as_deref();
     assert_eq!(reason, Some("retrying: 529 Overloaded, attempt 3/10"));
     let works = judged(
@@ -242,7 +250,7 @@ fn limit_of_a_hook_continues_where_the_footer_says_so() {
     );
     assert_eq!(
         (report.state, report.source),
-        (State::Limited, Source::Hook)
+        (State::Limited, StateSource::Hook)
     );
     assert_eq!(report.since, Some(100));
     let limit = report.limit.unwrap();

@@ -6,12 +6,12 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_core::mail::{Letter, priority_word};
+use gt_core::mail::{Mail, priority_word};
 use gt_core::session::SessionId;
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use gt_town::Town;
 use gt_town::messaging::mail;
-use gt_town::records::items::{LetterQuery, Work};
+use gt_town::records::items::{MailQuery, Work};
 use serde_json::Value;
 use std::collections::HashMap;
 
@@ -84,18 +84,18 @@ pub(crate) struct SearchArgs {
 }
 
 pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = LetterQuery {
+    let query = MailQuery {
         recipient: Some(whose(town, args.agent.as_deref())?),
         archived: args.all,
         unread: args.unread,
         limit: Some(args.shown.limit),
-        ..LetterQuery::default()
+        ..MailQuery::default()
     };
     list(query, town, context)
 }
 
 pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = LetterQuery {
+    let query = MailQuery {
         party: match args.everybody {
             true => None,
             false => Some(whose(town, args.agent.as_deref())?),
@@ -103,7 +103,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
         text: Some(args.text),
         archived: true,
         limit: Some(args.shown.limit),
-        ..LetterQuery::default()
+        ..MailQuery::default()
     };
     list(query, town, context)
 }
@@ -112,38 +112,38 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
     let id: WorkId = args.id.parse()?;
     let reader = whose(town, args.agent.as_deref())?;
     let work = Work::of(town);
-    let asked = work.letter(&id)?;
-    let mut letters = match args.thread {
+    let asked = work.mail(&id)?;
+    let mut messages = match args.thread {
         false => vec![asked],
-        true => work.letters(&LetterQuery {
+        true => work.messages(&MailQuery {
             thread: Some(asked.thread),
             archived: true,
-            ..LetterQuery::default()
+            ..MailQuery::default()
         })?,
     };
     if !args.keep_unread {
-        for letter in &mut letters {
-            if letter.recipient == reader && letter.read_at.is_none() {
-                *letter = work.mark_read(&letter.id)?;
+        for mail in &mut messages {
+            if mail.recipient == reader && mail.read_at.is_none() {
+                *mail = work.mark_read(&mail.id)?;
             }
         }
     }
-    let lives = Lives::of(&letters, town);
+    let sessions = Lives::of(&messages, town);
     if context.json {
-        let documents: Vec<Value> = letters
+        let documents: Vec<Value> = messages
             .iter()
-            .map(|letter| lives.document(letter))
+            .map(|mail| sessions.document(mail))
             .collect();
         return match (args.thread, documents.as_slice()) {
             (false, [one]) => output::json(one),
             _ => output::json(&documents),
         };
     }
-    for (number, letter) in letters.iter().enumerate() {
+    for (number, mail) in messages.iter().enumerate() {
         if number > 0 {
             output::line("")?;
         }
-        show(letter, &lives)?;
+        show(mail, &sessions)?;
     }
     Ok(())
 }
@@ -153,16 +153,13 @@ pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Res
     let reader = whose(town, args.agent.as_deref())?;
     let archived = Work::of(town).archive(&reader, &ids?)?;
     if context.json {
-        let documents: Vec<Value> = archived
-            .iter()
-            .map(|letter| document(letter, None))
-            .collect();
+        let documents: Vec<Value> = archived.iter().map(|mail| document(mail, None)).collect();
         return output::json(&documents);
     }
-    for letter in &archived {
+    for mail in &archived {
         output::line(output::clean(&format!(
             "Archived {}: {}",
-            letter.id, letter.subject
+            mail.id, mail.subject
         )))?;
     }
     Ok(())
@@ -172,111 +169,111 @@ pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Res
 struct Lives(HashMap<String, Option<SessionId>>);
 
 impl Lives {
-    fn of(letters: &[Letter], town: &Town) -> Self {
-        let mut lives = HashMap::new();
-        for letter in letters {
-            lives
-                .entry(letter.recipient.clone())
-                .or_insert_with_key(|reader| mail::present_life(town, reader));
+    fn of(messages: &[Mail], town: &Town) -> Self {
+        let mut sessions = HashMap::new();
+        for mail in messages {
+            sessions
+                .entry(mail.recipient.clone())
+                .or_insert_with_key(|reader| mail::present_session(town, reader));
         }
-        Lives(lives)
+        Lives(sessions)
     }
 
-    fn life(&self, letter: &Letter) -> Option<&SessionId> {
-        self.0.get(&letter.recipient)?.as_ref()
+    fn session(&self, mail: &Mail) -> Option<&SessionId> {
+        self.0.get(&mail.recipient)?.as_ref()
     }
 
-    fn document(&self, letter: &Letter) -> Value {
-        document(letter, self.life(letter))
+    fn document(&self, mail: &Mail) -> Value {
+        document(mail, self.session(mail))
     }
 
-    fn stale_reason(&self, letter: &Letter) -> Option<String> {
-        mail::stale_reason(letter, self.life(letter)?)
+    fn stale_reason(&self, mail: &Mail) -> Option<String> {
+        mail::stale_reason(mail, self.session(mail)?)
     }
 }
 
-fn list(query: LetterQuery, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = LetterQuery {
+fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem> {
+    let query = MailQuery {
         // A table does not show bodies.
         body: (!context.json).then_some(0),
         ..query
     };
-    let (count, letters) = Work::of(town).count_and_letters(&query)?;
-    let lives = Lives::of(&letters, town);
+    let (count, messages) = Work::of(town).count_and_letters(&query)?;
+    let sessions = Lives::of(&messages, town);
     if context.json {
-        let documents: Vec<Value> = letters
+        let documents: Vec<Value> = messages
             .iter()
-            .map(|letter| lives.document(letter))
+            .map(|mail| sessions.document(mail))
             .collect();
         return output::json(&documents);
     }
     if count == 0 {
-        return output::line("There are no such letters.");
+        return output::line("There are no such messages.");
     }
     let mut table = Table::new(&["ID", "STATUS", "PRIORITY", "AGE", "FROM", "TO", "SUBJECT"]);
-    for letter in &letters {
-        let mut status = status(letter).to_owned();
-        if lives.stale_reason(letter).is_some() {
+    for mail in &messages {
+        let mut status = status(mail).to_owned();
+        if sessions.stale_reason(mail).is_some() {
             status.push_str(", stale");
         }
-        let is_new = letter.read_at.is_none() && letter.status == Status::Open;
+        let is_new = mail.read_at.is_none() && mail.status == ItemStatus::Open;
         let paint = |text: &str| match is_new {
             true => Cell::painted(text, Paint::bold),
             false => text.into(),
         };
         table.row([
-            letter.id.to_string().into(),
+            mail.id.to_string().into(),
             paint(&status),
-            priority_word(letter.priority).into(),
-            age(letter).into(),
-            letter.sender.clone().into(),
-            letter.recipient.clone().into(),
-            paint(&letter.subject),
+            priority_word(mail.priority).into(),
+            age(mail).into(),
+            mail.sender.clone().into(),
+            mail.recipient.clone().into(),
+            paint(&mail.subject),
         ]);
     }
     output::print(&table.render(Paint::for_stdout()))?;
-    match count - letters.len() {
+    match count - messages.len() {
         0 => Ok(()),
         more => output::line(format!("And {more} more: `--limit {count}` shows all.")),
     }
 }
 
-fn status(letter: &Letter) -> &'static str {
-    match (letter.status, &letter.read_at) {
-        (Status::Closed, _) => "archived",
-        (Status::Hooked, _) => "on the hook",
+fn status(mail: &Mail) -> &'static str {
+    match (mail.status, &mail.read_at) {
+        (ItemStatus::Closed, _) => "archived",
+        (ItemStatus::Hooked, _) => "on the hook",
         (_, Some(_)) => "read",
         (_, None) => "new",
     }
 }
 
-fn age(letter: &Letter) -> String {
-    let sent = letter.sent_at.parse::<jiff::Timestamp>();
+fn age(mail: &Mail) -> String {
+    let sent = mail.sent_at.parse::<jiff::Timestamp>();
     sent.map_or_else(|_| String::new(), |sent| output::age(sent.as_second()))
 }
 
-fn show(letter: &Letter, lives: &Lives) -> Result<(), Problem> {
+fn show(mail: &Mail, sessions: &Lives) -> Result<(), Problem> {
     let paint = Paint::for_stdout();
-    output::line(paint.bold(&output::clean(&letter.subject)))?;
-    let answers = letter.reply_to.as_ref().map(WorkId::to_string);
-    let thread = (letter.thread != letter.id).then(|| letter.thread.to_string());
+    output::line(paint.bold(&output::clean(&mail.subject)))?;
+    let answers = mail.reply_to.as_ref().map(WorkId::to_string);
+    let thread = (mail.thread != mail.id).then(|| mail.thread.to_string());
     for (name, value) in [
-        ("letter", Some(letter.id.to_string())),
-        ("from", Some(letter.sender.clone())),
-        ("to", Some(letter.recipient.clone())),
-        ("sent", Some(letter.sent_at.clone())),
-        ("priority", Some(priority_word(letter.priority).to_owned())),
+        ("letter", Some(mail.id.to_string())),
+        ("from", Some(mail.sender.clone())),
+        ("to", Some(mail.recipient.clone())),
+        ("sent", Some(mail.sent_at.clone())),
+        ("priority", Some(priority_word(mail.priority).to_owned())),
         ("answers", answers),
         ("thread", thread),
-        ("stale", lives.stale_reason(letter)),
+        ("stale", sessions.stale_reason(mail)),
     ] {
         if let Some(value) = value {
             let name = paint.dim(&format!("{name:<9}"));
             output::line(format!("{name} {}", output::clean(&value)))?;
         }
     }
-    if !letter.body.is_empty() {
+    if !mail.body.is_empty() {
         output::line("")?;
     }
-    output::lines(&letter.body)
+    output::lines(&mail.body)
 }

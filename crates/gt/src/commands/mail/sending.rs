@@ -10,7 +10,7 @@ use gt_core::Problem;
 use gt_core::mail::{PRIORITY_WORDS, priority};
 use gt_town::Town;
 use gt_town::messaging::mail::{self, Sent};
-use gt_town::records::items::LetterDraft;
+use gt_town::records::items::MailDraft;
 use serde_json::{Value, json};
 
 /// Write to agents, to people or to groups
@@ -27,7 +27,7 @@ pub(crate) struct SendArgs {
     #[arg(long, short, allow_hyphen_values = true)]
     subject: String,
     #[command(flatten)]
-    letter: LetterFlags,
+    mail: MailFlags,
     /// The letter that it answers: it goes on with its thread
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
@@ -43,11 +43,11 @@ pub(crate) struct ReplyArgs {
     #[arg(long, short, allow_hyphen_values = true)]
     subject: Option<String>,
     #[command(flatten)]
-    letter: LetterFlags,
+    mail: MailFlags,
 }
 
 #[derive(Debug, Args)]
-struct LetterFlags {
+struct MailFlags {
     /// Text of the message
     #[arg(long, short, value_name = "BODY", allow_hyphen_values = true)]
     message: Option<String>,
@@ -66,9 +66,9 @@ struct LetterFlags {
 }
 
 pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let mut draft = args.letter.draft(args.subject, town)?;
+    let mut draft = args.mail.draft(args.subject, town)?;
     draft.reply_to = args.reply_to.as_deref().map(str::parse).transpose()?;
-    let sent = mail::send(town, &draft, &args.to, !args.letter.no_nudge)?;
+    let sent = mail::send(town, &draft, &args.to, !args.mail.no_nudge)?;
     if context.json {
         let documents: Vec<Value> = sent.iter().map(sent_document).collect();
         return output::json(&documents);
@@ -77,27 +77,27 @@ pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(),
 }
 
 pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    if args.letter.message.is_none() && !args.letter.stdin {
+    if args.mail.message.is_none() && !args.mail.stdin {
         return Err(Problem::usage("an answer says something").hint("`-m BODY` or `--stdin`"));
     }
     let subject = args.subject.unwrap_or_default();
-    let draft = args.letter.draft(subject, town)?;
-    let sent = mail::reply(town, &args.id.parse()?, draft, !args.letter.no_nudge)?;
+    let draft = args.mail.draft(subject, town)?;
+    let sent = mail::reply(town, &args.id.parse()?, draft, !args.mail.no_nudge)?;
     if context.json {
         return output::json(&sent_document(&sent));
     }
     told(&sent)
 }
 
-impl LetterFlags {
-    fn draft(&self, subject: String, town: &Town) -> Result<LetterDraft, Problem> {
+impl MailFlags {
+    fn draft(&self, subject: String, town: &Town) -> Result<MailDraft, Problem> {
         let body = match (&self.message, self.stdin) {
             (Some(body), _) => body.clone(),
             (None, true) => stdin::message()?,
             // A message may have only a subject.
             (None, false) => String::new(),
         };
-        let mut draft = LetterDraft::new(&writer(town), &subject, &body);
+        let mut draft = MailDraft::new(&writer(town), &subject, &body);
         draft.priority = match self.urgent {
             true => 0,
             false => priority(&self.priority)?,
@@ -107,7 +107,7 @@ impl LetterFlags {
 }
 
 fn sent_document(sent: &Sent) -> Value {
-    let mut document = document(&sent.letter, None);
+    let mut document = document(&sent.mail, None);
     document["nudged"] = json!(sent.nudged);
     document["problem"] = json!(sent.problem.as_ref().map(why));
     output::without_nulls(document)
@@ -120,16 +120,12 @@ fn why(problem: &Problem) -> String {
 }
 
 fn told(sent: &Sent) -> Result<(), Problem> {
-    let letter = &sent.letter;
+    let mail = &sent.mail;
     if let Some(problem) = &sent.problem {
-        output::warn(format!(
-            "{} was not told: {}",
-            letter.recipient,
-            why(problem)
-        ));
+        output::warn(format!("{} was not told: {}", mail.recipient, why(problem)));
     }
     output::line(output::clean(&format!(
         "Sent {} to {}.",
-        letter.id, letter.recipient
+        mail.id, mail.recipient
     )))
 }

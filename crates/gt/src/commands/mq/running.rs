@@ -1,11 +1,11 @@
 //! `gt mq run`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use super::showing;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::merge::{Merge, Refusal, Status, some_of};
+use gt_core::merge::{Merge, MergeStatus, Refusal, some_of};
 use gt_core::problem::Kind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
@@ -34,7 +34,7 @@ pub(crate) struct RunArgs {
     dry_run: bool,
 }
 
-pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
+pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> CommandResult {
     let wanted = wanted(args, town)?;
     if args.dry_run {
         return foresee(&wanted, town, context);
@@ -64,7 +64,7 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
     }
     let not_merged: Vec<&str> = all
         .iter()
-        .filter(|merge| merge.status != Status::Merged)
+        .filter(|merge| merge.status != MergeStatus::Merged)
         .map(|merge| merge.id.as_str())
         .collect();
     let broken = not_merged.len();
@@ -97,13 +97,13 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> Answer {
 
 /// Merges the waiting entries. Logs every line with its time.
 /// Leaves the caller's session and starts the process that merges in the background.
-pub(in crate::commands) fn merge_detached(rig: &str, context: &Context) -> Answer {
+pub(in crate::commands) fn merge_detached(rig: &str, context: &Context) -> CommandResult {
     background::detach(&context.town()?, rig)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Merges the queue of a rig in the background. Its output is a log.
-pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> Answer {
+pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     context.catch_interrupts();
     let log = |text: &str| {
@@ -169,7 +169,11 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
     Ok(wanted)
 }
 
-fn foresee(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town, context: &Context) -> Answer {
+fn foresee(
+    wanted: &BTreeMap<String, Vec<WorkId>>,
+    town: &Town,
+    context: &Context,
+) -> CommandResult {
     let mut foreseen: Vec<(Merge, Option<Refusal>)> = Vec::new();
     for (rig, only) in wanted {
         foreseen.extend(merge::foresee(town, rig, only)?);

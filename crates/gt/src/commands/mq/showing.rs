@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use gt_core::Problem;
-use gt_core::merge::{Merge, Status, short, some_of};
+use gt_core::merge::{Merge, MergeStatus, short, some_of};
 use gt_core::work::Item;
 use gt_town::Town;
 use gt_town::records::items::Work;
@@ -32,12 +32,14 @@ pub(super) fn list(merges: &[Merge], context: &Context) -> Result<(), Problem> {
     output::print(&table.render(Paint::for_stdout()))
 }
 
-fn status(status: Status) -> Cell {
+fn status(status: MergeStatus) -> Cell {
     match status {
-        Status::Merged => Cell::painted(status.as_str(), Paint::green),
-        Status::Conflict | Status::Failed => Cell::painted(status.as_str(), Paint::red),
-        Status::Merging => Cell::painted(status.as_str(), Paint::yellow),
-        Status::Queued | Status::Rejected | Status::Withdrawn => status.as_str().into(),
+        MergeStatus::Merged => Cell::painted(status.as_str(), Paint::green),
+        MergeStatus::Conflict | MergeStatus::Failed => Cell::painted(status.as_str(), Paint::red),
+        MergeStatus::Merging => Cell::painted(status.as_str(), Paint::yellow),
+        MergeStatus::Queued | MergeStatus::Rejected | MergeStatus::Withdrawn => {
+            status.as_str().into()
+        }
     }
 }
 
@@ -49,7 +51,7 @@ pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
         None => "it has no repair".to_owned(),
     };
     let status = match merge.status {
-        Status::Conflict => "is in conflict",
+        MergeStatus::Conflict => "is in conflict",
         _ => "has failed",
     };
     format!(

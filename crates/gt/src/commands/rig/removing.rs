@@ -1,6 +1,6 @@
 //! `gt rig remove`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use super::super::polecat::would_be_refused;
 use crate::context::Context;
 use crate::error;
@@ -27,7 +27,7 @@ pub(crate) struct RemoveArgs {
     dry_run: bool,
 }
 
-pub(super) fn run(args: &RemoveArgs, context: &Context) -> Answer {
+pub(super) fn run(args: &RemoveArgs, context: &Context) -> CommandResult {
     let mut town = context.town()?;
     let removal = rig_removal::remove(&mut town, &args.rig, args.force, args.dry_run)?;
     if context.json {

@@ -1,13 +1,13 @@
 //! `gt rig list` and `gt rig status`.
 
-use super::super::{Answer, agents};
+use super::super::{CommandResult, agents};
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use gt_core::registry::RigEntry;
 use gt_core::{Problem, Role};
 use gt_town::Town;
-use gt_town::agents::listing::{self as engine, AgentView, Wanted};
+use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::base::git;
 use gt_town::catalog::directory;
 use gt_town::records::items::Work;
@@ -15,9 +15,9 @@ use gt_town::repo::rig;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub(super) fn list(context: &Context) -> Answer {
+pub(super) fn list(context: &Context) -> CommandResult {
     let town = context.town()?;
-    let all = engine::list(&town, Wanted::default())?;
+    let all = engine::list(&town, AgentFilter::default())?;
     let rigs = &town.registry().rigs;
     if context.json {
         let rigs: Vec<_> = rigs
@@ -49,10 +49,10 @@ pub(super) fn list(context: &Context) -> Answer {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(super) fn status(name: &str, context: &Context) -> Answer {
+pub(super) fn status(name: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     let entry = rig::entry(&town, name)?;
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         rig: Some(name),
         stopped: true,
         role: None,
@@ -109,9 +109,9 @@ pub(crate) fn running(all: &[AgentView], rig: &str) -> usize {
 
 /// Lists the agents of a rig and returns the number of live ones.
 pub(super) fn live(town: &Town, name: &str) -> Result<usize, Problem> {
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         rig: Some(name),
-        ..Wanted::default()
+        ..AgentFilter::default()
     };
     Ok(running(&engine::list(town, wanted)?, name))
 }

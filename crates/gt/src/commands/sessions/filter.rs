@@ -63,8 +63,8 @@ impl Filter {
         // Any session of a chain, or a prefix of its id, names the chain.
         let chain = match &self.chain {
             Some(chain) => {
-                let life = sessions.get(chain)?;
-                Some(life.chain_id.unwrap_or(life.id))
+                let session = sessions.get(chain)?;
+                Some(session.chain_id.unwrap_or(session.id))
             }
             None => None,
         };

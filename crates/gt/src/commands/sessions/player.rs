@@ -3,8 +3,8 @@
 use super::replay::Span;
 use crate::raw_mode::RawMode;
 use gt_core::Problem;
-use gt_core::cast::view::Screen;
-use gt_core::cast::{Event, What};
+use gt_core::cast::view::PlaybackScreen;
+use gt_core::cast::{CastEvent, What};
 use gt_town::Cancel;
 use gt_town::terminal::recording::Recording;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -26,7 +26,7 @@ pub(super) struct Player<'a> {
     /// Earlier events are written at once, later ones not at all.
     span: Span,
     cancel: &'a Cancel,
-    screen: Screen,
+    screen: PlaybackScreen,
     /// Keys are read while this exists.
     keys: Option<RawMode>,
     /// Time at which the next event is due.
@@ -49,7 +49,7 @@ impl<'a> Player<'a> {
             pace,
             span,
             cancel,
-            screen: Screen::default(),
+            screen: PlaybackScreen::default(),
             // Without keys, the recording still plays.
             keys: has_keys.then(RawMode::enter).and_then(Result::ok),
             due: Instant::now(),
@@ -80,7 +80,7 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn event(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
+    fn event(&mut self, event: &CastEvent) -> io::Result<ControlFlow<()>> {
         if event.at > self.span.to {
             return Ok(ControlFlow::Break(()));
         }
@@ -103,7 +103,7 @@ impl<'a> Player<'a> {
     }
 
     /// Waits until the event is due, and until a paused player continues.
-    fn wait_for(&mut self, event: &Event) -> io::Result<ControlFlow<()>> {
+    fn wait_for(&mut self, event: &CastEvent) -> io::Result<ControlFlow<()>> {
         let Some(pace) = self.pace else {
             return Ok(self.flow());
         };

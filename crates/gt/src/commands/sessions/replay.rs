@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::cast::view::Plain;
-use gt_core::cast::{Event, What};
-use gt_core::record::{Record, Step};
+use gt_core::cast::{CastEvent, What};
+use gt_core::record::{Record, SessionStep};
 use gt_core::{Problem, Role};
 use gt_town::Town;
 use gt_town::base::files;
@@ -63,10 +63,10 @@ pub(super) fn run(
     sessions: &Sessions,
     context: &Context,
 ) -> Result<(), Problem> {
-    let life = sessions.get(&args.id)?;
+    let session = sessions.get(&args.id)?;
     let recording = Recordings::of(town)
-        .find(&life.id)?
-        .ok_or_else(|| not_recorded(town, &life))?;
+        .find(&session.id)?
+        .ok_or_else(|| not_recorded(town, &session))?;
     if let Some(file) = &args.export {
         if file == Path::new("-") {
             return export(&recording, None).map(drop);
@@ -74,13 +74,13 @@ pub(super) fn run(
         let file = context.around().current_dir.join(file);
         let summary = export(&recording, Some(&file))?;
         return match context.json {
-            true => output::json(&document(&life, &file, &summary)),
+            true => output::json(&document(&session, &file, &summary)),
             false => Ok(()),
         };
     }
     let step = args.step.as_deref();
     let step = step
-        .map(|wanted| find_step(sessions, &life, wanted))
+        .map(|wanted| find_step(sessions, &session, wanted))
         .transpose()?;
     let span = match &step {
         Some(step) => span(step, &recording)?,
@@ -88,7 +88,7 @@ pub(super) fn run(
     };
     if context.json {
         let summary = summary(&recording, span)?;
-        let mut document = document(&life, recording.path(), &summary);
+        let mut document = document(&session, recording.path(), &summary);
         document["bytes"] = json!(recording.bytes());
         if let Some(step) = &step {
             document["step"] = json!(step);
@@ -129,20 +129,21 @@ impl Span {
     }
 }
 
-fn find_step(sessions: &Sessions, life: &Record, wanted: &str) -> Result<Step, Problem> {
-    let told = sessions.steps(&life.id)?;
+fn find_step(sessions: &Sessions, session: &Record, wanted: &str) -> Result<SessionStep, Problem> {
+    let told = sessions.steps(&session.id)?;
     let steps = match told.is_empty() {
-        true => life.steps.clone().unwrap_or_default(),
+        true => session.steps.clone().unwrap_or_default(),
         false => told,
     };
     let number = wanted.parse::<usize>().ok();
     // The last step of a name: a step may have been started again.
-    let named = |step: &&Step| step.name == wanted || step.reference.as_deref() == Some(wanted);
+    let named =
+        |step: &&SessionStep| step.name == wanted || step.reference.as_deref() == Some(wanted);
     let named = steps.iter().rev().find(named);
     let numbered = || steps.get(number?.checked_sub(1)?);
     named.or_else(numbered).cloned().ok_or_else(|| {
         let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
-        let problem = Problem::not_found(format!("{} has no step {wanted:?}", life.id));
+        let problem = Problem::not_found(format!("{} has no step {wanted:?}", session.id));
         match names.is_empty() {
             true => problem.hint("it reported no steps; agents do so with `gt step start NAME`"),
             false => problem.hint(format!("its steps: {}", names.join(", "))),
@@ -152,7 +153,7 @@ fn find_step(sessions: &Sessions, life: &Record, wanted: &str) -> Result<Step, P
 
 /// Returns the position of a step in the recording. Begins one second earlier, because the start
 /// time of a recording has a resolution of one second.
-fn span(step: &Step, recording: &Recording) -> Result<Span, Problem> {
+fn span(step: &SessionStep, recording: &Recording) -> Result<Span, Problem> {
     let unknown = || Problem::failed("the recording does not say when it began");
     let began = recording.header()?.timestamp.ok_or_else(unknown)?;
     let seconds = |time: &str| {
@@ -168,10 +169,10 @@ fn span(step: &Step, recording: &Recording) -> Result<Span, Problem> {
     })
 }
 
-fn document(life: &Record, file: &Path, summary: &Summary) -> serde_json::Value {
+fn document(session: &Record, file: &Path, summary: &Summary) -> serde_json::Value {
     json!({
-        "id": life.id,
-        "agent": life.agent,
+        "id": session.id,
+        "agent": session.agent,
         "file": file,
         "events": summary.events,
         "seconds": summary.seconds,
@@ -179,13 +180,13 @@ fn document(life: &Record, file: &Path, summary: &Summary) -> serde_json::Value 
     })
 }
 
-fn not_recorded(town: &Town, life: &Record) -> Problem {
-    let problem = Problem::not_found(format!("there is no recording of {}", life.id));
-    let Some(role) = life.role.as_deref().and_then(Role::from_word) else {
+fn not_recorded(town: &Town, session: &Record) -> Problem {
+    let problem = Problem::not_found(format!("there is no recording of {}", session.id));
+    let Some(role) = session.role.as_deref().and_then(Role::from_word) else {
         return problem;
     };
-    let is_on =
-        roles::resolve(town, role, life.rig.as_deref()).is_ok_and(|role| role.value.record.enabled);
+    let is_on = roles::resolve(town, role, session.rig.as_deref())
+        .is_ok_and(|role| role.value.record.enabled);
     match is_on {
         true => problem.hint(
             "it began before recording was switched on, or ended longer ago than \
@@ -272,7 +273,7 @@ fn print_text(recording: &Recording, span: Span) -> Result<(), Problem> {
     let mut plain = Plain::default();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut written = Ok(());
-    recording.each(|Event { at, what }| {
+    recording.each(|CastEvent { at, what }| {
         if !span.holds(at) {
             return Ok(ControlFlow::Continue(()));
         }

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// Returns a record as JSON. Adds `container`, the name that `gt` uses for `tmux_session`.
-pub(super) fn document(life: &Record) -> Value {
-    let mut document = json!(life);
-    document["container"] = json!(life.tmux_session);
+pub(super) fn document(session: &Record) -> Value {
+    let mut document = json!(session);
+    document["container"] = json!(session.tmux_session);
     output::without_nulls(document)
 }
 
 /// Returns a record as JSON in the list of an item: `usage` is the share of the item, and
 /// `session_usage` the total if the session had other items.
-fn document_of_item(life: &Record, item: Option<&str>) -> Value {
-    let mut shown = document(life);
-    if item.is_some() && life.earlier_work.is_some() {
-        let share = share(life, item);
+fn document_of_item(session: &Record, item: Option<&str>) -> Value {
+    let mut shown = document(session);
+    if item.is_some() && session.earlier_work.is_some() {
+        let share = share(session, item);
         shown["session_usage"] = shown["usage"].take();
         shown["usage"] = json!(share.usage);
         shown["usage_undivided"] = json!(share.is_undivided.then_some(true));
@@ -32,43 +32,47 @@ fn document_of_item(life: &Record, item: Option<&str>) -> Value {
 }
 
 /// Returns the usage of a session for an item, or the total without an item.
-fn share(life: &Record, item: Option<&str>) -> Share {
+fn share(session: &Record, item: Option<&str>) -> Share {
     match item {
-        Some(item) => life.share_of(item),
+        Some(item) => session.share_of(item),
         None => Share {
-            usage: life.usage.clone(),
+            usage: session.usage.clone(),
             is_undivided: false,
         },
     }
 }
 
-pub(super) fn list(lives: &[Record], item: Option<&str>, context: &Context) -> Result<(), Problem> {
+pub(super) fn list(
+    records: &[Record],
+    item: Option<&str>,
+    context: &Context,
+) -> Result<(), Problem> {
     if context.json {
-        let document = |life| document_of_item(life, item);
-        let documents: Vec<Value> = lives.iter().map(document).collect();
+        let document = |session| document_of_item(session, item);
+        let documents: Vec<Value> = records.iter().map(document).collect();
         return output::json(&documents);
     }
-    if lives.is_empty() {
-        return output::line("No life is like that.");
+    if records.is_empty() {
+        return output::line("No session matches.");
     }
     let mut titles = vec!["ID", "AGENT", "STARTED", "LASTED", "OUTCOME", "HARNESS"];
     // Columns without any value are left out.
-    let shares: Vec<Share> = lives.iter().map(|life| share(life, item)).collect();
+    let shares: Vec<Share> = records.iter().map(|session| share(session, item)).collect();
     let used = || shares.iter().filter_map(|share| share.usage.as_ref());
     let has_tokens = used().any(|used| used.tokens() > 0);
     let has_cost = used().any(|used| usage::cost(used).is_some());
     titles.extend(has_tokens.then_some("TOKENS"));
     titles.extend(has_cost.then_some("COST"));
     let mut table = Table::new(&titles);
-    for (life, share) in lives.iter().zip(&shares) {
+    for (session, share) in records.iter().zip(&shares) {
         let mut row: Vec<Cell> = vec![
             // In full: the ids of agents that were started together differ only at the end.
-            life.id.clone().into(),
-            life.agent.clone().unwrap_or_default().into(),
-            started(life).into(),
-            lasted(life).into(),
-            ending(life).into(),
-            life.harness.clone().unwrap_or_default().into(),
+            session.id.clone().into(),
+            session.agent.clone().unwrap_or_default().into(),
+            started(session).into(),
+            lasted(session).into(),
+            ending(session).into(),
+            session.harness.clone().unwrap_or_default().into(),
         ];
         if has_tokens {
             let tokens = share.usage.as_ref().map(|used| {
@@ -92,12 +96,12 @@ pub(super) fn list(lives: &[Record], item: Option<&str>, context: &Context) -> R
 }
 
 pub(super) fn show(
-    life: &Record,
+    session: &Record,
     detail: Option<Value>,
     recording: Option<&Recording>,
     context: &Context,
 ) -> Result<(), Problem> {
-    let mut document = document(life);
+    let mut document = document(session);
     if let Some(recording) = recording {
         document["recording"] = json!(recording.path());
     }
@@ -111,11 +115,11 @@ pub(super) fn show(
     for (name, value) in document.as_object().into_iter().flatten() {
         let text = match value {
             Value::Object(_) if name == "usage" => {
-                life.usage.as_ref().map(usage::line).unwrap_or_default()
+                session.usage.as_ref().map(usage::line).unwrap_or_default()
             }
             Value::Array(list) if name == "commits" => commits(list, detail.as_ref()),
-            Value::Array(_) if name == "steps" => steps(life),
-            Value::Array(_) if name == "earlier_work" => earlier_work(life),
+            Value::Array(_) if name == "steps" => steps(session),
+            Value::Array(_) if name == "earlier_work" => earlier_work(session),
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
@@ -168,8 +172,8 @@ fn commits(hashes: &[Value], detail: Option<&Value>) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
-fn steps(life: &Record) -> String {
-    let lines = life.steps.iter().flatten().map(|step| {
+fn steps(session: &Record) -> String {
+    let lines = session.steps.iter().flatten().map(|step| {
         let state = match &step.completed_at {
             Some(at) => format!("done {}", output::minute(Some(at))),
             None => "not done".to_owned(),
@@ -179,8 +183,8 @@ fn steps(life: &Record) -> String {
     lines.collect::<Vec<String>>().join("\n")
 }
 
-fn earlier_work(life: &Record) -> String {
-    let lines = life.earlier_work.iter().flatten().map(|entry| {
+fn earlier_work(session: &Record) -> String {
+    let lines = session.earlier_work.iter().flatten().map(|entry| {
         let used = entry.usage.as_ref().map(taken).unwrap_or_default();
         format!("{}{used}", entry.work_unit)
     });
@@ -189,37 +193,40 @@ fn earlier_work(life: &Record) -> String {
 
 /// Prints the sessions of a chain as a tree, with their total usage.
 pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
-    let lives = chain.lives.as_slice();
+    let records = chain.sessions.as_slice();
     let item = chain.item.as_deref();
     let now = jiff::Timestamp::now();
-    let lasted_together = lives.iter().filter_map(|life| sessions::lasted(life, now));
+    let lasted_together = records
+        .iter()
+        .filter_map(|session| sessions::lasted(session, now));
     let seconds = lasted_together.sum::<i64>() / 1_000;
-    let shares: Vec<Share> = lives.iter().map(|life| share(life, item)).collect();
+    let shares: Vec<Share> = records.iter().map(|session| share(session, item)).collect();
     let mut total = Usage::default();
     for used in shares.iter().filter_map(|share| share.usage.as_ref()) {
         total += used;
     }
     let total = total.rounded();
     if context.json {
-        let document = |life| document_of_item(life, item);
-        let sessions: Vec<Value> = lives.iter().map(document).collect();
-        let commits: BTreeSet<&String> = lives.iter().flat_map(|l| &l.commits).flatten().collect();
-        let first = lives.first();
+        let document = |session| document_of_item(session, item);
+        let sessions: Vec<Value> = records.iter().map(document).collect();
+        let commits: BTreeSet<&String> =
+            records.iter().flat_map(|l| &l.commits).flatten().collect();
+        let first = records.first();
         let totals = json!({
-            "lives": lives.len(),
+            "lives": records.len(),
             "seconds": seconds,
             "tokens": total.tokens(),
             "cost_usd": total.cost_usd,
             "commits": commits.len(),
         });
         return output::json(&json!({
-            "chain_id": first.map(|life| life.chain_id.as_ref().unwrap_or(&life.id)),
+            "chain_id": first.map(|session| session.chain_id.as_ref().unwrap_or(&session.id)),
             "sessions": sessions,
             "totals": output::without_nulls(totals),
         }));
     }
-    let rows = depths(lives).into_iter().zip(lives).zip(&shares);
-    for ((depth, life), share) in rows {
+    let rows = depths(records).into_iter().zip(records).zip(&shares);
+    for ((depth, session), share) in rows {
         let branch = match depth {
             0 => String::new(),
             // The indentation is limited so that a long chain fits on a screen.
@@ -227,18 +234,18 @@ pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
         };
         output::line(output::clean(&format!(
             "{branch}{} {}, {}, {}, {}{}{}",
-            life.id,
-            life.agent.as_deref().unwrap_or_default(),
-            started(life),
-            lasted(life),
-            ending(life),
+            session.id,
+            session.agent.as_deref().unwrap_or_default(),
+            started(session),
+            lasted(session),
+            ending(session),
             share.usage.as_ref().map(taken).unwrap_or_default(),
-            others(life, share, item),
+            others(session, share, item),
         )))?;
     }
-    let count = match lives.len() {
-        1 => "1 life".to_owned(),
-        count => format!("{count} lives"),
+    let count = match records.len() {
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
     };
     output::line(format!(
         "{count}, {} together{}",
@@ -248,21 +255,24 @@ pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
 }
 
 /// Returns the distance of each session from the first of its chain.
-fn depths(lives: &[Record]) -> Vec<usize> {
+fn depths(records: &[Record]) -> Vec<usize> {
     let mut depths: Vec<usize> = Vec::new();
-    for (place, life) in lives.iter().enumerate() {
-        let parent = lives[..place]
+    for (place, session) in records.iter().enumerate() {
+        let parent = records[..place]
             .iter()
-            .position(|before| Some(&before.id) == life.parent_id.as_ref());
+            .position(|before| Some(&before.id) == session.parent_id.as_ref());
         depths.push(parent.map_or(0, |parent| depths[parent] + 1));
     }
     depths
 }
 
 /// Returns the other items of a session, and whether its figures include them.
-fn others(life: &Record, share: &Share, item: Option<&str>) -> String {
+fn others(session: &Record, share: &Share, item: Option<&str>) -> String {
     let others: Vec<&str> = match item {
-        Some(item) => life.work_units().filter(|other| *other != item).collect(),
+        Some(item) => session
+            .work_units()
+            .filter(|other| *other != item)
+            .collect(),
         None => Vec::new(),
     };
     let others = others.join(", ");
@@ -286,19 +296,19 @@ fn taken(used: &Usage) -> String {
     format!(", {tokens} tokens{}", cost.unwrap_or_default())
 }
 
-fn started(life: &Record) -> String {
-    output::minute(life.started_at.as_deref())
+fn started(session: &Record) -> String {
+    output::minute(session.started_at.as_deref())
 }
 
 /// Returns the duration of a session, up to now if it runs.
-fn lasted(life: &Record) -> String {
-    let lasted = sessions::lasted(life, jiff::Timestamp::now());
+fn lasted(session: &Record) -> String {
+    let lasted = sessions::lasted(session, jiff::Timestamp::now());
     lasted.map_or_else(String::new, |lasted| output::duration(lasted / 1_000))
 }
 
-fn ending(life: &Record) -> String {
-    let code = life.exit_code.filter(|code| *code != 0);
-    match (life.outcome, code, &life.ended_by) {
+fn ending(session: &Record) -> String {
+    let code = session.exit_code.filter(|code| *code != 0);
+    match (session.outcome, code, &session.ended_by) {
         (Some(outcome), Some(code), _) => format!("{} ({code})", outcome.as_str()),
         (Some(outcome), None, Some(caller)) => format!("{} by {caller}", outcome.as_str()),
         (Some(outcome), None, None) => outcome.as_str().to_owned(),

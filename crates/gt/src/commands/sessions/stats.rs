@@ -46,7 +46,7 @@ enum Measure {
 impl Measure {
     fn of(self, tally: &Tally) -> f64 {
         match self {
-            Measure::Lives => tally.lives as f64,
+            Measure::Lives => tally.sessions as f64,
             Measure::Time => tally.seconds as f64,
             Measure::Tokens => tally.tokens as f64,
             Measure::Cost => tally.cost_usd.unwrap_or_default(),
@@ -75,7 +75,7 @@ pub(super) fn run(
         return output::json(&documents);
     }
     if tallies.is_empty() {
-        return output::line("No life is like that.");
+        return output::line("No session matches.");
     }
     output::print(&table(&tallies, title(by), args.bars).render(Paint::for_stdout()))
 }
@@ -88,7 +88,7 @@ fn document(tally: &Tally, by: By) -> Value {
     let outcomes: Map<String, Value> = words.zip(counts).collect();
     output::without_nulls(json!({
         (by.as_str()): tally.key,
-        "lives": tally.lives,
+        "lives": tally.sessions,
         "running": tally.running,
         "outcomes": outcomes,
         "seconds": tally.seconds,
@@ -116,7 +116,7 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
         };
         let mut row = vec![
             tally.key.clone().into(),
-            count(tally.lives),
+            count(tally.sessions),
             count(tally.running),
         ];
         row.extend(tally.outcomes.map(count));

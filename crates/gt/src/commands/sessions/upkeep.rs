@@ -37,12 +37,12 @@ pub(crate) struct RebuildArgs {}
 
 /// Prints every session. Reports damage of the archive at the end.
 pub(super) fn export(sessions: &Sessions) -> Result<(), Problem> {
-    let damages = sessions.each(|life| output::line(document(life).to_string()))?;
+    let damages = sessions.each(|session| output::line(document(session).to_string()))?;
     for damage in &damages {
         output::warn(damage.to_string());
     }
     match damages.into_iter().next() {
-        Some(damage) => Err(damage.hint("the other lives were printed")),
+        Some(damage) => Err(damage.hint("the other sessions were printed")),
         None => Ok(()),
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Prob
         let archives = rebuilt.damages.iter().filter(|damage| damage.line == 0);
         let damaged: Vec<&str> = archives.map(|damage| damage.reason.as_str()).collect();
         return output::json(&json!({
-            "lives": rebuilt.lives,
+            "lives": rebuilt.sessions,
             "archived": rebuilt.archived,
             "skipped_lines": skipped,
             "damaged_archives": damaged,
@@ -74,7 +74,10 @@ pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Prob
         0 => String::new(),
         count => format!(" and knows of {count} in the archive"),
     };
-    output::line(format!("The index has {} lives{archived}.", rebuilt.lives))
+    output::line(format!(
+        "The index has {} sessions{archived}.",
+        rebuilt.sessions
+    ))
 }
 
 pub(super) fn archive(
@@ -86,7 +89,7 @@ pub(super) fn archive(
     let before = match (&args.before, town.settings().sessions.archive_after_days) {
         (Some(time), _) => time::recorded(time)?,
         (None, 0) => {
-            return Err(Problem::usage("this town keeps every life where it is")
+            return Err(Problem::usage("this town archives no sessions")
                 .hint("name a time with `--before`, or set archive_after_days in town.toml"));
         }
         (None, days) => time::recorded(&format!("{days}d"))?,
@@ -94,16 +97,16 @@ pub(super) fn archive(
     let archived = sessions.archive(&before, args.dry_run)?;
     if context.json {
         return output::json(&json!({
-            "lives": archived.lives,
+            "lives": archived.sessions,
             "files": archived.files,
             "before": before,
         }));
     }
     let what = if args.dry_run { "would move" } else { "moved" };
-    let count = match archived.lives {
-        0 => return output::line("No life is that old."),
-        1 => "1 life".to_owned(),
-        count => format!("{count} lives"),
+    let count = match archived.sessions {
+        0 => return output::line("No session is that old."),
+        1 => "1 session".to_owned(),
+        count => format!("{count} sessions"),
     };
     output::line(format!(
         "{count} {what} into {}.",

@@ -1,6 +1,6 @@
 //! `gt task attach`: attaches to the container of a task, and updates its branch if requested.
 
-use super::super::{Answer, attach};
+use super::super::{CommandResult, attach};
 use super::updating;
 use crate::context::Context;
 use crate::output::{self, Paint};
@@ -45,7 +45,7 @@ enum Choice {
     Cancel,
 }
 
-pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> Answer {
+pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> CommandResult {
     let id = &args.bead;
     let (agent, rig) = task::agent_of(town, id)?;
     let container = containers::of_agent(town, &agent)?.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! `gt task cleanup`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use super::confirm;
 use super::pausing::{done, warn};
 use crate::context::Context;
@@ -41,7 +41,7 @@ pub(crate) struct CleanupArgs {
     force: bool,
 }
 
-pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Answer {
+pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> CommandResult {
     let options = CleanupOptions {
         close: args.close,
         force: args.force,
@@ -49,8 +49,10 @@ pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Answer 
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let may_ask = at_a_terminal && !context.json;
     if !args.dry_run && !args.yes && !may_ask {
-        return Err(Problem::usage("nobody can be asked whether to go on")
-            .hint("`--dry-run` says what would be done, `--yes` does it"));
+        return Err(
+            Problem::usage("there is no terminal to ask for a confirmation")
+                .hint("`--dry-run` says what would be done, `--yes` does it"),
+        );
     }
     let plan = task::cleanup_plan(town, &args.bead, options)?;
     if args.dry_run {
@@ -84,7 +86,7 @@ pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Answer 
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_plan(plan: &CleanupPlan, context: &Context) -> Answer {
+fn tell_plan(plan: &CleanupPlan, context: &Context) -> CommandResult {
     if context.json {
         output::json(&document(plan, false))?;
         return Ok(ExitCode::SUCCESS);

@@ -1,12 +1,12 @@
 //! `gt task merge` and `gt task pr`: two ways to bring a task's branch into the base.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use super::confirm;
 use super::pausing::{done, warn};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::merge::{Status, short, some_of};
+use gt_core::merge::{MergeStatus, short, some_of};
 use gt_core::shell;
 use gt_core::work::WorkId;
 use gt_core::{Kind, Problem};
@@ -58,7 +58,7 @@ pub(crate) struct PrArgs {
     dry_run: bool,
 }
 
-pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer {
+pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> CommandResult {
     let plan = task::merge_plan(town, &args.bead)?;
     if args.dry_run {
         return show_plan(&plan, args, context);
@@ -87,13 +87,13 @@ pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer 
             "merge": merge.map(|merge| &merge.id),
             "commit": merge.and_then(|merge| merge.merged_as.as_ref()),
             "reason": merge.and_then(|merge| merge.reason.as_ref()),
-            "delivery": (handed.status() == Status::Merged).then_some(&handed.delivery),
+            "delivery": (handed.status() == MergeStatus::Merged).then_some(&handed.delivery),
             "log": merge.and_then(|merge| merge.log.as_ref()),
             "repair": merge.and_then(|merge| merge.repair.as_ref()),
             "files": handed.files,
         })))?;
     }
-    if handed.status() != Status::Merged {
+    if handed.status() != MergeStatus::Merged {
         return Err(not_merged(&handed));
     }
     if !context.json {
@@ -105,7 +105,7 @@ pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Answer 
     Ok(ExitCode::SUCCESS)
 }
 
-fn show_plan(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Answer {
+fn show_plan(plan: &MergePlan, args: &MergeArgs, context: &Context) -> CommandResult {
     if context.json {
         let steps = plan.steps.iter().map(|step| json!({ "text": step }));
         output::json(&json!({
@@ -179,7 +179,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
     ))
 }
 
-pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> Answer {
+pub(super) fn pull_request(town: &Town, args: PrArgs, context: &Context) -> CommandResult {
     context.catch_interrupts();
     let options = PullRequestOptions {
         draft: args.draft,

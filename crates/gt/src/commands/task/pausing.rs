@@ -1,6 +1,6 @@
 //! `gt task pause` and `gt task resume`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -50,7 +50,7 @@ pub(crate) struct ResumeArgs {
     continue_on_failure: bool,
 }
 
-pub(super) fn pause(town: &Town, args: &PauseArgs, context: &Context) -> Answer {
+pub(super) fn pause(town: &Town, args: &PauseArgs, context: &Context) -> CommandResult {
     context.catch_interrupts();
     let paused = task::pause(town, &args.bead, args.reason.as_deref())?;
     if context.json {
@@ -82,7 +82,7 @@ fn paused_document(paused: &Paused) -> Value {
     }))
 }
 
-pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Answer {
+pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> CommandResult {
     context.catch_interrupts();
     let options = ResumeOptions {
         keep_wip: args.keep_wip,

@@ -1,6 +1,6 @@
 //! `gt task diff`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
@@ -27,7 +27,7 @@ pub(crate) struct DiffArgs {
     stat: bool,
 }
 
-pub(super) fn diff(town: &Town, args: &DiffArgs, context: &Context) -> Answer {
+pub(super) fn diff(town: &Town, args: &DiffArgs, context: &Context) -> CommandResult {
     let diff = task::diff(town, &args.bead)?;
     if context.json {
         output::json(&document(&diff, !args.stat)?)?;

@@ -1,6 +1,6 @@
 //! `gt task update` and `gt task abort-merge`.
 
-use super::super::Answer;
+use super::super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -39,7 +39,7 @@ pub(crate) struct AbortMergeArgs {
     bead: WorkId,
 }
 
-pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> Answer {
+pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> CommandResult {
     context.catch_interrupts();
     let updated = merged(town, &args.bead, args.continue_on_failure, context)?;
     if context.json {
@@ -94,7 +94,7 @@ pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
         (None, UpdateResult::Merging, false) => {
             format!("a merge is under way in {id}, and not all is resolved")
         }
-        (None, ..) => "Conflicts detected, and nobody is there to resolve them.".to_owned(),
+        (None, ..) => "Conflicts detected, and no agent is there to resolve them.".to_owned(),
     };
     let mut problem = Problem::failed(words);
     if !updated.files.is_empty() {
@@ -120,7 +120,7 @@ fn document(updated: &Updated) -> Value {
     }))
 }
 
-pub(super) fn abort(town: &Town, args: &AbortMergeArgs, context: &Context) -> Answer {
+pub(super) fn abort(town: &Town, args: &AbortMergeArgs, context: &Context) -> CommandResult {
     let files = task::abort_merge(town, &args.bead)?;
     if context.json {
         let document = json!({"bead": args.bead, "aborted": true, "files": files});

@@ -6,7 +6,7 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
 use gt_core::beads::exported;
-use gt_core::work::{Item, Status, WorkId, check_priority};
+use gt_core::work::{Item, ItemStatus, WorkId, check_priority};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::{Query, Work};
@@ -270,7 +270,7 @@ fn table(items: &[Item], context: &Context) -> Result<(), Problem> {
     }
     let closed = items
         .iter()
-        .filter(|item| item.status == Status::Closed)
+        .filter(|item| item.status == ItemStatus::Closed)
         .count();
     output::print(&table.render(Paint::for_stdout()))?;
     match closed {

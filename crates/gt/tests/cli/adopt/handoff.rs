@@ -20,10 +20,10 @@ fn check_handoff(env: &TestEnv, socket: &Path) {
     env.gt(&["hook", id, "--agent", MAX]).ok();
     let before = desk.panes();
 
-    let letter = ["-s", "Half done", "-m", "The north side is open."];
+    let mail = ["-s", "Half done", "-m", "The north side is open."];
     let refused = env.gt(&["handoff", MAX, "--force", "--cycle"]).fails(4);
     assert!(refused.stderr.contains("without `--cycle`"), "{refused:?}");
-    let handed = env.json(&[&["handoff", MAX, "--force"], &letter[..]].concat());
+    let handed = env.json(&[&["handoff", MAX, "--force"], &mail[..]].concat());
     assert_eq!(handed["released"]["pid"].to_string(), pid, "{handed}");
 
     // The next session is an ordinary one in the same folder, with the handoff message and the

@@ -125,10 +125,10 @@ impl<'e> Terminal<'e> {
 
     /// Opens the action menu of the card under the cursor, and presses a letter.
     #[track_caller]
-    pub(crate) fn act(&self, letter: &str) {
+    pub(crate) fn act(&self, mail: &str) {
         self.press(&["Space"]);
         self.wait_text("Start and work");
-        self.press(&[letter]);
+        self.press(&[mail]);
     }
 }
 

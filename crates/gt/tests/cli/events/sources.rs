@@ -93,8 +93,8 @@ fn hook_reports_are_recorded_once() {
     expected.push("turn_end [hook] mayor ended its turn: all tests pass");
     assert_eq!(told(&env), expected);
     let asked = env.json(&["events", "--type", "question", "--limit", "1"]);
-    let life = env.json(&["sessions", "list"])[0]["id"].clone();
-    assert_eq!(asked[0]["payload"]["session_id"], life);
+    let session = env.json(&["sessions", "list"])[0]["id"].clone();
+    assert_eq!(asked[0]["payload"]["session_id"], session);
     assert_eq!(asked[0]["payload"]["via"], "hook");
     let (ends, others) = (
         ["events", "--type", "turn_*"],

@@ -21,7 +21,7 @@ fn as_max(env: &TestEnv, args: &[&str], pane: &str) -> crate::env::Answer {
     run(command.env("GT_ROLE", MAX).env("TMUX_PANE", pane))
 }
 
-fn letter(env: &TestEnv) -> Value {
+fn mail(env: &TestEnv) -> Value {
     env.json(&["hook", "--agent", MAX])
 }
 
@@ -73,7 +73,7 @@ fn handoff_text_survives_compactions() {
     for _ in 0..2 {
         env.gt(&["handoff", MAX, "--auto", "--reason", "compaction"])
             .ok();
-        let text = letter(&env)["description"].as_str().unwrap().to_owned();
+        let text = mail(&env)["description"].as_str().unwrap().to_owned();
         assert!(text.contains("State at the handoff"), "{text}");
         assert_eq!(text.matches("The north side is open.").count(), 1, "{text}");
     }
@@ -88,7 +88,7 @@ fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
         .ok();
     assert!(told.stderr.contains("only its state is saved"), "{told:?}");
     assert_eq!(list_sessions(&env, &["--agent", MAX]).len(), 1);
-    assert_eq!(letter(&env)["title"], "Handoff: compaction");
+    assert_eq!(mail(&env)["title"], "Handoff: compaction");
     // Failures go to a log: the program that runs the hook shows them to no person.
     env.gt(&["handoff", "amy", "--auto", "--reason", "compaction"])
         .fails(3);
@@ -107,7 +107,7 @@ fn impossible_handoff_leaves_no_marker() {
     let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
     let refused = as_max(&env, &["handoff", "--force", "-m", "x"], &pane).fails(5);
     assert!(refused.stderr.contains("not-there"), "{refused:?}");
-    assert_eq!(letter(&env), Value::Null, "nothing is on its hook");
+    assert_eq!(mail(&env), Value::Null, "nothing is on its hook");
     let marker = env.town().join(".runtime/handoffs");
     let left = fs::read_dir(marker).into_iter().flatten().flatten();
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
@@ -133,12 +133,12 @@ fn handoff_with_harness_starts_another_program_with_a_new_conversation() {
     let words = ["handoff", "--force", "--cycle", "--harness", "demo"];
     as_max(&env, &words, &pane).ok();
     assert_eq!(env.agent(MAX)["harness"], "demo");
-    let lives = list_sessions(&env, &["--agent", MAX]);
-    assert_eq!(lives.len(), 3);
-    assert_eq!(lives[2]["id"], before);
+    let sessions = list_sessions(&env, &["--agent", MAX]);
+    assert_eq!(sessions.len(), 3);
+    assert_eq!(sessions[2]["id"], before);
     assert_ne!(
-        lives[0]["harness_session_id"],
-        lives[1]["harness_session_id"]
+        sessions[0]["harness_session_id"],
+        sessions[1]["harness_session_id"]
     );
 }
 

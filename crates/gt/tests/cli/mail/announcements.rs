@@ -106,6 +106,6 @@ fn note_is_hooked_beside_the_work() {
     let shown = env.json(&["work", "show", notes[0].as_str().unwrap()]);
     assert_eq!(shown["close_reason"], json!("superseded"));
     // A message from another sender does not count as a note of the agent.
-    let letter = env.json(&["mail", "send", MAX, "-s", "Do it"])[0]["id"].clone();
-    by_max(&["hook", letter.as_str().unwrap()]).fails(4);
+    let mail = env.json(&["mail", "send", MAX, "-s", "Do it"])[0]["id"].clone();
+    by_max(&["hook", mail.as_str().unwrap()]).fails(4);
 }

@@ -30,26 +30,26 @@ fn wait_merge(env: &TestEnv, merge: &str, expected: &str) -> Value {
 }
 
 /// Returns the mail of a recipient, oldest first.
-fn letters(env: &TestEnv, reader: &str) -> Vec<Value> {
+fn messages(env: &TestEnv, reader: &str) -> Vec<Value> {
     let args = ["mail", "inbox", "--all", "--agent", reader];
     let args = if reader == "human" { &args[..3] } else { &args };
-    let mut letters = env.json(args).as_array().unwrap().clone();
-    letters.sort_by_key(|letter| letter["sent_at"].as_str().unwrap().to_owned());
-    letters
+    let mut messages = env.json(args).as_array().unwrap().clone();
+    messages.sort_by_key(|mail| mail["sent_at"].as_str().unwrap().to_owned());
+    messages
         .iter()
-        .map(|letter| env.json(&["mail", "read", letter["id"].as_str().unwrap()]))
+        .map(|mail| env.json(&["mail", "read", mail["id"].as_str().unwrap()]))
         .collect()
 }
 
 #[track_caller]
-fn wait_letter(env: &TestEnv, reader: &str, subject: &str) -> Value {
+fn wait_mail(env: &TestEnv, reader: &str, subject: &str) -> Value {
     wait_until(
         &format!("{reader} has a letter: {subject}"),
         TIMEOUT,
         || {
-            let found = letters(env, reader);
+            let found = messages(env, reader);
             let mut found = found.into_iter();
-            found.find(|letter| letter["subject"].as_str().unwrap().contains(subject))
+            found.find(|mail| mail["subject"].as_str().unwrap().contains(subject))
         },
     )
 }
@@ -104,13 +104,13 @@ fn done_in_the_agents_own_pane_is_merged_without_another_command() {
     });
     let merge = env.json(&["mq", "list", "--all"])[0].clone();
     let commit = merge["merged_as"].as_str().unwrap();
-    let letter = wait_letter(&env, "human", "is merged into main");
-    let body = letter["body"].as_str().unwrap();
+    let mail = wait_mail(&env, "human", "is merged into main");
+    let body = mail["body"].as_str().unwrap();
     for part in [commit, "Write a poem", "`gt mq pull gastown`"] {
         assert!(body.contains(part), "{part}: {body}");
     }
     // The worker's next session has other work, so the message is already marked as read.
-    wait_letter(&env, TOAST, "is merged into main");
+    wait_mail(&env, TOAST, "is merged into main");
     let unread = env.json(&["mail", "inbox", "--unread", "--agent", TOAST]);
     assert_eq!(unread, json!([]));
     let told = env.json(&["events", "--type", "merge_merged"]);
@@ -126,8 +126,8 @@ fn conflict_is_reported_with_its_files_and_the_repairing_agent() {
     let entry = wait_merge(&env, &second, "conflict");
     let repair = entry["repair"].as_str().unwrap();
     for reader in ["human", "gastown/crew/amy"] {
-        let letter = wait_letter(&env, reader, "could not be merged");
-        let body = letter["body"].as_str().unwrap();
+        let mail = wait_mail(&env, reader, "could not be merged");
+        let body = mail["body"].as_str().unwrap();
         let given = format!("{TOAST} was given the repair, {repair}");
         for part in ["- same.txt\n", &given, "repair_agents = false"] {
             assert!(body.contains(part), "{part}: {body}");
@@ -154,8 +154,8 @@ fn failed_command_is_reported_with_its_last_lines_and_starts_no_agent_by_default
     let (_, merge) = finish(&env, "max", "bad.txt", "x\n");
     let entry = wait_merge(&env, &merge, "failed");
     let repair = entry["repair"].as_str().unwrap();
-    let letter = wait_letter(&env, "human", "exit status: 3");
-    let body = letter["body"].as_str().unwrap();
+    let mail = wait_mail(&env, "human", "exit status: 3");
+    let body = mail["body"].as_str().unwrap();
     let start = format!("`gt sling {repair}` starts one");
     let lines = "    98\n    99\n    it is bad\n";
     for part in [lines, &start, entry["log"].as_str().unwrap()] {
@@ -310,9 +310,9 @@ fn terminated_run_reports_nothing_and_is_resumed_by_the_timer() {
     wait_until("it has ended", TIMEOUT, || {
         (!is_alive(runner)).then_some(())
     });
-    let told: Vec<Value> = letters(&env, "human");
+    let told: Vec<Value> = messages(&env, "human");
     assert_eq!(told, Vec::<Value>::new());
-    assert_eq!(letters(&env, "gastown/crew/max"), Vec::<Value>::new());
+    assert_eq!(messages(&env, "gastown/crew/max"), Vec::<Value>::new());
     fs::write(gate, "").unwrap();
     env.gt(&["save", "--auto", "--timer"]).ok();
     wait_merge(&env, &merge, "merged");
@@ -401,7 +401,7 @@ fn unreachable_remote_is_reported_once() {
     let away = env.path("away.git");
     fs::rename(&bare, &away).unwrap();
     let (_, first) = finish(&env, "max", "a.txt", "a\n");
-    wait_letter(&env, "human", "waits to be merged: the remote of gastown");
+    wait_mail(&env, "human", "waits to be merged: the remote of gastown");
     let entry = env.json(&["mq", "status", &first]);
     assert_eq!(entry["status"], "queued", "{entry}");
     let told = env.json(&["events", "--type", "merge_waiting"]);

@@ -100,13 +100,13 @@ fn session_cleared_after_a_cancelled_compaction_gets_the_full_prime() {
 #[test]
 fn late_report_of_an_earlier_session_does_not_count_for_the_next() {
     let env = crew_at_work();
-    let report = |life: &str, event: &str, conversation: &str| {
+    let report = |session: &str, event: &str, conversation: &str| {
         let report = json!({"hook_event_name": event, "session_id": conversation});
         let mut command = env.gt_command(&["signal", "--strict"]);
         command
             .env("GT_ROLE", MAX)
             .env("GT_SESSION", "gt-crew-max")
-            .env("GT_SESSION_UUID", life);
+            .env("GT_SESSION_UUID", session);
         let stdin = env.path("report");
         std::fs::write(&stdin, report.to_string()).unwrap();
         run(command.stdin(std::fs::File::open(stdin).unwrap())).ok();

@@ -96,7 +96,7 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
         "{card}"
     );
     let drawn = env.gt(&["sessions", "chain", &id]).ok().stdout;
-    assert!(drawn.contains("6 lives"), "{drawn}");
+    assert!(drawn.contains("6 sessions"), "{drawn}");
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn shown_and_remembered(env: &TestEnv) -> (BTreeSet<String>, BTreeSet<String>) {
     let running = list_sessions(env, &["--status", "running", "--limit", "1000"]);
     let running = running
         .iter()
-        .map(|life| life["id"].as_str().unwrap().to_owned());
+        .map(|session| session["id"].as_str().unwrap().to_owned());
     (shown.collect(), running.collect())
 }
 
@@ -104,7 +104,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     let all: BTreeMap<String, Value> = exported
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
-        .map(|life| (life["id"].as_str().unwrap().to_owned(), life))
+        .map(|session| (session["id"].as_str().unwrap().to_owned(), session))
         .collect();
     assert_eq!(all.len(), exported.lines().count(), "each life once");
     for id in &begun {
@@ -167,7 +167,7 @@ fn twenty_processes_at_once_lose_nothing() {
     assert!(rounds >= 20, "{rounds}");
     let all = list_sessions(&env, &["--limit", "100000"]);
     assert_eq!(all.len(), rounds);
-    assert!(all.iter().all(|life| life["outcome"] == "stopped"));
+    assert!(all.iter().all(|session| session["outcome"] == "stopped"));
     env.gt(&["sync"]).ok();
     let (shown, running) = shown_and_remembered(&env);
     assert_eq!((shown.len(), running.len()), (0, 0));
@@ -261,18 +261,18 @@ fn an_archive_is_found_without_the_index_and_never_hidden() {
     env.gt(&["stop", "mayor"]).ok();
     env.gt(&["sessions", "archive", "--before", "now"]).ok();
     let exported = || env.gt(&["sessions", "export"]).ok().stdout;
-    let life = exported();
-    assert_eq!(life.lines().count(), 1, "{life}");
-    let id = serde_json::from_str::<Value>(&life).unwrap()["id"]
+    let session = exported();
+    assert_eq!(session.lines().count(), 1, "{session}");
+    let id = serde_json::from_str::<Value>(&session).unwrap()["id"]
         .as_str()
         .unwrap()
         .to_owned();
     fs::remove_file(env.town().join(".sessions/index.db")).unwrap();
-    assert_eq!(exported(), life);
+    assert_eq!(exported(), session);
     // An archived session accepts no steps, and reading it writes nothing.
     env.gt(&["step", "start", "x", "--life", &id]).fails(4);
     for _ in 0..2 {
         assert_eq!(env.json(&["sessions", "show", &id])["agent"], "mayor");
     }
-    assert_eq!(exported(), life);
+    assert_eq!(exported(), session);
 }

@@ -54,8 +54,8 @@ fn written(env: &TestEnv, id: &Value) -> [u64; 4] {
     sum
 }
 
-fn counted(life: &Value) -> [u64; 4] {
-    let usage = &life["usage"];
+fn counted(session: &Value) -> [u64; 4] {
+    let usage = &session["usage"];
     [
         "input_tokens",
         "output_tokens",
@@ -184,12 +184,12 @@ fn usage_of_a_chain_is_totalled() {
         totals.as_object().unwrap().keys().collect::<Vec<_>>(),
         ["lives", "seconds", "tokens", "cost_usd", "commits"]
     );
-    let lives = [written(&env, &first), written(&env, &second)];
-    let tokens: u64 = lives.iter().flatten().sum();
+    let sessions = [written(&env, &first), written(&env, &second)];
+    let tokens: u64 = sessions.iter().flatten().sum();
     assert_eq!(totals["tokens"], json!(tokens), "{chain}");
     assert_eq!(totals["commits"], 0);
     let dollars = totals["cost_usd"].as_f64().unwrap();
-    assert!((dollars - cost(lives[0]) - cost(lives[1])).abs() < 1e-9);
+    assert!((dollars - cost(sessions[0]) - cost(sessions[1])).abs() < 1e-9);
     let drawn = env.gt(&["sessions", "chain", first.as_str().unwrap()]).ok();
     assert!(drawn.stdout.contains(" tokens, $"), "{}", drawn.stdout);
 }
@@ -204,9 +204,12 @@ fn usage_of_an_unseen_end_is_counted_by_sync() {
         (!env.server().is_running()).then_some(())
     });
     env.gt(&["sync"]).ok();
-    let life = newest(&env);
-    assert_eq!(life["outcome"], "crash", "lost with its server: {life}");
-    assert_eq!(counted(&life), written(&env, &id), "{life}");
+    let session = newest(&env);
+    assert_eq!(
+        session["outcome"], "crash",
+        "lost with its server: {session}"
+    );
+    assert_eq!(counted(&session), written(&env, &id), "{session}");
 }
 
 #[test]
@@ -234,8 +237,11 @@ fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
     env.gt(&["sessions", "show", id.as_str().unwrap()]).ok();
     env.gt(&["stop", "mayor"]).ok();
     env.gt(&["sync"]).ok();
-    let life = newest(&env);
-    assert_eq!((&life["id"], &life["outcome"]), (&id, &json!("stopped")));
+    let session = newest(&env);
+    assert_eq!(
+        (&session["id"], &session["outcome"]),
+        (&id, &json!("stopped"))
+    );
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
 }
 
@@ -264,9 +270,9 @@ fn reading_the_archive_adds_nothing_to_the_journal() {
         .open(transcript(&env, &id))
         .unwrap();
     writeln!(file, "{line}").unwrap();
-    let life = show(&env, &id);
+    let session = show(&env, &id);
     assert_eq!(
-        (&life["agent"], &life["outcome"]),
+        (&session["agent"], &session["outcome"]),
         (&json!("mayor"), &json!("stopped"))
     );
     let journal = fs::read_to_string(env.town().join(".sessions/index.jsonl")).unwrap();

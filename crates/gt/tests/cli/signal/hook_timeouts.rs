@@ -36,7 +36,7 @@ fn in_time<T>(what: &str, call: impl FnOnce() -> T) -> T {
 }
 
 /// Runs a hook as the agent of this session would.
-fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) -> String {
+fn hook(env: &TestEnv, session: &str, args: &[&str], report: &serde_json::Value) -> String {
     let path = env.path("report");
     std::fs::write(&path, report.to_string()).unwrap();
     let mut command = env.gt_command(args);
@@ -44,7 +44,7 @@ fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) ->
         .env("GT_ROLE", MAX)
         .env("GT_ROOT", env.town())
         .env("GT_SESSION", "gt-crew-max")
-        .env("GT_SESSION_UUID", life)
+        .env("GT_SESSION_UUID", session)
         .stdin(File::open(path).unwrap());
     in_time(&args.join(" "), || crate::env::run(&mut command))
         .ok()
@@ -52,27 +52,27 @@ fn hook(env: &TestEnv, life: &str, args: &[&str], report: &serde_json::Value) ->
 }
 
 /// Runs both hooks, and returns the output of the first.
-fn both(env: &TestEnv, life: &str) -> String {
+fn both(env: &TestEnv, session: &str) -> String {
     let report = json!({"hook_event_name": "SessionStart", "session_id": "x"});
-    let told = hook(env, life, &["prime", "--hook"], &report);
+    let told = hook(env, session, &["prime", "--hook"], &report);
     let report = json!({"hook_event_name": "Stop", "session_id": "y"});
-    assert_eq!(hook(env, life, &["signal"], &report), "");
+    assert_eq!(hook(env, session, &["signal"], &report), "");
     told
 }
 
 #[test]
 fn locked_database_does_not_delay_a_hook() {
     let env = crew_at_work();
-    let life = current_session(&env);
+    let session = current_session(&env);
     for name in [".sessions/index.db", ".work/items.db"] {
         let path = env.town().join(name);
         let file = File::options().read(true).write(true).open(path).unwrap();
         fcntl_lock(&file, FlockOperation::LockExclusive).unwrap();
-        let told = both(&env, &life);
+        let told = both(&env, &session);
         let words = "Do not take this for having no work";
         assert!(told.contains(words), "{name}: {told}");
     }
-    assert!(both(&env, &life).contains("Mend the roof"));
+    assert!(both(&env, &session).contains("Mend the roof"));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn held_lock_does_not_delay_a_hook() {
     left["session_id"] = json!("00000000-0000-4000-8000-000000000000");
     let dir = env.town().join(".runtime/checkpoints");
     std::fs::write(dir.join("gastown.crew.max.json"), left.to_string()).unwrap();
-    let life = current_session(&env);
+    let session = current_session(&env);
     for name in [
         ".runtime/checkpoints/gastown.crew.max.lock",
         ".runtime/claims/gastown.crew.max.lock",
@@ -94,7 +94,7 @@ fn held_lock_does_not_delay_a_hook() {
         let file = File::options().write(true).open(env.town().join(name));
         let file = file.unwrap_or_else(|error| panic!("{name}: {error}"));
         file.lock().unwrap();
-        let told = both(&env, &life);
+        let told = both(&env, &session);
         assert!(told.contains("## What was in flight"), "{name}: {told}");
         assert!(!told.contains("could not say"), "{name}: {told}");
     }
@@ -109,24 +109,24 @@ fn unresponsive_tmux_server_does_not_delay_a_hook() {
         }
     }
     let env = crew_at_work();
-    let life = current_session(&env);
+    let session = current_session(&env);
     let server = env.format("gt-crew-max", "#{pid}").parse().unwrap();
     let stopped = Stopped(server);
     signal(server, Signal::STOP);
-    let told = both(&env, &life);
+    let told = both(&env, &session);
     assert!(told.contains("Mend the roof"), "{told}");
     // The hook of a program that listens at a prompt queries tmux first, and still prints its text.
     let report = json!({"hook_event_name": "BeforeAgent", "session_id": "x", "prompt": "p"});
-    let told = hook(&env, &life, &["prime", "--hook"], &report);
+    let told = hook(&env, &session, &["prime", "--hook"], &report);
     assert!(told.contains("Mend the roof"), "{told}");
     drop(stopped);
-    assert!(both(&env, &life).contains("Mend the roof"));
+    assert!(both(&env, &session).contains("Mend the roof"));
 }
 
 #[test]
 fn open_standard_input_does_not_delay_a_hook() {
     let env = crew_at_work();
-    let life = current_session(&env);
+    let session = current_session(&env);
     let calls = [
         (vec!["prime", "--hook"], String::new()),
         (vec!["signal", "tool-start"], String::new()),
@@ -145,7 +145,7 @@ fn open_standard_input_does_not_delay_a_hook() {
             .env("GT_ROLE", MAX)
             .env("GT_ROOT", env.town())
             .env("GT_SESSION", "gt-crew-max")
-            .env("GT_SESSION_UUID", &life)
+            .env("GT_SESSION_UUID", &session)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped());
         let answer = in_time(args[0], || {

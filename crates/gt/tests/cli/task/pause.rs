@@ -189,7 +189,7 @@ fn restored_message_that_a_person_edited_is_left_alone() {
     env.tmux(write.target(container).arg(" or the sun"));
     env.wait_screen(&id, "or the sun");
     let resumed = env.json(&["task", "resume", &id]);
-    assert_eq!(resumed["queued"], "somebody has begun to type there");
+    assert_eq!(resumed["queued"], "a person has begun to type there");
     assert_eq!(told(&env, &id), before, "nobody has pressed Enter");
     env.wait_screen(&id, "or the sun");
 }
@@ -210,7 +210,7 @@ fn restored_line_of_an_earlier_pause_is_not_submitted() {
     assert_eq!(paused["interrupted"], false, "{paused}");
     assert_eq!(tags(), "");
     let resumed = env.json(&["task", "resume", &id]);
-    assert_eq!(resumed["queued"], "somebody has begun to type there");
+    assert_eq!(resumed["queued"], "a person has begun to type there");
     assert_eq!(told(&env, &id).1, before.1 + 1, "nobody has pressed Enter");
 }
 
@@ -416,9 +416,9 @@ fn an_agent_that_is_gone_is_started_in_its_conversation() {
     assert_eq!(resumed["conversation"], "resumed");
     assert_eq!(head(&env, &dir), before);
     assert_eq!(read(&dir, "new"), "x\n");
-    let life = list_sessions(&env, &[])[0].clone();
-    assert_eq!(life["harness_session_id"], conversation);
-    let prompt = life["initial_prompt"].as_str().unwrap();
+    let session = list_sessions(&env, &[])[0].clone();
+    assert_eq!(session["harness_session_id"], conversation);
+    let prompt = session["initial_prompt"].as_str().unwrap();
     assert!(prompt.ends_with("continue"), "{prompt}");
     // The same without a container.
     wait_state(&env, &id, "idle");

@@ -51,9 +51,9 @@ fn a_task_gets_a_worktree_a_branch_a_container_and_its_item() {
     assert_eq!(env.format(&container, "#{@az_init_done}"), "1");
     let item = env.json(&["work", "show", &id]);
     assert_eq!(item["assignee"], json!(format!("task/{id}")));
-    let life = &list_sessions(&env, &["--work", &id])[0];
-    assert_eq!(life["branch"], json!(id));
-    let prompt = life["initial_prompt"].as_str().unwrap();
+    let session = &list_sessions(&env, &["--work", &id])[0];
+    assert_eq!(session["branch"], json!(id));
+    let prompt = session["initial_prompt"].as_str().unwrap();
     assert!(
         prompt.contains(&format!("Work on {id}: Fix it")),
         "{prompt}"

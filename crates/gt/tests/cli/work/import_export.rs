@@ -282,7 +282,7 @@ fn refused_lines_are_reported_with_their_cause() {
     for words in [
         "line 2 was skipped: it is no work item: it is no JSON object",
         "line 5 was skipped: it is no work item: missing field `title`",
-        "line 7 was skipped: a letter is no work item",
+        "line 7 was skipped: a message is not a work item",
     ] {
         assert!(answer.stderr.contains(words), "{words}: {answer:?}");
     }

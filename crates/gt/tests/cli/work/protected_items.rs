@@ -27,9 +27,9 @@ fn refused(env: &TestEnv, args: &[&str], hint: &str) {
 #[test]
 fn sent_mail_cannot_be_changed() {
     let env = TestEnv::with_crew(&["max", "amy"]);
-    let letter = env.json(&["mail", "send", MAX, "-s", "Plan", "-m", "Now"])[0].clone();
+    let mail = env.json(&["mail", "send", MAX, "-s", "Plan", "-m", "Now"])[0].clone();
     let work = env.json(&["work", "create", "Work"]);
-    let letter = id(&letter);
+    let mail = id(&mail);
     for change in [
         &["--status", "in_progress"][..],
         &["--status", "blocked"],
@@ -41,29 +41,29 @@ fn sent_mail_cannot_be_changed() {
         &["--type", "task"],
         &["--remove-label", "gt:message"],
     ] {
-        let args = [&["update", letter], change].concat();
-        refused(&env, &args, &format!("`gt mail archive {letter}`"));
+        let args = [&["update", mail], change].concat();
+        refused(&env, &args, &format!("`gt mail archive {mail}`"));
     }
-    refused(&env, &["create", "Part", "--parent", letter], "gt mail");
-    refused(&env, &["create", "Later", "--dep", letter], "gt mail");
-    refused(&env, &["dep", "add", id(&work), letter], "gt mail");
-    refused(&env, &["dep", "add", letter, id(&work)], "gt mail");
-    env.gt(&["mol", "attach", "shiny", "--on", letter, "--agent", MAX])
+    refused(&env, &["create", "Part", "--parent", mail], "gt mail");
+    refused(&env, &["create", "Later", "--dep", mail], "gt mail");
+    refused(&env, &["dep", "add", id(&work), mail], "gt mail");
+    refused(&env, &["dep", "add", mail, id(&work)], "gt mail");
+    env.gt(&["mol", "attach", "shiny", "--on", mail, "--agent", MAX])
         .fails(4);
     let inbox = env.json(&["mail", "inbox", "--agent", MAX]);
     assert_eq!(
         (ids(&inbox), &inbox[0]["subject"]),
-        (vec![letter], &json!("Plan"))
+        (vec![mail], &json!("Plan"))
     );
     // Notes and labels may be changed, and an unchanged title is accepted.
     let aside = ["--append-notes", "seen", "--add-label", "later"];
-    env.gt(&[&["work", "update", letter, "--title", "Plan"], &aside[..]].concat())
+    env.gt(&[&["work", "update", mail, "--title", "Plan"], &aside[..]].concat())
         .ok();
-    env.gt(&["work", "close", letter]).ok();
+    env.gt(&["work", "close", mail]).ok();
     assert_eq!(env.json(&["mail", "inbox", "--agent", MAX]), json!([]));
-    env.gt(&["work", "reopen", letter]).ok();
+    env.gt(&["work", "reopen", mail]).ok();
     let inbox = env.json(&["mail", "inbox", "--agent", MAX]);
-    assert_eq!(ids(&inbox), [letter]);
+    assert_eq!(ids(&inbox), [mail]);
 }
 
 #[test]

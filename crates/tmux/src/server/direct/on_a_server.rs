@@ -289,7 +289,7 @@ fn a_server_of_another_program_is_left_to_the_program() {
 }
 
 #[test]
-fn a_version_that_nobody_tried_is_left_to_the_program() {
+fn untested_version_is_left_to_the_program() {
     let test = TestServer::new();
     let (program, _) = both(&test);
     program.run(new_session("main")).unwrap();

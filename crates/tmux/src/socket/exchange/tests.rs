@@ -32,8 +32,8 @@ fn answer() -> Vec<u8> {
     .concat()
 }
 
-fn check(outcome: Outcome) {
-    let Outcome::Finished {
+fn check(outcome: ExchangeOutcome) {
+    let ExchangeOutcome::Finished {
         code,
         stdout,
         stderr,
@@ -116,7 +116,7 @@ fn an_exit_may_carry_a_message() {
         &[&numbers(&[1])[..], b"gone\0"].concat(),
     ));
     assert!(
-        matches!(step, Step::Done(Outcome::Finished { code: 1, stderr, .. }) if stderr == b"gone")
+        matches!(step, Step::Done(ExchangeOutcome::Finished { code: 1, stderr, .. }) if stderr == b"gone")
     );
 }
 
@@ -124,7 +124,7 @@ fn an_exit_may_carry_a_message() {
 fn a_refused_version_means_that_nothing_was_run() {
     let mut exchange = Exchange::new(Layout::Long, b"");
     let step = exchange.take(&message(kind::VERSION, b""));
-    assert!(matches!(step, Step::Done(Outcome::NotTried)));
+    assert!(matches!(step, Step::Done(ExchangeOutcome::NotTried)));
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn a_hang_up_is_a_loss() {
     let mut exchange = Exchange::new(Layout::Long, b"");
     assert!(matches!(
         exchange.take(b""),
-        Step::Done(Outcome::Lost { .. })
+        Step::Done(ExchangeOutcome::Lost { .. })
     ));
     let mut exchange = Exchange::new(Layout::Long, b"");
     let unopened = message(kind::WRITE, &text(1, b"x"));
     assert!(matches!(
         exchange.take(&unopened),
-        Step::Done(Outcome::Lost { .. })
+        Step::Done(ExchangeOutcome::Lost { .. })
     ));
 }
 

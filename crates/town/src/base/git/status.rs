@@ -5,7 +5,7 @@ use crate::Result;
 
 /// The state of a worktree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Status {
+pub(crate) struct WorktreeStatus {
     /// `None` before the first commit.
     pub(crate) commit: Option<String>,
     /// `None` if HEAD is detached.
@@ -14,7 +14,7 @@ pub(crate) struct Status {
     pub(crate) changed: Vec<String>,
 }
 
-impl Status {
+impl WorktreeStatus {
     /// Reads the status as git shows it: a new folder stands for all files in it.
     pub(crate) fn of(git: Git<'_>) -> Result<Self> {
         Self::with(git, "normal")
@@ -35,8 +35,8 @@ impl Status {
 }
 
 /// Parses the output of `git status --porcelain=v2 --branch -z`.
-fn read(text: &str) -> Status {
-    let mut status = Status::default();
+fn read(text: &str) -> WorktreeStatus {
+    let mut status = WorktreeStatus::default();
     let mut entries = text.split('\0');
     while let Some(entry) = entries.next() {
         let (kind, rest) = entry.split_once(' ').unwrap_or_default();
@@ -62,7 +62,7 @@ fn read(text: &str) -> Status {
     status
 }
 
-impl Status {
+impl WorktreeStatus {
     /// Reads a header line. Git writes a missing value in parentheses, with which no commit and no
     /// branch begins.
     fn take_head(&mut self, line: &str) {
@@ -94,13 +94,13 @@ mod tests {
             ..Surroundings::default()
         };
         let git = Git::at(dir.path(), &around);
-        assert!(Status::of(git).is_err(), "there is no repository");
+        assert!(WorktreeStatus::of(git).is_err(), "there is no repository");
         let run = |args: &[&str]| git.run(args).unwrap();
         run(&["init", "-q", "-b", "crew/max"]);
         run(&["config", "user.name", "Max"]);
         run(&["config", "user.email", "max@example.com"]);
         let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        let empty = Status::of(git).unwrap();
+        let empty = WorktreeStatus::of(git).unwrap();
         assert_eq!(
             (empty.commit, empty.branch.as_deref()),
             (None, Some("crew/max"))
@@ -110,7 +110,7 @@ mod tests {
         write("both.rs", "9\n");
         run(&["add", "."]);
         run(&["commit", "-q", "-m", "First"]);
-        let clean = Status::of(git).unwrap();
+        let clean = WorktreeStatus::of(git).unwrap();
         assert_eq!(clean.commit, Some(run(&["rev-parse", "HEAD"])));
         assert!(clean.changed.is_empty());
         // A conflict, a change, a rename, and a new file.
@@ -125,14 +125,14 @@ mod tests {
         run(&["mv", "old ü.rs", "new ü.rs"]);
         fs::create_dir(dir.path().join("fresh")).unwrap();
         write("fresh/ends in a blank ", "");
-        let mut shown = Status::of(git).unwrap().changed;
+        let mut shown = WorktreeStatus::of(git).unwrap().changed;
         shown.sort();
         assert_eq!(shown, ["a b.rs", "both.rs", "fresh/", "new ü.rs"]);
-        let mut every = Status::of_every_file(git).unwrap().changed;
+        let mut every = WorktreeStatus::of_every_file(git).unwrap().changed;
         every.sort();
         assert_eq!(every[2], "fresh/ends in a blank ");
         run(&["reset", "-q", "--hard"]);
         run(&["checkout", "-q", "--detach"]);
-        assert_eq!(Status::of(git).unwrap().branch, None);
+        assert_eq!(WorktreeStatus::of(git).unwrap().branch, None);
     }
 }

@@ -41,8 +41,8 @@ pub(super) fn read(pid: u32) -> Option<Process> {
     let name: Vec<u8> = info
         .pbi_comm
         .iter()
-        .map(|letter| letter.cast_unsigned())
-        .take_while(|letter| *letter != 0)
+        .map(|mail| mail.cast_unsigned())
+        .take_while(|mail| *mail != 0)
         .collect();
     Some(Process {
         pid,

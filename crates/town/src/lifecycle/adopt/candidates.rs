@@ -1,7 +1,7 @@
 //! Finds agent programs in this user's tmux panes that are not agents yet, on every reachable
 //! server.
 
-use super::conversation::{self, Found};
+use super::conversation::{self, FoundConversation};
 use crate::Town;
 use crate::base::processes;
 use crate::catalog::programs::Programs;
@@ -30,7 +30,7 @@ pub struct Candidate {
     pub pane: PaneId,
     pub title: String,
     pub folder: Option<PathBuf>,
-    pub conversation: Option<Found>,
+    pub conversation: Option<FoundConversation>,
     /// The agent that the program already is by its session's name.
     pub identity: Option<Identity>,
 }

@@ -13,14 +13,14 @@ use std::time::SystemTime;
 
 /// A conversation, and how it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundConversation {
     pub id: String,
     pub source: &'static str,
 }
 
-impl Found {
+impl FoundConversation {
     pub(super) fn given(id: &str) -> Self {
-        Found {
+        FoundConversation {
             id: id.to_owned(),
             source: "given",
         }
@@ -28,11 +28,16 @@ impl Found {
 }
 
 /// Returns the conversation of a process of this program.
-pub(super) fn find(town: &Town, preset: &Preset, pid: u32, details: &Details) -> Option<Found> {
+pub(super) fn find(
+    town: &Town,
+    preset: &Preset,
+    pid: u32,
+    details: &Details,
+) -> Option<FoundConversation> {
     let variable = |name: &str| details.env.get(name).map(String::as_str);
     let root = usage::program_folder(town, preset, variable)
         .or_else(|| usage::program_folder(town, preset, |name| town.around().var(name)));
-    let found = |id: Option<String>, source| id.map(|id| Found { id, source });
+    let found = |id: Option<String>, source| id.map(|id| FoundConversation { id, source });
     let status = || told_by_status_file(preset, root.as_deref()?, pid);
     let open = || details.files.iter().find_map(|path| id_of(preset, path));
     let words = || core::conversation_in(preset, &details.words);

@@ -14,10 +14,15 @@ use gt_tmux::{Command, SessionName};
 use serde_json::Value;
 
 /// Records that the program in this container is about to exit, or that it continues after all.
-pub fn note_end(home: &Town, container: &str, event: signal::Event, report: &Value) -> Result<()> {
+pub fn note_end(
+    home: &Town,
+    container: &str,
+    event: signal::HookEvent,
+    report: &Value,
+) -> Result<()> {
     let value = match event {
-        signal::Event::SessionEnd if core::ends_program(report) => "1",
-        signal::Event::SessionStart | signal::Event::Prompt => "",
+        signal::HookEvent::SessionEnd if core::ends_program(report) => "1",
+        signal::HookEvent::SessionStart | signal::HookEvent::Prompt => "",
         _ => return Ok(()),
     };
     let Ok(target) = SessionName::try_from(container) else {

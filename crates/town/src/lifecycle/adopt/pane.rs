@@ -57,7 +57,7 @@ pub fn container_of_pane(home: &Town, pane: PaneId) -> Result<Option<String>> {
     let own = tags(home, pane)?.into_iter().find(|tags| {
         let is_its = tags.agent_pane == Some(pane) && tags.town == home.root_text();
         let adopted = Adopted::parse(&tags.adopted).filter(|_| is_its);
-        adopted.is_some_and(|it| processes::lives(it.pid, &it.birth))
+        adopted.is_some_and(|it| processes::is_alive(it.pid, &it.birth))
     });
     if let Some(tags) = own {
         return Ok(Some(tags.session));
@@ -79,7 +79,7 @@ pub(super) fn agent_in(home: &Town, pane: PaneId) -> Result<Option<String>> {
     }
     let socket = home.server().socket_path();
     for note in Note::all(home) {
-        let is_its = note.socket == socket && note.pane() == Some(pane) && note.program_lives();
+        let is_its = note.socket == socket && note.pane() == Some(pane) && note.program_runs();
         // The person has moved the pane, and no container shows it yet.
         if is_its && linked::moved_to(home, &note)?.is_some() {
             return Ok(Some(note.agent));

@@ -1,6 +1,6 @@
 //! Collects the state of an agent for a handoff.
 
-use crate::base::git::Status as Worktree;
+use crate::base::git::WorktreeStatus as Worktree;
 use crate::messaging::mail;
 use crate::records::items::{Query, Work};
 use crate::repo::workspace;
@@ -8,9 +8,9 @@ use crate::work::molecule;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::handoff::{Collected, MOST_LINES};
-use gt_core::mail::Letter;
+use gt_core::mail::Mail;
 use gt_core::record::Record;
-use gt_core::work::{Item, Status};
+use gt_core::work::{Item, ItemStatus};
 use std::path::Path;
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Number of lines shown of each list, plus one to detect that there are more.
 const MOST: usize = MOST_LINES + 1;
 
-pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Collected> {
+pub(super) fn state(town: &Town, agent: &Identity, session: &Record) -> Result<Collected> {
     // Git runs while the rest is read.
     std::thread::scope(|scope| {
-        let git = life
+        let git = session
             .cwd
             .as_ref()
             .map(|dir| scope.spawn(|| repository(town, agent, Path::new(dir))));
@@ -40,8 +40,8 @@ pub(super) fn state(town: &Town, agent: &Identity, life: &Record) -> Result<Coll
 }
 
 /// Returns only the branch, which the next session's record needs.
-pub(super) fn branch_alone(town: &Town, life: &Record) -> Collected {
-    let dir = life.cwd.as_ref().map(Path::new);
+pub(super) fn branch_alone(town: &Town, session: &Record) -> Collected {
+    let dir = session.cwd.as_ref().map(Path::new);
     Collected {
         branch: dir.and_then(|dir| workspace::current_branch(town, dir)),
         ..Collected::default()
@@ -62,7 +62,7 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
     Ok(Collected {
         hooked: work.hooked(&address)?.map(|hooked| line(&hooked.item)),
         in_progress: lines(Query {
-            status: Some(Status::InProgress),
+            status: Some(ItemStatus::InProgress),
             assignee: Some(address.clone()),
             ..Query::default()
         })?,
@@ -82,8 +82,7 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
 
 fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
     let (_, unread) = mail::unread_summary(town, address, MOST)?;
-    let line =
-        |letter: &Letter| format!("{} from {}: {}", letter.id, letter.sender, letter.subject);
+    let line = |mail: &Mail| format!("{} from {}: {}", mail.id, mail.sender, mail.subject);
     Ok(unread.iter().map(line).collect())
 }
 

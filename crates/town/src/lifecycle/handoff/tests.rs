@@ -4,7 +4,7 @@ use super::*;
 use crate::lifecycle::prime;
 use crate::records::items::Work;
 use crate::testing::TestTown;
-use gt_core::prime::Source;
+use gt_core::prime::PrimeSource;
 use gt_core::record::Outcome;
 
 #[test]
@@ -28,7 +28,7 @@ fn next_session_continues_the_chain_and_gets_the_message() {
     assert_eq!(records[0].parent_id, Some(first.session.to_string()));
     assert_eq!(records[1].outcome, Some(Outcome::Handoff));
 
-    let primed = prime::gather(&stage.town, &agent, Source::Startup).unwrap();
+    let primed = prime::gather(&stage.town, &agent, PrimeSource::Startup).unwrap();
     let text = primed.composed.text;
     for part in [
         "Paint the door",

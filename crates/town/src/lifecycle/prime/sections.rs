@@ -10,7 +10,7 @@ use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::handoff::Marker;
 use gt_core::mail::KIND;
-use gt_core::prime::{self, Section, State, Weight};
+use gt_core::prime::{self, PrimeState, Section, Weight};
 use gt_core::record::{Outcome, Record};
 use gt_core::work::Item;
 use gt_core::{Identity, Problem};
@@ -21,7 +21,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     let is_brief = primed.reminder.is_some();
     let mut sections = vec![who(primed)];
     if let Some(marker) = &primed.marker {
-        let is_over = primed.state == State::PostHandoff;
+        let is_over = primed.state == PrimeState::PostHandoff;
         sections.extend(is_over.then(|| handed_over(marker)));
     }
     if !is_brief {
@@ -29,22 +29,22 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     }
     if let Some(hooked) = &primed.hooked {
         sections.push(match (is_brief, hooked.item.kind == KIND) {
-            (_, true) => letter_of_before(&hooked.item),
+            (_, true) => mail_of_before(&hooked.item),
             (true, false) => reminder(&hooked.item),
             (false, false) => work(&hooked.item),
         });
     }
-    let letter = primed
+    let mail = primed
         .hooked
         .as_ref()
-        .and_then(|hooked| hooked.letter.as_ref());
-    sections.extend(letter.map(letter_of_before));
-    if primed.state == State::CrashRecovery {
+        .and_then(|hooked| hooked.mail.as_ref());
+    sections.extend(mail.map(mail_of_before));
+    if primed.state == PrimeState::CrashRecovery {
         sections.push(in_flight(primed));
     }
     let molecule = molecule::status(town, &primed.agent)?;
     sections.extend(molecule.map(|status| steps(&status, is_brief)));
-    sections.extend(letters(town, primed)?);
+    sections.extend(messages(town, primed)?);
     sections.push(directive(primed));
     Ok(sections)
 }
@@ -91,10 +91,12 @@ fn role(town: &Town, primed: &Primed) -> Section {
     let (source, text) = template(town, agent, &mut broken);
     let config = roles::resolve(town, agent.role(), agent.rig());
     let work_dir = config.and_then(|role| workspace::path(town, agent, &role.value));
-    let life = primed.life.as_ref();
+    let session = primed.session.as_ref();
     let work_dir = work_dir.unwrap_or_else(|problem| {
         broken.push(problem);
-        let cwd = life.and_then(|life| life.cwd.as_ref()).map(PathBuf::from);
+        let cwd = session
+            .and_then(|session| session.cwd.as_ref())
+            .map(PathBuf::from);
         let builtin = || {
             // The problem with the role is in the text already.
             let role = agent.role().resolve(&[]).ok()?.value;
@@ -102,8 +104,8 @@ fn role(town: &Town, primed: &Primed) -> Section {
         };
         cwd.or_else(builtin).unwrap_or_else(|| "its folder".into())
     });
-    let branch = life
-        .and_then(|life| life.branch.clone())
+    let branch = session
+        .and_then(|session| session.branch.clone())
         .unwrap_or_else(|| workspace::branch(agent));
     let filled = prime::fill(
         &text,
@@ -163,7 +165,7 @@ fn work(item: &Item) -> Section {
 }
 
 /// Returns the handoff message of an earlier session.
-fn letter_of_before(item: &Item) -> Section {
+fn mail_of_before(item: &Item) -> Section {
     let text = format!(
         "## Left to you: {} ({})\n\n{}\n",
         item.title,
@@ -173,7 +175,7 @@ fn letter_of_before(item: &Item) -> Section {
     section(
         "letter",
         Weight::High,
-        "the letter on the hook",
+        "the message on the hook",
         "gt hook",
         text,
     )
@@ -206,14 +208,14 @@ fn in_flight(primed: &Primed) -> Section {
     )
 }
 
-fn end_of(life: &Record) -> String {
-    let how = match life.outcome {
+fn end_of(session: &Record) -> String {
+    let how = match session.outcome {
         Some(Outcome::Crash) => "ended by a crash",
         Some(Outcome::Killed | Outcome::Stopped) => "was stopped",
         Some(Outcome::Exited) => "exited",
         _ => "ended",
     };
-    let at = life
+    let at = session
         .ended_at
         .as_deref()
         .unwrap_or("a time that nobody knows");
@@ -254,23 +256,26 @@ fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
 
 /// Returns the unread mail. Messages from before this session are marked, because an earlier
 /// session may have handled them.
-fn letters(town: &Town, primed: &Primed) -> Result<Option<Section>> {
+fn messages(town: &Town, primed: &Primed) -> Result<Option<Section>> {
     const MOST: usize = 10;
     let (count, unread) = mail::unread_summary(town, &mail::mailbox(&primed.agent), MOST)?;
     if count == 0 {
         return Ok(None);
     }
-    let life = primed.life.as_ref().and_then(|life| life.id.parse().ok());
+    let session = primed
+        .session
+        .as_ref()
+        .and_then(|session| session.id.parse().ok());
     let mut text = format!("## Mail: {count} unread\n");
-    for letter in &unread {
-        let stale = life
+    for mail in &unread {
+        let stale = session
             .as_ref()
-            .and_then(|life| mail::stale_reason(letter, life))
+            .and_then(|session| mail::stale_reason(mail, session))
             .map_or("", |_| ", from before this life");
         let _ = writeln!(
             text,
             "- {} from {}: {} (priority {}{stale})",
-            letter.id, letter.sender, letter.subject, letter.priority
+            mail.id, mail.sender, mail.subject, mail.priority
         );
     }
     text.push_str("`gt mail read ID` shows one.\n");
@@ -292,7 +297,7 @@ fn directive(primed: &Primed) -> Section {
         .is_some_and(|it| it.item.kind != KIND);
     let text = match (primed.reminder, primed.state, primed.hooked.is_some()) {
         (Some(reminder), _, _) => reminder.directive(),
-        (_, State::CrashRecovery, _) => {
+        (_, PrimeState::CrashRecovery, _) => {
             "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
              where it stopped, without asking and without waiting."
         }
@@ -300,7 +305,7 @@ fn directive(primed: &Primed) -> Section {
             "## Begin now\nWhat is on your hook is yours to do. Begin at once, without asking and without waiting."
         }
         (_, _, true) => {
-            "## Now\nOnly a letter is on your hook, and no work item. Go on with what the letter says is unfinished and \
+            "## Now\nOnly a message is on your hook, and no work item. Go on with what the message says is unfinished and \
              belongs to your role. Items that it lists as ready belong to nobody yet: do not begin one that you were not \
              given. Then look at `gt mail inbox`, and if nothing there asks for anything, wait for instructions."
         }

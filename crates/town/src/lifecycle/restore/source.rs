@@ -15,7 +15,7 @@ use gt_core::{Identity, Problem};
 
 /// The containers of a restore.
 #[derive(Clone, Debug, Default)]
-pub struct Source {
+pub struct RestoreSource {
     /// The save that they are from; `None` if only the journal has them.
     pub save: Option<String>,
     pub containers: Vec<Saved>,
@@ -23,7 +23,7 @@ pub struct Source {
     pub damaged: Vec<String>,
 }
 
-impl Source {
+impl RestoreSource {
     fn has(&self, who: &Identity) -> bool {
         has(&self.containers, who)
     }
@@ -36,7 +36,7 @@ fn has(containers: &[Saved], who: &Identity) -> bool {
 
 /// Returns the named save, or the newest save that has these agents. Agents that were lost since
 /// belong to the newest save.
-pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Source> {
+pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<RestoreSource> {
     // A save that cannot be read is reported below.
     let newest = save::find(town, None).ok().map(|(save, _)| save.name);
     let lost = lost(town)?;
@@ -53,13 +53,13 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Sou
         }
     };
     let (name, containers) = save.map(|save| (save.name, save.containers)).unzip();
-    let mut source = Source {
+    let mut source = RestoreSource {
         save: name,
         containers: containers.unwrap_or_default(),
         damaged,
     };
     if wanted.is_none() || source.save == newest {
-        let is_new = |life: &Saved| !source.containers.iter().any(|c| c.agent == life.agent);
+        let is_new = |session: &Saved| !source.containers.iter().any(|c| c.agent == session.agent);
         let lost: Vec<Saved> = lost.into_iter().filter(is_new).collect();
         source.containers.extend(lost);
     }
@@ -88,22 +88,24 @@ fn lost(town: &Town) -> Result<Vec<Saved>> {
     let ids = ids
         .filter(|line| is_lost(line))
         .map(|line| line.id.as_str());
-    let mut lives: Vec<Record> = sessions.known(ids)?.into_values().collect();
+    let mut records: Vec<Record> = sessions.known(ids)?.into_values().collect();
     let written = sessions.find(&Query {
         outcome: Some(Outcome::Crash.as_str().to_owned()),
         since: Some(not_before.clone()),
         ..Query::default()
     })?;
-    lives.extend(written.into_iter().filter(|life| {
-        is_lost(life)
-            && life.tmux_socket.as_deref() == Some(&socket)
-            && life.ended_at.as_deref() >= Some(&not_before)
+    records.extend(written.into_iter().filter(|session| {
+        is_lost(session)
+            && session.tmux_socket.as_deref() == Some(&socket)
+            && session.ended_at.as_deref() >= Some(&not_before)
     }));
     let mut found = Vec::new();
-    for life in lives {
-        let Some(saved) = bare(&life) else { continue };
+    for session in records {
+        let Some(saved) = bare(&session) else {
+            continue;
+        };
         let last = sessions.newest_of(&saved.agent)?;
-        if last.is_some_and(|last| last.id == life.id) {
+        if last.is_some_and(|last| last.id == session.id) {
             found.push(saved);
         }
     }
@@ -113,16 +115,19 @@ fn lost(town: &Town) -> Result<Vec<Saved>> {
 
 /// Returns a container from the journal's data. A session that was only named like an agent's has
 /// no harness, because `gt` did not start it.
-fn bare(life: &Record) -> Option<Saved> {
+fn bare(session: &Record) -> Option<Saved> {
     Some(Saved {
-        name: life.tmux_session.clone()?,
-        agent: life.agent.clone()?,
-        life: life.id.clone(),
-        chain: life.chain_id.clone().unwrap_or_else(|| life.id.clone()),
-        harness: life.harness.clone()?,
-        harness_session: life.harness_session_id.clone(),
-        start: life.start.clone().unwrap_or_default(),
-        seen_at: life.started_at.clone().unwrap_or_default(),
+        name: session.tmux_session.clone()?,
+        agent: session.agent.clone()?,
+        session: session.id.clone(),
+        chain: session
+            .chain_id
+            .clone()
+            .unwrap_or_else(|| session.id.clone()),
+        harness: session.harness.clone()?,
+        harness_session: session.harness_session_id.clone(),
+        start: session.start.clone().unwrap_or_default(),
+        seen_at: session.started_at.clone().unwrap_or_default(),
         ..Saved::default()
     })
 }

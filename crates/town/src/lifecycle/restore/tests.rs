@@ -51,7 +51,7 @@ fn running_agents_are_left_as_they_are() {
     let (intents, _) = plan(&stage.town, &source, &[]).unwrap();
     assert_eq!(intents[0].verdict, Verdict::Runs);
     assert_eq!(
-        stage.container(&agent).unwrap().life(),
+        stage.container(&agent).unwrap().session_id(),
         Some(started.session)
     );
 }

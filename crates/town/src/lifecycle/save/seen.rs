@@ -4,7 +4,7 @@ use crate::base::time::timestamp;
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::Identity;
-use gt_core::save::{Pane, Saved, ServerId, Window};
+use gt_core::save::{Saved, SavedPane, SavedWindow, ServerId};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionId};
 
 /// Number of panes captured in one call, so that other clients are served in between.
@@ -113,7 +113,7 @@ fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
 fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) -> Vec<Saved> {
     let mut found: Vec<(SessionId, Saved)> = Vec::new();
     for (row, text) in rows.into_iter().zip(texts) {
-        let pane = Pane {
+        let pane = SavedPane {
             id: row.pane.to_string(),
             index: row.index,
             folder: row.folder,
@@ -133,7 +133,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) ->
                 name: row.session_name,
                 agent: row.tag_agent,
                 chain: text(row.tag_chain).unwrap_or_else(|| row.tag_session.clone()),
-                life: row.tag_session,
+                session: row.tag_session,
                 harness: row.tag_harness,
                 harness_session: text(row.tag_harness_session),
                 start: row.tag_start,
@@ -148,9 +148,9 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) ->
         let Some((_, container)) = found.last_mut() else {
             continue;
         };
-        let is_its = |window: &Window| window.index == row.window_index;
+        let is_its = |window: &SavedWindow| window.index == row.window_index;
         if !container.windows.last().is_some_and(is_its) {
-            container.windows.push(Window {
+            container.windows.push(SavedWindow {
                 index: row.window_index,
                 name: row.window_name,
                 named_by_tmux: row.named_by_tmux,

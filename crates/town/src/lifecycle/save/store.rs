@@ -33,7 +33,7 @@ pub struct Save {
 
 /// One file of the saves.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct SaveEntry {
     pub name: String,
     pub bytes: u64,
     pub save: Result<Save>,
@@ -105,13 +105,13 @@ fn time_after(names: &[String], now: DateTime) -> String {
 }
 
 /// Returns all saves, newest first, read and checked.
-pub fn list(town: &Town) -> Vec<Entry> {
+pub fn list(town: &Town) -> Vec<SaveEntry> {
     let entry = |name: String| {
         let path = path(town, &name);
         // A missing file was just removed by a concurrent save.
         let bytes = path.metadata().ok()?.len();
         let save = read(&path, &name);
-        (save.is_ok() || path.exists()).then_some(Entry { bytes, save, name })
+        (save.is_ok() || path.exists()).then_some(SaveEntry { bytes, save, name })
     };
     names(town).into_iter().filter_map(entry).collect()
 }

@@ -1,6 +1,6 @@
 //! Waits until an agent is up: its process, its dialogs, its prompt.
 
-use super::container::Made;
+use super::container::NewContainer;
 use super::error::StartError;
 use super::prepared::Prepared;
 use super::type_prompt;
@@ -32,7 +32,7 @@ pub(super) fn bring_up(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &Made,
+    made: &NewContainer,
     warnings: &mut Vec<String>,
 ) -> Result<State, StartError> {
     let Some(process) = processes::hold_one(made.pid) else {
@@ -64,7 +64,7 @@ pub(super) fn bring_up(
 fn await_survival(
     town: &Town,
     prepared: &Prepared<'_>,
-    made: &Made,
+    made: &NewContainer,
     watch: &mut PaneWatch,
 ) -> Result<(), StartError> {
     let began = Instant::now();
@@ -81,7 +81,7 @@ fn await_process(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &Made,
+    made: &NewContainer,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<(), StartError> {
@@ -119,7 +119,7 @@ fn await_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &Made,
+    made: &NewContainer,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<State, StartError> {
@@ -238,7 +238,7 @@ fn give_up(
 }
 
 /// Returns the problem of an agent that ended during its start: its exit code and last lines.
-pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &Made) -> StartError {
+pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &NewContainer) -> StartError {
     let last = last_look(town, prepared);
     let how = last.as_ref().map_or_else(
         || "its container is gone".to_owned(),

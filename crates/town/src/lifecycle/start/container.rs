@@ -2,7 +2,7 @@
 
 use super::dress;
 use super::error::StartError;
-use super::existing::Place;
+use super::existing::StartPlace;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::terminal::containers::tmux_problem;
@@ -18,14 +18,14 @@ pub(crate) const COLUMNS: &str = "200";
 pub(crate) const ROWS: &str = "50";
 
 /// A container that was made, and its process.
-pub(super) struct Made {
+pub(super) struct NewContainer {
     pub(super) pane: PaneId,
     pub(super) pid: u32,
     pub(super) server_pid: u32,
     pub(super) tty: String,
 }
 
-impl Made {
+impl NewContainer {
     /// Adds the pane and the process to the line of a session.
     pub(super) fn add_to(&self, line: Record) -> Record {
         Record {
@@ -42,15 +42,15 @@ pub(super) fn make(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    place: Place,
+    place: StartPlace,
     worn: &str,
-) -> Result<Made, StartError> {
+) -> Result<NewContainer, StartError> {
     let name = &prepared.container;
     let mut batch = Batch::new();
     let is_respawn = prepared.options.respawn_of.is_some();
     let target: gt_tmux::Target = match place {
-        Place::New | Place::Window => name.clone().into(),
-        Place::Respawn(pane) => pane.into(),
+        StartPlace::New | StartPlace::Window => name.clone().into(),
+        StartPlace::Respawn(pane) => pane.into(),
     };
     batch = batch.then_all(process_commands(prepared, plan, &place));
     batch = batch
@@ -76,12 +76,12 @@ pub(super) fn make(
     if prepared.options.takes_over.is_none() {
         batch = batch.then_all(tmux_hooks::all(town));
     }
-    let is_new = matches!(place, Place::New);
+    let is_new = matches!(place, StartPlace::New);
     batch = batch.then_all(dress::commands(town, prepared, plan, is_new, worn));
     // tmux reads no output of the process before this call is done.
     let before = match place {
-        Place::Respawn(pane) => Some(pane),
-        Place::New | Place::Window => None,
+        StartPlace::Respawn(pane) => Some(pane),
+        StartPlace::New | StartPlace::Window => None,
     };
     batch = batch.then_all(recording::commands(&prepared.role.record, &target, before));
     if prepared.role.start.auto_respawn && tmux_hooks::loses_deaths(town) {
@@ -142,24 +142,24 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
 const AWAITED_AFTER_SECONDS: &str = "1";
 
 /// Returns the commands that start the process, in exactly this environment.
-fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<Command> {
+fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &StartPlace) -> Vec<Command> {
     // tmux expands formats in the folder's name.
     let folder = format::escape(&prepared.work_dir.to_string_lossy());
     let name = &prepared.container;
     let argv = plan.argv.iter().cloned();
     let head = match place {
-        Place::New => {
+        StartPlace::New => {
             let size = prepared.options.restored.as_ref().and_then(Restored::size);
             let (columns, rows) = size.unwrap_or_else(|| (COLUMNS.to_owned(), ROWS.to_owned()));
             Command::new("new-session")
                 .args(["-d", "-x", &columns, "-y", &rows, "-c", &folder])
                 .args(["-s", name.as_str(), "-n", prepared.identity.role().as_str()])
         }
-        Place::Respawn(pane) => Command::new("respawn-pane")
+        StartPlace::Respawn(pane) => Command::new("respawn-pane")
             .arg("-k")
             .target(*pane)
             .args(["-c", &folder]),
-        Place::Window => Command::new("new-window").target(name.clone()).args([
+        StartPlace::Window => Command::new("new-window").target(name.clone()).args([
             "-c",
             &folder,
             "-n",
@@ -173,7 +173,7 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
     let start = start.arg("--").args(argv);
     // After a handoff the session does not begin with the screens of the previous one.
     let cleared = match place {
-        Place::Respawn(pane) if prepared.options.takes_over.is_some() => {
+        StartPlace::Respawn(pane) if prepared.options.takes_over.is_some() => {
             Some(Command::new("clear-history").target(*pane))
         }
         _ => None,
@@ -181,10 +181,10 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &Place) -> Vec<
     cleared.into_iter().chain([start]).collect()
 }
 
-pub(super) fn parse_made(output: &str) -> Option<Made> {
+pub(super) fn parse_made(output: &str) -> Option<NewContainer> {
     let line = output.lines().rfind(|line| !line.trim().is_empty())?;
     let mut words = line.split(' ');
-    Some(Made {
+    Some(NewContainer {
         pane: words.next()?.parse().ok()?,
         pid: words.next()?.parse().ok()?,
         server_pid: words.next()?.parse().ok()?,

@@ -40,9 +40,9 @@ pub(super) fn commands(
             .args(["--", name, value])
     };
     let option = |name: &str, value: &str| prepared.option(name, value);
-    let (of_the_life, variables): (Vec<_>, Vec<_>) =
+    let (of_the_session, variables): (Vec<_>, Vec<_>) =
         plan.env.iter().partition(|(name, _)| *name == OF_THE_LIFE);
-    let mut always: Vec<Command> = of_the_life.into_iter().map(variable).collect();
+    let mut always: Vec<Command> = of_the_session.into_iter().map(variable).collect();
     let mut lasting: Vec<Command> = Vec::new();
     for (tag, value) in &plan.tags {
         match LASTING_TAGS.contains(tag) {

@@ -19,7 +19,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// The place for the agent's process.
-pub(super) enum Place {
+pub(super) enum StartPlace {
     /// A new container.
     New,
     /// The pane of an agent that died.
@@ -29,7 +29,7 @@ pub(super) enum Place {
 }
 
 pub(super) struct Existing {
-    pub(super) place: Place,
+    pub(super) place: StartPlace,
     pub(super) keys_tag: String,
     /// The session that is replaced.
     pub(super) previous: Option<Previous>,
@@ -55,7 +55,7 @@ pub(super) struct Previous {
 impl From<&Restored> for Previous {
     fn from(lost: &Restored) -> Self {
         Previous {
-            id: lost.life.clone(),
+            id: lost.session.clone(),
             chain: lost.chain.clone(),
             outcome: Outcome::Crash,
             died_at: None,
@@ -68,7 +68,7 @@ impl From<&Restored> for Previous {
 impl Previous {
     fn of(container: &Container) -> Option<Self> {
         let row = container.pane();
-        let id = container.life()?.to_string();
+        let id = container.session_id()?.to_string();
         let chain = Some(row.tag_chain.clone()).filter(|chain| !chain.is_empty());
         Some(Previous {
             chain: chain.unwrap_or_else(|| id.clone()),
@@ -108,13 +108,13 @@ pub(super) fn existing(
             return Err(StartError::Taken(Problem::conflict(words)));
         }
     }
-    let mut place = Place::New;
+    let mut place = StartPlace::New;
     let mut previous = None;
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
         refuse_others(container, identity)?;
         if container.is_vacant() {
             return Ok(Existing {
-                place: Place::Window,
+                place: StartPlace::Window,
                 keys_tag,
                 previous: None,
                 leaving: None,
@@ -122,11 +122,11 @@ pub(super) fn existing(
                 dress_tag: String::new(),
             });
         }
-        if container.life().is_none() && !container.pane().dead {
+        if container.session_id().is_none() && !container.pane().dead {
             // Only a shell, in which the worktree was or is being prepared.
             return match prepared.options.after_shell {
                 true => Ok(Existing {
-                    place: Place::Respawn(container.pane().pane),
+                    place: StartPlace::Respawn(container.pane().pane),
                     keys_tag,
                     previous: None,
                     leaving: None,
@@ -155,7 +155,11 @@ pub(super) fn existing(
             stop::remove_container(town, container)?;
             let is_left = containers::find(town, name)?.is_some();
             return Ok(Existing {
-                place: if is_left { Place::Window } else { Place::New },
+                place: if is_left {
+                    StartPlace::Window
+                } else {
+                    StartPlace::New
+                },
                 keys_tag,
                 previous,
                 leaving: None,
@@ -165,9 +169,9 @@ pub(super) fn existing(
         }
         // The same container is used, so that attached clients and the user's panes stay.
         place = if container.lost_agent_pane() {
-            Place::Window
+            StartPlace::Window
         } else {
-            Place::Respawn(container.pane().pane)
+            StartPlace::Respawn(container.pane().pane)
         };
     }
     Ok(Existing {
@@ -188,7 +192,7 @@ pub(super) fn taken_over(
 ) -> Result<Existing, StartError> {
     let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
-    if before.is_none_or(|before| before.life != container.pane().tag_session) {
+    if before.is_none_or(|before| before.session != container.pane().tag_session) {
         let words = format!("{identity} is not in the life any more that handed over");
         return Err(StartError::Taken(Problem::conflict(words)));
     }
@@ -202,7 +206,7 @@ pub(super) fn taken_over(
         // Keys of another server say nothing about the town's server.
         let is_here = container.socket().is_none();
         return Ok(Existing {
-            place: Place::New,
+            place: StartPlace::New,
             keys_tag: keys_tag(Some(&container).filter(|_| is_here)),
             previous,
             leaving: None,
@@ -215,8 +219,8 @@ pub(super) fn taken_over(
     let died = pane.dead || container.lost_agent_pane();
     Ok(Existing {
         place: match container.lost_agent_pane() {
-            true => Place::Window,
-            false => Place::Respawn(pane.pane),
+            true => StartPlace::Window,
+            false => StartPlace::Respawn(pane.pane),
         },
         keys_tag: keys_tag(Some(&container)),
         previous,
@@ -228,7 +232,7 @@ pub(super) fn taken_over(
 
 /// Gives the container of an adopted program back to its person. Returns the place of the next
 /// session.
-pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<Place> {
+pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<StartPlace> {
     linked::release(&container.home(town), container)?;
     fault::point(town, "handoff.given_back");
     // Removed last: only the note names the server while the container is there.
@@ -237,8 +241,8 @@ pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Resul
     }
     // A tmux session of the person stays.
     Ok(match containers::find(town, name)? {
-        Some(_) => Place::Window,
-        None => Place::New,
+        Some(_) => StartPlace::Window,
+        None => StartPlace::New,
     })
 }
 
@@ -285,7 +289,7 @@ pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Resul
     let name = container.name();
     let taken = match container.owner() {
         Owner::Agent(owner) if owner == identity => return Ok(()),
-        Owner::Nobody if container.is_vacant() => return Ok(()),
+        Owner::Person if container.is_vacant() => return Ok(()),
         Owner::Agent(owner) => Problem::conflict(format!("the container {name} holds {owner}")),
         Owner::OtherTown(root) => Problem::conflict(format!(
             "the container {name} belongs to the town at {root}"
@@ -306,7 +310,7 @@ pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Resul
                     )),
             ));
         }
-        Owner::Named(_) | Owner::Nobody => Problem::conflict(format!(
+        Owner::Named(_) | Owner::Person => Problem::conflict(format!(
             "there is a tmux session {name} that gt did not start"
         ))
         .hint(format!(

@@ -8,7 +8,7 @@ use super::restored::{self, Then, note, shown};
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::save::{Pane, Saved, Window, is_layout};
+use gt_core::save::{Saved, SavedPane, SavedWindow, is_layout};
 use gt_tmux::{Command, PaneId, format};
 
 /// Recreates the windows of a saved container around the restored agent.
@@ -77,7 +77,7 @@ impl<'a> Room<'a> {
     }
 
     /// Gives the agent's window its saved index and name.
-    fn place(&self, window: &Window) -> Result<()> {
+    fn place(&self, window: &SavedWindow) -> Result<()> {
         if self.window_index != window.index.to_string() {
             let from = self.agent.to_string();
             self.run(
@@ -98,7 +98,7 @@ impl<'a> Room<'a> {
     }
 
     /// Creates the panes beside the agent's, in their order.
-    fn fill(&self, window: &Window) -> Result<Vec<PaneId>> {
+    fn fill(&self, window: &SavedWindow) -> Result<Vec<PaneId>> {
         let mut panes = Vec::new();
         let mut after_agent = false;
         for pane in &window.panes {
@@ -119,7 +119,7 @@ impl<'a> Room<'a> {
     }
 
     /// Creates a window of the user's own.
-    fn open(&self, window: &Window) -> Result<Vec<PaneId>> {
+    fn open(&self, window: &SavedWindow) -> Result<Vec<PaneId>> {
         let Some((first, others)) = window.panes.split_first() else {
             return Ok(Vec::new());
         };
@@ -137,7 +137,7 @@ impl<'a> Room<'a> {
         Ok(panes)
     }
 
-    fn split(&self, pane: &Pane, place: &str, neighbour: PaneId) -> Result<PaneId> {
+    fn split(&self, pane: &SavedPane, place: &str, neighbour: PaneId) -> Result<PaneId> {
         // The layout is evened out first, or there is soon no room for another pane.
         self.run(Command::new("select-layout").target(neighbour).arg("tiled"))?;
         let command = Command::new("split-window")
@@ -147,10 +147,10 @@ impl<'a> Room<'a> {
     }
 
     /// Creates a pane with a shell in its folder. Returns its id.
-    fn made(&self, command: Command, pane: &Pane) -> Result<PaneId> {
+    fn made(&self, command: Command, pane: &SavedPane) -> Result<PaneId> {
         let command = command.option("-c", format::escape(&pane.folder));
         let text = shown(&pane.text, &self.note(pane));
-        let name = format!("{}-{}", self.saved.life, pane.id.trim_start_matches('%'));
+        let name = format!("{}-{}", self.saved.session, pane.id.trim_start_matches('%'));
         let file = restored::write(self.town, &name, &text)?;
         let words = restored::command(self.town, &file, Then::Login(&self.shell));
         let id = self.run(command.arg("--").args(words))?;
@@ -159,7 +159,7 @@ impl<'a> Room<'a> {
             .map_err(|_| Problem::failed("tmux did not say which pane it made"))
     }
 
-    fn note(&self, pane: &Pane) -> String {
+    fn note(&self, pane: &SavedPane) -> String {
         let shell = self.shell.rsplit('/').next().unwrap_or_default();
         let back = note(self.saved);
         if pane.command.is_empty() || pane.command == shell || pane.dead {
@@ -171,7 +171,7 @@ impl<'a> Room<'a> {
     }
 
     /// Restores sizes, the active pane and the zoom.
-    fn arrange(&self, window: &Window, panes: &[PaneId]) -> Result<()> {
+    fn arrange(&self, window: &SavedWindow, panes: &[PaneId]) -> Result<()> {
         let Some(first) = panes.first() else {
             return Ok(());
         };

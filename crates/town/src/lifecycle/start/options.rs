@@ -91,7 +91,7 @@ pub struct StartOptions {
 /// The session that is replaced.
 #[derive(Clone, Debug, Default)]
 pub struct TakeOver {
-    pub life: String,
+    pub session: String,
     /// Its record in the journal.
     pub known: Option<Record>,
     /// The branch that its worktree is on.
@@ -140,7 +140,7 @@ impl StartOptions {
 
     pub(super) fn apply_to(&self, role: &mut RoleConfig) {
         let start = &mut role.start;
-        for (wish, setting) in [
+        for (request, setting) in [
             (self.wait_for_agent, &mut start.wait_for_agent),
             (self.accept_dialogs, &mut start.accept_dialogs),
             (self.wait_ready, &mut start.wait_ready),
@@ -151,8 +151,8 @@ impl StartOptions {
             (self.skip_permissions, &mut start.skip_permissions),
             (self.prompt, &mut start.prompt),
         ] {
-            if let Some(wish) = wish {
-                *setting = wish;
+            if let Some(request) = request {
+                *setting = request;
             }
         }
         // The message of a handoff must be read, whatever the first start was told.

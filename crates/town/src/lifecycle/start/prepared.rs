@@ -12,10 +12,10 @@ use crate::repo::{init_step, rig, workspace};
 use crate::{Result, Town};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use gt_core::role::RoleConfig;
 use gt_core::session::SessionId;
-use gt_core::startup::{self, Conversation, Plan, Wish};
+use gt_core::startup::{self, Conversation, Plan, StartRequest};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
@@ -180,7 +180,7 @@ impl<'a> Prepared<'a> {
         };
         let given = self.options.extra_env.iter().map(|(name, _)| name);
         let given = given.chain(self.role.env.keys()).cloned().collect();
-        let facts = onboarding::Facts {
+        let facts = onboarding::OnboardingFacts {
             root,
             work_dir: &self.work_dir.to_string_lossy(),
             never_asks: plan.never_asks,
@@ -223,7 +223,7 @@ impl<'a> Prepared<'a> {
             harness_session_id: conversation,
             initial_prompt: self.prompt.clone(),
             start: Some(self.start_tag()),
-            status: Some(Status::Running),
+            status: Some(SessionStatus::Running),
             host: Some(surroundings::host()),
             ..Record::about(id)
         }
@@ -274,7 +274,7 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
-        startup::plan(&Wish {
+        startup::plan(&StartRequest {
             identity: self.identity,
             container: self.container.as_str(),
             session,
@@ -363,7 +363,7 @@ fn molecule(town: &Town, identity: &Identity) -> Option<WorkId> {
 }
 
 const GO_ON: &str =
-    "This is your next life, with the same conversation. Continue your previous task.";
+    "This is your next session, with the same conversation. Continue your previous task.";
 
 fn prompt(
     town: &Town,

@@ -8,7 +8,7 @@
 //! scrolled it out of sight; removes the file; and execs the program, without a shell. `gt` reads
 //! the screen only after the file is gone.
 
-use super::container::Made;
+use super::container::NewContainer;
 use super::layout;
 use super::prepared::Prepared;
 use crate::base::callback::Call;
@@ -30,7 +30,7 @@ const FORGOTTEN: Duration = Duration::from_secs(60 * 60);
 /// The lost session that a start continues.
 #[derive(Clone, Debug, Default)]
 pub struct Restored {
-    pub life: String,
+    pub session: String,
     pub chain: String,
     /// The journal already has its end.
     pub is_ended: bool,
@@ -90,7 +90,12 @@ impl<'a> Replay<'a> {
 
     /// Restores the windows if the container is new, then releases the text and waits until it is
     /// in the pane's history. Returns a warning if the windows could not be restored.
-    pub(super) fn show(&self, town: &Town, made: &Made, is_new: bool) -> Result<Option<String>> {
+    pub(super) fn show(
+        &self,
+        town: &Town,
+        made: &NewContainer,
+        is_new: bool,
+    ) -> Result<Option<String>> {
         let windows = match is_new {
             true => layout::restore(town, self.saved, made.pane),
             false => Ok(()),

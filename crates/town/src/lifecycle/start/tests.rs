@@ -3,7 +3,7 @@
 use super::*;
 use crate::records::items::Work;
 use crate::testing::{HARNESS, TestTown};
-use gt_core::record::{Outcome, Status};
+use gt_core::record::{Outcome, SessionStatus};
 
 #[test]
 fn start_makes_a_container_and_a_record() {
@@ -15,11 +15,11 @@ fn start_makes_a_container_and_a_record() {
     assert_eq!(started.warnings, Vec::<String>::new());
     let container = stage.container(&agent).unwrap();
     assert_eq!(container.name(), started.container);
-    assert_eq!(container.life(), Some(started.session));
+    assert_eq!(container.session_id(), Some(started.session));
     let records = stage.sessions(&agent);
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].id, started.session.to_string());
-    assert_eq!(records[0].status, Some(Status::Running));
+    assert_eq!(records[0].status, Some(SessionStatus::Running));
     assert_eq!(
         records[0].started_at.as_deref(),
         Some("2026-01-02T03:04:05.000Z")
@@ -33,7 +33,10 @@ fn second_start_is_refused_and_changes_nothing() {
     let first = stage.start(&agent);
     let error = start(&stage.town, &agent, &StartOptions::default()).unwrap_err();
     assert!(matches!(error, StartError::Running(_)), "{error:?}");
-    assert_eq!(stage.container(&agent).unwrap().life(), Some(first.session));
+    assert_eq!(
+        stage.container(&agent).unwrap().session_id(),
+        Some(first.session)
+    );
     assert_eq!(stage.sessions(&agent).len(), 1);
 }
 

@@ -18,8 +18,9 @@ use std::str::FromStr;
 /// The processes of a session at the time of the handoff: descendants of its first process. Other
 /// processes of its terminal are found by the terminal, whatever their parents are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Leaving {
-    life: String,
+pub struct LeavingProcesses {
+    #[serde(rename = "life")]
+    session: String,
     pane: String,
     /// The pane's first process.
     first: u32,
@@ -29,13 +30,13 @@ pub struct Leaving {
     by: (u32, u64),
 }
 
-impl Leaving {
+impl LeavingProcesses {
     pub(crate) fn of(container: &Container, before: &Table) -> Option<Self> {
         let pane = container.pane();
         let members = of_pane(container, before).into_iter();
         let noted = |pid: u32| Some((pid, before.get(pid)?.started));
-        Some(Leaving {
-            life: container.life()?.to_string(),
+        Some(LeavingProcesses {
+            session: container.session_id()?.to_string(),
             pane: pane.pane.to_string(),
             first: pane.pid,
             processes: members.filter_map(noted).collect(),
@@ -60,7 +61,7 @@ impl Leaving {
 
     /// Spares the process that still starts the next session, with its descendants.
     fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &Table) {
-        if lives(&self.by, now) {
+        if sessions(&self.by, now) {
             let hands_over = now.descendants(self.by.0);
             left.retain(|pid| !hands_over.contains(pid));
         }
@@ -68,7 +69,7 @@ impl Leaving {
 
     /// Returns those of them that live, with their descendants and the processes of their terminal.
     fn left(&self, now: &Table) -> BTreeSet<u32> {
-        let living = self.processes.iter().filter(|noted| lives(noted, now));
+        let living = self.processes.iter().filter(|noted| sessions(noted, now));
         let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
         left.extend(match left.contains(&self.first) {
             true => now.pane_members(self.first),
@@ -79,24 +80,26 @@ impl Leaving {
 
     /// Returns processes that were started since and share only the variables of the pane.
     fn strays(&self, town: &Town, now: &Table) -> BTreeSet<u32> {
-        let (Ok(life), Ok(pane)) = (self.life.parse::<SessionId>(), self.pane.parse::<PaneId>())
-        else {
+        let (Ok(session), Ok(pane)) = (
+            self.session.parse::<SessionId>(),
+            self.pane.parse::<PaneId>(),
+        ) else {
             return BTreeSet::new();
         };
         // No process of an agent is older than its pane's first process.
         let started = |(pid, started): &(u32, u64)| (*pid == self.first).then_some(*started);
         let oldest = self.processes.iter().find_map(started).unwrap_or_default();
-        marked(&[marks(town, life, pane)], oldest, now)
+        marked(&[marks(town, session, pane)], oldest, now)
     }
 }
 
 /// Returns whether a noted process still lives, and its pid was not reused.
-fn lives((pid, started): &(u32, u64), now: &Table) -> bool {
+fn sessions((pid, started): &(u32, u64), now: &Table) -> bool {
     now.get(*pid)
         .is_some_and(|process| process.started == *started)
 }
 
-impl FromStr for Leaving {
+impl FromStr for LeavingProcesses {
     type Err = serde_json::Error;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
@@ -124,11 +127,14 @@ mod tests {
 
     #[test]
     fn what_lived_before_and_what_it_started_since_is_left() {
-        let leaving: Leaving =
+        let leaving: LeavingProcesses =
             r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2],[22,3],[23,4]],"by":[9,1]}"#
                 .parse()
                 .unwrap();
-        assert_eq!(leaving.to_word().parse::<Leaving>().unwrap(), leaving);
+        assert_eq!(
+            leaving.to_word().parse::<LeavingProcesses>().unwrap(),
+            leaving
+        );
         let now: Table = [
             process(1, 0, 1, 0),
             // In its terminal, and not noted.
@@ -148,7 +154,7 @@ mod tests {
 
     #[test]
     fn one_that_got_the_number_of_the_first_is_not_its() {
-        let leaving: Leaving =
+        let leaving: LeavingProcesses =
             r#"{"life":"","pane":"","first":20,"processes":[[20,1]],"by":[9,1]}"#
                 .parse()
                 .unwrap();
@@ -161,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn who_hands_over_is_spared_and_nobody_who_got_its_number() {
-        let leaving: Leaving =
+    fn session_that_hands_over_is_spared_but_not_its_reused_pid() {
+        let leaving: LeavingProcesses =
             r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2]],"by":[21,2]}"#
                 .parse()
                 .unwrap();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::TestTown;
-use gt_core::record::Status;
+use gt_core::record::SessionStatus;
 
 #[test]
 fn stop_removes_the_container_and_records_the_end() {
@@ -12,7 +12,7 @@ fn stop_removes_the_container_and_records_the_end() {
     stop_one(&stage.town, &agent, StopOptions::default()).unwrap();
     assert!(stage.container(&agent).is_none());
     let record = &stage.sessions(&agent)[0];
-    assert_eq!(record.status, Some(Status::Stopped));
+    assert_eq!(record.status, Some(SessionStatus::Stopped));
     assert_eq!(record.outcome, Some(Outcome::Stopped));
 }
 

@@ -12,7 +12,7 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Records the ends of adopted programs and releases their containers. If all programs run, this
 /// only reads the notes.
 pub fn settle_adopted(town: &Town) {
-    if Note::all(town).iter().any(|note| !note.program_lives()) {
+    if Note::all(town).iter().any(|note| !note.program_runs()) {
         // The next call retries.
         let _ = super::sync(town, &Sessions::of(town), false);
     }

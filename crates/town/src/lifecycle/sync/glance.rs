@@ -19,7 +19,7 @@ gt_tmux::query! {
         pane: PaneId = "#{pane_id}",
         dead: bool = "#{pane_dead}",
         town: String = "#{@gt_town}",
-        life: String = "#{@gt_session}",
+        agent_session: String = "#{@gt_session}",
         agent_pane: Option<PaneId> = "#{@gt_pane}",
         conversation: String = "#{@gt_harness_session}",
         window: String = "#{@gt_window}",
@@ -42,7 +42,7 @@ pub(super) fn all_agrees(
     };
     let open: HashMap<&str, &Record> = running
         .iter()
-        .map(|life| (life.id.as_str(), life))
+        .map(|agent_session| (agent_session.id.as_str(), agent_session))
         .collect();
     let (mut alive, mut dead, mut left_alone) = (0, Vec::new(), Vec::new());
     for panes in rows.chunk_by(|a, b| a.session == b.session) {
@@ -67,20 +67,22 @@ pub(super) fn all_agrees(
         if panes.iter().any(is_untold) {
             return Ok(None);
         }
-        if first.life.is_empty() {
+        if first.agent_session.is_empty() {
             continue;
         }
         // tmux does not see the end of a program under a person's shell.
         let adopted = Adopted::parse(&first.adopted);
-        if adopted.is_some_and(|it| !processes::lives(it.pid, &it.birth)) {
+        if adopted.is_some_and(|it| !processes::is_alive(it.pid, &it.birth)) {
             return Ok(None);
         }
         let own = panes
             .iter()
             .find(|row| row.agent_pane.is_none_or(|pane| pane == row.pane));
-        match (own, open.get(first.life.as_str())) {
-            (Some(row), Some(life)) if !row.dead && agrees(row, life) => alive += 1,
-            (Some(row), None) if row.dead => dead.push(row.life.as_str()),
+        match (own, open.get(first.agent_session.as_str())) {
+            (Some(row), Some(agent_session)) if !row.dead && agrees(row, agent_session) => {
+                alive += 1;
+            }
+            (Some(row), None) if row.dead => dead.push(row.agent_session.as_str()),
             _ => return Ok(None),
         }
     }
@@ -93,8 +95,8 @@ pub(super) fn all_agrees(
     }))
 }
 
-fn agrees(row: &Row, life: &Record) -> bool {
-    let conversation = life.harness_session_id.as_deref();
-    life.tmux_session.as_deref() == Some(&row.name)
+fn agrees(row: &Row, agent_session: &Record) -> bool {
+    let conversation = agent_session.harness_session_id.as_deref();
+    agent_session.tmux_session.as_deref() == Some(&row.name)
         && (row.conversation.is_empty() || conversation == Some(&row.conversation))
 }

@@ -51,7 +51,7 @@ fn session_that_ended_after_the_listing_is_not_revived() {
     let [here, gone] = ["one", "two"].map(|name| stage.start(&stage.agent(name)).session);
     let two = stage.agent("two");
     crate::lifecycle::stop::stop_one(&stage.town, &two, Default::default()).unwrap();
-    let revival = |id: SessionId| (Change::Revived, Record::about(id.to_string()));
+    let revival = |id: SessionId| (JournalChange::Revived, Record::about(id.to_string()));
     let mut lines = vec![revival(here), revival(gone)];
     confirm_revivals(&stage.town, &mut lines).unwrap();
     let ids: Vec<&str> = lines.iter().map(|(_, line)| line.id.as_str()).collect();
@@ -68,7 +68,7 @@ fn running_session_that_the_journal_has_ended_is_revived() {
     let line = Sessions::ending(started.session.to_string(), end, stage.town.clock());
     sessions.record(&[line]).unwrap();
     let synced = sync(&stage.town, &sessions, false).unwrap();
-    let changes: Vec<Change> = synced.lines.iter().map(|(change, _)| *change).collect();
-    assert_eq!(changes, [Change::Revived]);
+    let changes: Vec<JournalChange> = synced.lines.iter().map(|(change, _)| *change).collect();
+    assert_eq!(changes, [JournalChange::Revived]);
     assert_eq!(stage.sessions(&agent)[0].outcome, None);
 }

@@ -46,12 +46,12 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
         let Some(turn) = take_turn(&queue)? else {
             return Ok(());
         };
-        let session = running(town, identity)?.life();
+        let session = running(town, identity)?.session_id();
         let end = stand_by(town, identity, &queue, deadline)?;
         drop(turn);
         // A message or a session that arrived before the lock was released has found it held, and
         // started no other deliverer.
-        let is_next = running(town, identity).is_ok_and(|now| now.life() != session);
+        let is_next = running(town, identity).is_ok_and(|now| now.session_id() != session);
         if matches!(end, End::NotNow) && !is_next {
             return Ok(());
         }

@@ -47,7 +47,7 @@ pub(super) struct Delivery<'a> {
     typist: Typist<'a>,
     identity: Option<Identity>,
     /// The id of the agent's session.
-    life: String,
+    session: String,
     while_busy: bool,
     deadline: Instant,
     /// The message that this delivery is run for.
@@ -64,13 +64,13 @@ impl<'a> Delivery<'a> {
         while_busy: bool,
         deadline: Instant,
     ) -> Self {
-        let life = container.life();
+        let session = container.session_id();
         Delivery {
             town,
             queue,
             typist: Typist::new(town, container, preset),
             identity: container.identity().cloned(),
-            life: life.map_or_else(|| "unknown".to_owned(), |life| life.to_string()),
+            session: session.map_or_else(|| "unknown".to_owned(), |session| session.to_string()),
             while_busy,
             deadline,
             wanted: None,
@@ -147,7 +147,7 @@ impl<'a> Delivery<'a> {
             return Ok(false);
         };
         self.queue
-            .resume(&found.message, &self.life, seen.prompts)?;
+            .resume(&found.message, &self.session, seen.prompts)?;
         Ok(true)
     }
 
@@ -172,7 +172,7 @@ impl<'a> Delivery<'a> {
         if let Some(target) = &self.identity {
             let failed = event(&taken.message, target)
                 .with("delivered", "failed")
-                .with("session_id", taken.life.clone())
+                .with("session_id", taken.session.clone())
                 .with("reason", reason);
             Events::of(self.town).note(vec![failed]);
         }
@@ -184,14 +184,14 @@ impl<'a> Delivery<'a> {
     /// the queue is empty, or if the wanted message turned out to be settled.
     fn next(&mut self) -> Result<Option<Taken>> {
         let Some(taken) = self.queue.interrupted() else {
-            return self.queue.take(&self.life);
+            return self.queue.take(&self.session);
         };
         if let Some(receipt) = self.queue.receipt(&taken.message.id) {
             self.queue.forget(&taken)?;
             self.note_end(&taken.message.id, || Settled::Delivered(receipt));
             return self.next_unsettled();
         }
-        if taken.life == self.life {
+        if taken.session == self.session {
             return Ok(Some(taken));
         }
         // Typed to an earlier session, whose input line is gone. A receipt or tag of its hook, or
@@ -223,7 +223,7 @@ impl<'a> Delivery<'a> {
             return Ok(Earlier::Took(Proof::Hook));
         }
         Ok(
-            match find_prompt(self.town, &taken.life, &text, taken.since) {
+            match find_prompt(self.town, &taken.session, &text, taken.since) {
                 Evidence::Present => Earlier::Took(Proof::Transcript),
                 Evidence::Absent => Earlier::DidNotTake,
                 Evidence::Unknown => Earlier::Unknown,
@@ -255,12 +255,12 @@ impl<'a> Delivery<'a> {
         };
         self.queue.finish(taken, &receipt)?;
         if let Some(target) = &self.identity {
-            let life = taken.life.parse().ok();
-            let stale = life.and_then(|life| stale_reason(&taken.message, &life));
+            let session = taken.session.parse().ok();
+            let stale = session.and_then(|session| stale_reason(&taken.message, &session));
             let delivered = event(&taken.message, target)
                 .with("delivered", "agent")
                 .with("proof", proof.as_str())
-                .with("session_id", taken.life.clone())
+                .with("session_id", taken.session.clone())
                 .with("stale", stale.as_ref().map(|_| true))
                 .with("stale_reason", stale);
             Events::of(self.town).note(vec![delivered]);

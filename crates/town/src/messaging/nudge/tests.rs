@@ -4,8 +4,8 @@ use super::*;
 use crate::lifecycle::stop;
 use crate::testing::TestTown;
 
-fn order(text: &str, mode: Mode) -> Order<'_> {
-    Order {
+fn order(text: &str, mode: Mode) -> NudgeRequest<'_> {
+    NudgeRequest {
         text,
         sender: None,
         mode,
@@ -20,7 +20,10 @@ fn message_to_an_idle_agent_is_delivered() {
     let agent = stage.agent("one");
     stage.start(&agent);
     let sent = send(&stage.town, &agent, &order("hello there", Mode::WaitIdle)).unwrap();
-    assert!(matches!(sent.outcome, Outcome::Delivered(_)), "{sent:?}");
+    assert!(
+        matches!(sent.outcome, NudgeOutcome::Delivered(_)),
+        "{sent:?}"
+    );
     stage.await_line(&agent, "said: hello there");
     assert!(Queue::of(&stage.town, &agent).is_empty());
 }
@@ -31,7 +34,10 @@ fn queued_message_waits_in_the_queue() {
     let agent = stage.agent("one");
     stage.start(&agent);
     let sent = send(&stage.town, &agent, &order("later", Mode::Queue)).unwrap();
-    assert!(matches!(sent.outcome, Outcome::Queued(None)), "{sent:?}");
+    assert!(
+        matches!(sent.outcome, NudgeOutcome::Queued(None)),
+        "{sent:?}"
+    );
     assert_eq!(Queue::of(&stage.town, &agent).waiting().len(), 1);
 }
 

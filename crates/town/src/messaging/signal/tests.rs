@@ -10,14 +10,14 @@ fn prompt_and_stop_change_the_state() {
     let agent = stage.agent("one");
     let started = stage.start(&agent);
     let report = json!({"prompt": "do it", "session_id": "c-1"});
-    note(&stage.town, &started.container, Event::Prompt, &report).unwrap();
+    note(&stage.town, &started.container, HookEvent::Prompt, &report).unwrap();
     assert_eq!(stage.tag(&agent, tag::STATE), "busy");
     assert_eq!(stage.tag(&agent, tag::PROMPTS), "1");
     assert_eq!(
         stage.tag(&agent, tag::LAST_PROMPT),
         nudge::fingerprint("do it")
     );
-    note(&stage.town, &started.container, Event::Stop, &json!({})).unwrap();
+    note(&stage.town, &started.container, HookEvent::Stop, &json!({})).unwrap();
     assert_eq!(stage.tag(&agent, tag::STATE), "idle");
     assert_eq!(stage.tag(&agent, tag::STATE_SOURCE), "hook");
 }
@@ -31,7 +31,7 @@ fn conversation_is_recorded_in_the_journal() {
     note(
         &stage.town,
         &started.container,
-        Event::SessionStart,
+        HookEvent::SessionStart,
         &report,
     )
     .unwrap();
@@ -48,6 +48,6 @@ fn pause_ends_with_the_next_prompt() {
     assert!(mark_paused(&stage.town, &agent, "a person paused it").unwrap());
     assert_eq!(stage.tag(&agent, tag::STATE), "paused");
     let report = json!({"prompt": "go on"});
-    note(&stage.town, &started.container, Event::Prompt, &report).unwrap();
+    note(&stage.town, &started.container, HookEvent::Prompt, &report).unwrap();
     assert_eq!(stage.tag(&agent, tag::STATE), "busy");
 }

@@ -5,11 +5,11 @@
 
 use super::merge_entries::{COLUMNS, find, merge};
 use super::store::problem;
-use super::{LetterDraft, Work, letters, mailbox};
+use super::{MailDraft, Work, mailbox, messages};
 use crate::Result;
-use gt_core::mail::Letter;
+use gt_core::mail::Mail;
 use gt_core::merge::Merge;
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use rusqlite::{OptionalExtension, params};
 
 /// SQL key that distinguishes the results of one entry. Every attempt has its own result; a waiting
@@ -82,9 +82,9 @@ impl Work {
     pub fn announce_merge(
         &self,
         announced: &Merge,
-        draft: &LetterDraft,
+        draft: &MailDraft,
         recipients: &[String],
-    ) -> Result<Option<Vec<Letter>>> {
+    ) -> Result<Option<Vec<Mail>>> {
         let mut draft = draft.checked()?;
         self.change(|db| {
             if find(db, &announced.id)?.as_ref() != Some(announced) {
@@ -102,7 +102,7 @@ impl Work {
             }
             let mut written = Vec::new();
             for recipient in recipients {
-                let id = letters::write(db, &draft, recipient, Status::Open)?;
+                let id = messages::write(db, &draft, recipient, ItemStatus::Open)?;
                 draft.thread.get_or_insert_with(|| id.clone());
                 written.push(mailbox::by_id(db, &id)?);
             }
@@ -115,7 +115,7 @@ impl Work {
 mod tests {
     use super::*;
     use crate::records::items::{Draft, Finish, Handed};
-    use gt_core::merge::{Leaving, Refusal, Status as MergeStatus};
+    use gt_core::merge::{DoneStatus, MergeStatus, Refusal};
 
     #[test]
     fn every_result_is_announced_once() {
@@ -140,9 +140,9 @@ mod tests {
         };
         let finish = Finish {
             agent,
-            life: None,
+            session: None,
             item: Some(&item),
-            leaving: Leaving::Completed,
+            leaving: DoneStatus::Completed,
             branch: None,
             note: None,
             handed: Some(&handed),
@@ -151,11 +151,11 @@ mod tests {
         let id = work.finish(&finish).unwrap().0.merge.unwrap();
         let due = || work.merges_to_announce("gastown").unwrap();
         assert_eq!(due(), [], "nothing has come of it yet");
-        let letter = LetterDraft::new("gastown/refinery", "News", "");
+        let mail = MailDraft::new("gastown/refinery", "News", "");
         let announce = |merge: &Merge| {
             let to = ["human".to_owned(), agent.to_owned()];
-            let written = work.announce_merge(merge, &letter, &to).unwrap();
-            written.map(|letters| letters.len())
+            let written = work.announce_merge(merge, &mail, &to).unwrap();
+            written.map(|messages| messages.len())
         };
         // A reason to wait is announced once, even if the merge is retried.
         work.note_why_waiting("gastown", "no remote").unwrap();

@@ -8,13 +8,13 @@ use super::Patch;
 use super::molecules::{self, Membership};
 use super::read::must_have;
 use crate::Result;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use gt_core::{Problem, mail};
 use rusqlite::Connection;
 
 /// Requested change of an item.
 #[derive(Clone, Copy)]
-pub(super) enum Wish<'a> {
+pub(super) enum ItemChange<'a> {
     Update(&'a Patch),
     Close,
     Reopen,
@@ -30,7 +30,7 @@ pub(super) enum Wish<'a> {
 enum Bound {
     Nothing,
     /// A mailbox.
-    Letter,
+    Mail,
     /// The record of an agent, to which molecules are attached.
     Handoff,
     /// A molecule of an agent, and whether it is still active.
@@ -39,24 +39,24 @@ enum Bound {
 }
 
 /// Refuses a change that would break the structure that an item is part of.
-pub(super) fn check(db: &Connection, id: &WorkId, wish: Wish<'_>) -> Result<()> {
-    check_item(db, &must_have(db, id)?, wish)
+pub(super) fn check(db: &Connection, id: &WorkId, wanted: ItemChange<'_>) -> Result<()> {
+    check_item(db, &must_have(db, id)?, wanted)
 }
 
 /// Refuses such a change of an item that was already read.
-pub(super) fn check_item(db: &Connection, item: &Item, wish: Wish<'_>) -> Result<()> {
+pub(super) fn check_item(db: &Connection, item: &Item, wanted: ItemChange<'_>) -> Result<()> {
     let bound = bound(db, item)?;
-    if is_allowed(&bound, item, wish) {
+    if is_allowed(&bound, item, wanted) {
         return Ok(());
     }
     let (id, agent) = (&item.id, item.assignee.as_deref().unwrap_or_default());
     let detach = format!("`gt mol detach --agent {agent}` gives up");
     let (what, hint) = match bound {
         Bound::Nothing => return Ok(()),
-        Bound::Letter => (
-            match wish {
-                Wish::Update(_) => format!("{id} is a letter, and stays as it was sent"),
-                _ => format!("{id} is a letter, and no work"),
+        Bound::Mail => (
+            match wanted {
+                ItemChange::Update(_) => format!("{id} is a message, and stays as it was sent"),
+                _ => format!("{id} is a message, and not work"),
             },
             format!("`gt mail archive {id}` puts it away, `gt mail reply {id}` answers it"),
         ),
@@ -90,27 +90,27 @@ pub(super) fn keeps_assignee(db: &Connection, item: &Item) -> Result<bool> {
 }
 
 /// Table of the allowed changes.
-fn is_allowed(bound: &Bound, item: &Item, wish: Wish<'_>) -> bool {
-    match (bound, wish) {
+fn is_allowed(bound: &Bound, item: &Item, wanted: ItemChange<'_>) -> bool {
+    match (bound, wanted) {
         (Bound::Nothing, _) => true,
-        (Bound::Letter, Wish::Update(patch)) => {
+        (Bound::Mail, ItemChange::Update(patch)) => {
             let change = Change::of(patch, item);
             !(change.is_moved || change.is_renamed || change.is_said_otherwise)
         }
         // Closing archives a message, and reopening restores it.
-        (Bound::Letter, Wish::Close | Wish::Reopen) => true,
-        (Bound::Letter, Wish::Await | Wish::Wait | Wish::Part) => false,
-        (Bound::Handoff, Wish::Update(patch)) => {
+        (Bound::Mail, ItemChange::Close | ItemChange::Reopen) => true,
+        (Bound::Mail, ItemChange::Await | ItemChange::Wait | ItemChange::Part) => false,
+        (Bound::Handoff, ItemChange::Update(patch)) => {
             let change = Change::of(patch, item);
             !(change.is_moved || change.is_renamed)
         }
-        (Bound::Handoff, Wish::Part) => true,
+        (Bound::Handoff, ItemChange::Part) => true,
         (Bound::Handoff, _) => false,
-        (Bound::Molecule(_) | Bound::Step(_), Wish::Update(patch)) => {
+        (Bound::Molecule(_) | Bound::Step(_), ItemChange::Update(patch)) => {
             !Change::of(patch, item).is_moved
         }
-        (Bound::Molecule(_) | Bound::Step(Membership::GoesOn), Wish::Close) => false,
-        (Bound::Molecule(_) | Bound::Step(Membership::Over), Wish::Reopen) => false,
+        (Bound::Molecule(_) | Bound::Step(Membership::GoesOn), ItemChange::Close) => false,
+        (Bound::Molecule(_) | Bound::Step(Membership::Over), ItemChange::Reopen) => false,
         (Bound::Molecule(_) | Bound::Step(_), _) => true,
     }
 }
@@ -149,7 +149,7 @@ impl Change {
 
 fn bound(db: &Connection, item: &Item) -> Result<Bound> {
     if item.kind == mail::KIND {
-        return Ok(Bound::Letter);
+        return Ok(Bound::Mail);
     }
     if molecules::is_handoff(item) {
         return Ok(Bound::Handoff);
@@ -173,7 +173,7 @@ fn bound(db: &Connection, item: &Item) -> Result<Bound> {
 pub(super) fn check_closing(db: &Connection, id: &WorkId) -> Result<()> {
     let item = must_have(db, id)?;
     match item.status {
-        Status::Closed => Ok(()),
-        _ => check_item(db, &item, Wish::Close),
+        ItemStatus::Closed => Ok(()),
+        _ => check_item(db, &item, ItemChange::Close),
     }
 }

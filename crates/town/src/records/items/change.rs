@@ -1,7 +1,7 @@
 //! Changes and closes work items.
 
 use super::Work;
-use super::bound::{self, Wish, check_closing};
+use super::bound::{self, ItemChange, check_closing};
 use super::hook::{holder, on_hook};
 use super::merge_steps::withdraw;
 use super::read::must_have;
@@ -9,7 +9,7 @@ use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::merge::Merge;
-use gt_core::work::{Item, Status, WorkId, appended, check_priority, check_title, check_word};
+use gt_core::work::{Item, ItemStatus, WorkId, appended, check_priority, check_title, check_word};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ pub struct Patch {
     pub description: Option<String>,
     pub kind: Option<String>,
     pub priority: Option<u8>,
-    pub status: Option<Status>,
+    pub status: Option<ItemStatus>,
     /// An empty value removes it.
     pub assignee: Option<String>,
     pub notes: Option<String>,
@@ -46,7 +46,7 @@ impl Work {
         }
         if let Some(kind) = &patch.kind {
             check_word("type", kind)?;
-            check_no_letter(kind)?;
+            check_no_mail(kind)?;
         }
         patch.priority.map_or(Ok(()), check_priority)?;
         for label in &patch.add_labels {
@@ -54,12 +54,12 @@ impl Work {
         }
         self.change(|db| {
             let item = must_have(db, id)?;
-            bound::check_item(db, &item, Wish::Update(patch))?;
+            bound::check_item(db, &item, ItemChange::Update(patch))?;
             let holder = holder(db, id)?;
             check_status(&item, holder.as_deref(), patch.status)?;
             check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
             let withdrawn = match patch.status {
-                Some(Status::Open) => withdraw(db, id)?,
+                Some(ItemStatus::Open) => withdraw(db, id)?,
                 _ => None,
             };
             let notes = match (&patch.notes, &patch.append_notes) {
@@ -79,7 +79,7 @@ impl Work {
                     patch.description,
                     patch.kind,
                     patch.priority,
-                    patch.status.map(Status::as_str),
+                    patch.status.map(ItemStatus::as_str),
                     patch.assignee,
                     notes,
                     self.clock.text(),
@@ -139,13 +139,13 @@ impl Work {
         self.refresh_for(id)?;
         self.change(|db| {
             let item = must_have(db, id)?;
-            if item.status != Status::Closed {
+            if item.status != ItemStatus::Closed {
                 return Err(Problem::conflict(format!(
                     "{id} is not closed but {}",
                     item.status.as_str()
                 )));
             }
-            bound::check_item(db, &item, Wish::Reopen)?;
+            bound::check_item(db, &item, ItemChange::Reopen)?;
             let kept = match bound::keeps_assignee(db, &item)? {
                 true => item.assignee,
                 false => None,
@@ -154,8 +154,8 @@ impl Work {
             // An item that was closed in beads may still be on a hook.
             let holder = holder(db, id)?;
             let status = match &holder {
-                Some(_) => Status::Hooked,
-                None => Status::Open,
+                Some(_) => ItemStatus::Hooked,
+                None => ItemStatus::Open,
             };
             db.execute(
                 "UPDATE items SET status = ?3, closed_at = NULL, close_reason = NULL, updated_at = ?2,
@@ -171,17 +171,17 @@ impl Work {
 }
 
 /// Refuses the type of mail: a message consists of more than its item, and only sending creates it.
-pub(super) fn check_no_letter(kind: &str) -> Result<()> {
+pub(super) fn check_no_mail(kind: &str) -> Result<()> {
     if kind != mail::KIND {
         return Ok(());
     }
-    Err(Problem::usage("a letter is written, and stays a letter").hint("`gt mail send`"))
+    Err(Problem::usage("a message is sent, not created").hint("`gt mail send`"))
 }
 
 /// Closes an item within a transaction.
 pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Result<Item> {
     let item = must_have(db, id)?;
-    if item.status == Status::Closed {
+    if item.status == ItemStatus::Closed {
         return Ok(item);
     }
     super::hook::take_off(db, id)?;
@@ -197,22 +197,22 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: Option<&str>) -> Resul
 
 /// Refuses statuses that have their own commands, because hooking and closing do more than set the
 /// status.
-fn check_status(item: &Item, holder: Option<&str>, wanted: Option<Status>) -> Result<()> {
+fn check_status(item: &Item, holder: Option<&str>, wanted: Option<ItemStatus>) -> Result<()> {
     let id = &item.id;
     let refuse = |words: &str, hint: String| Err(Problem::usage(words.to_owned()).hint(hint));
     match (item.status, wanted) {
         (_, None) => Ok(()),
         (now, Some(wanted)) if now == wanted => Ok(()),
-        (_, Some(Status::Closed)) => refuse(
+        (_, Some(ItemStatus::Closed)) => refuse(
             "an item is closed with a reason",
             format!("`gt work close {id}`"),
         ),
-        (Status::Closed, Some(_)) => refuse("it is closed", format!("`gt work reopen {id}`")),
+        (ItemStatus::Closed, Some(_)) => refuse("it is closed", format!("`gt work reopen {id}`")),
         (_, Some(wanted)) => match (holder, wanted) {
             // The holder may begin it, and may put it back to hooked.
-            (Some(_), Status::Hooked | Status::InProgress) => Ok(()),
+            (Some(_), ItemStatus::Hooked | ItemStatus::InProgress) => Ok(()),
             (Some(holder), _) => Err(on_hook(id, holder)),
-            (None, Status::Hooked) => {
+            (None, ItemStatus::Hooked) => {
                 refuse("an item is hooked by an agent", format!("`gt hook {id}`"))
             }
             (None, _) => Ok(()),

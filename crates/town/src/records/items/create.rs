@@ -1,14 +1,14 @@
 //! Creates work items: in the town's tables, or in the beads of their rig.
 
 use super::Work;
-use super::bound::{self, Wish};
-use super::change::{add_labels, check_no_letter};
+use super::bound::{self, ItemChange};
+use super::change::{add_labels, check_no_mail};
 use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::work::{
-    Item, LENGTH, Status, USUAL_KIND, USUAL_PRIORITY, WorkId, check_priority, check_title,
+    Item, ItemStatus, LENGTH, USUAL_KIND, USUAL_PRIORITY, WorkId, check_priority, check_title,
     check_word,
 };
 use rusqlite::{Connection, params};
@@ -55,15 +55,15 @@ impl Work {
 /// Checks a draft, and returns its type and priority.
 fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
     if let Some(parent) = &draft.parent {
-        bound::check(db, parent, Wish::Part)?;
+        bound::check(db, parent, ItemChange::Part)?;
     }
     for blocker in &draft.deps {
-        bound::check(db, blocker, Wish::Await)?;
+        bound::check(db, blocker, ItemChange::Await)?;
     }
     check_title(&draft.title)?;
     let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);
     check_word("type", kind)?;
-    check_no_letter(kind)?;
+    check_no_mail(kind)?;
     let priority = draft.priority.unwrap_or(USUAL_PRIORITY);
     check_priority(priority)?;
     for label in &draft.labels {
@@ -83,7 +83,7 @@ fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
         acceptance_criteria: String::new(),
         kind: kind.to_owned(),
         priority,
-        status: Status::Open,
+        status: ItemStatus::Open,
         assignee: draft.assignee.clone(),
         labels: draft.labels.clone(),
         parent: draft.parent.clone(),

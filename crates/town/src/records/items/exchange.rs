@@ -4,7 +4,7 @@ use super::store::problem;
 use super::{Query, Work, dependencies};
 use crate::Result;
 use gt_core::beads::Bead;
-use gt_core::work::{Item, Status, WorkId, check_priority, check_title};
+use gt_core::work::{Item, ItemStatus, WorkId, check_priority, check_title};
 use gt_core::{Problem, mail};
 use rusqlite::{Connection, params};
 use serde_json::Value;
@@ -98,9 +98,9 @@ impl Work {
         let handed_in = self.merges(None, false)?.into_iter();
         let held: HashSet<WorkId> = hooked.chain(handed_in.map(|merge| merge.item)).collect();
         for item in &mut all {
-            let is_begun = matches!(item.status, Status::Hooked | Status::InProgress);
+            let is_begun = matches!(item.status, ItemStatus::Hooked | ItemStatus::InProgress);
             if is_begun && held.contains(&item.id) {
-                item.status = Status::Open;
+                item.status = ItemStatus::Open;
                 item.assignee = None;
             }
         }
@@ -190,7 +190,7 @@ fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
     check_title(&item.title)?;
     check_priority(item.priority)?;
     if item.kind == mail::KIND {
-        return Err(Problem::usage("a letter is no work item"));
+        return Err(Problem::usage("a message is not a work item"));
     }
     Ok(Some(Line {
         item,

@@ -10,7 +10,7 @@ use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
-use gt_core::merge::Leaving;
+use gt_core::merge::DoneStatus;
 use gt_core::work::{Item, WorkId, appended};
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -22,9 +22,9 @@ pub(super) const ESCALATED: &str = "escalated";
 pub struct Finish<'a> {
     pub agent: &'a str,
     /// Session that leaves it.
-    pub life: Option<&'a str>,
+    pub session: Option<&'a str>,
     pub item: Option<&'a WorkId>,
-    pub leaving: Leaving,
+    pub leaving: DoneStatus,
     pub branch: Option<&'a str>,
     pub note: Option<&'a str>,
     /// Branch to merge.
@@ -37,9 +37,9 @@ pub struct Finish<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finished {
     pub agent: String,
-    pub life: Option<String>,
+    pub session: Option<String>,
     pub item: Option<WorkId>,
-    pub leaving: Leaving,
+    pub leaving: DoneStatus,
     pub branch: Option<String>,
     pub merge: Option<WorkId>,
     pub is_ended: bool,
@@ -56,7 +56,7 @@ impl Work {
             let merge = match finish.item {
                 Some(id) => leave(db, id, finish)?,
                 None => {
-                    super::hook::release_letter(db, finish.agent)?;
+                    super::hook::release_mail(db, finish.agent)?;
                     None
                 }
             };
@@ -65,7 +65,7 @@ impl Work {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
                 params![
                     finish.agent,
-                    finish.life,
+                    finish.session,
                     finish.item.map(WorkId::as_str),
                     finish.leaving.as_str(),
                     finish.branch,
@@ -74,7 +74,7 @@ impl Work {
                 ],
             )
             .map_err(problem)?;
-            let is_completed = finish.leaving == Leaving::Completed;
+            let is_completed = finish.leaving == DoneStatus::Completed;
             let is_its = |molecule: &Molecule| {
                 is_completed
                     && finish.item.is_some()
@@ -127,7 +127,7 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
     let item = must_have(db, id)?;
     let merge = match (finish.handed, finish.leaving) {
         (Some(handed), _) => Some(enqueue(db, id, finish.agent, handed)?),
-        (None, Leaving::Completed) => try_again(db, id)?,
+        (None, DoneStatus::Completed) => try_again(db, id)?,
         (None, _) => None,
     };
     let refinery = match &merge {
@@ -135,17 +135,17 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
         None => None,
     };
     let (status, assignee) = match (finish.leaving, &refinery) {
-        (Leaving::Completed, Some(refinery)) => ("in_progress", Some(refinery.as_str())),
-        (Leaving::Completed, None) => {
+        (DoneStatus::Completed, Some(refinery)) => ("in_progress", Some(refinery.as_str())),
+        (DoneStatus::Completed, None) => {
             note(db, &item, finish.note)?;
             close(db, id, Some(&format!("done by {}", finish.agent)))?;
             return Ok(merge);
         }
-        (Leaving::Escalated, _) => ("blocked", None),
-        (Leaving::Deferred, _) => ("open", None),
+        (DoneStatus::Escalated, _) => ("blocked", None),
+        (DoneStatus::Deferred, _) => ("open", None),
     };
     note(db, &item, finish.note)?;
-    if finish.leaving == Leaving::Escalated {
+    if finish.leaving == DoneStatus::Escalated {
         add_labels(db, id, &[ESCALATED.to_owned()])?;
     }
     db.execute(
@@ -194,13 +194,13 @@ fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
         )
         .optional()
         .map_err(problem)?;
-    let Some((life, item, leaving, branch, merge, is_ended)) = found else {
+    let Some((session, item, leaving, branch, merge, is_ended)) = found else {
         return Ok(None);
     };
     let id = |text: Option<String>| text.map(|text| text.parse()).transpose();
     Ok(Some(Finished {
         agent: agent.to_owned(),
-        life,
+        session,
         item: id(item)?,
         leaving: leaving.parse()?,
         branch,
@@ -212,23 +212,23 @@ fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, LetterDraft};
+    use crate::records::items::{Draft, MailDraft};
 
     #[test]
-    fn what_somebody_hooked_meanwhile_stays() {
+    fn item_hooked_meanwhile_stays() {
         let folder = tempfile::tempdir().unwrap();
         let work = Work::at(folder.path().join("items.db"));
         let finish = Finish {
             agent: "mayor",
-            life: None,
+            session: None,
             item: None,
-            leaving: Leaving::Completed,
+            leaving: DoneStatus::Completed,
             branch: None,
             note: None,
             handed: None,
             begins_anew: false,
         };
-        let note = LetterDraft::new("mayor", "Handoff", "");
+        let note = MailDraft::new("mayor", "Handoff", "");
         work.hand_over("mayor", "life", true, &note).unwrap();
         work.finish(&finish).unwrap();
         assert_eq!(work.hooked("mayor").unwrap(), None);

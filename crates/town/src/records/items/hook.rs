@@ -1,14 +1,14 @@
 //! The hooks: which agent has which item.
 
 use super::Work;
-use super::letters;
 use super::merge_steps::check_not_handed_in;
+use super::messages;
 use super::read::{by_id, must_have, not_found, stored};
 use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// An item on an agent's hook.
@@ -17,7 +17,7 @@ pub struct Hooked {
     pub agent: String,
     pub item: Item,
     /// Handoff message of the last session, unless it is the item itself.
-    pub letter: Option<Item>,
+    pub mail: Option<Item>,
     pub since: String,
 }
 
@@ -76,13 +76,13 @@ impl Work {
                 let hooked = of_agent(db, agent)?;
                 hooked.ok_or_else(|| Problem::failed("the hook was not written"))
             };
-            if letters::is_note(db, id)? {
+            if messages::is_note(db, id)? {
                 mark(db, agent, id)?;
                 send_along(db, agent, id)?;
                 return hooked();
             }
-            if let Some(earlier) = present.and_then(|present| present.letter) {
-                letters::close(db, &earlier.id, SUPERSEDED)?;
+            if let Some(earlier) = present.and_then(|present| present.mail) {
+                messages::close(db, &earlier.id, SUPERSEDED)?;
             }
             db.execute(
                 "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)
@@ -142,10 +142,10 @@ impl Work {
             release(db, id)?;
             // The hook keeps its work if only the message beside it is taken back.
             let freed = present.as_ref().filter(|present| present.item.id == *id);
-            if let Some((present, letter)) = freed.and_then(|it| Some((it, it.letter.as_ref()?))) {
+            if let Some((present, mail)) = freed.and_then(|it| Some((it, it.mail.as_ref()?))) {
                 db.execute(
                     "INSERT INTO hooks (agent, item, since) VALUES (?1, ?2, ?3)",
-                    params![agent, letter.id.as_str(), present.since],
+                    params![agent, mail.id.as_str(), present.since],
                 )
                 .map_err(problem)?;
             }
@@ -165,7 +165,7 @@ impl Work {
             release(db, id)?;
             let item = must_have(db, id)?;
             Ok(present.map(|present| Hooked {
-                letter: present.letter.filter(|letter| letter.id != *id),
+                mail: present.mail.filter(|mail| mail.id != *id),
                 item,
                 ..present
             }))
@@ -181,8 +181,8 @@ impl Hooked {
     }
 
     fn holds(&self, id: &WorkId) -> bool {
-        let letter = self.letter.as_ref();
-        self.item.id == *id || letter.is_some_and(|letter| letter.id == *id)
+        let mail = self.mail.as_ref();
+        self.item.id == *id || mail.is_some_and(|mail| mail.id == *id)
     }
 }
 
@@ -205,11 +205,11 @@ pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Op
         .map_err(problem)?;
         return Ok(work);
     };
-    if let Some(earlier) = &present.letter {
-        letters::close(db, &earlier.id, SUPERSEDED)?;
+    if let Some(earlier) = &present.mail {
+        messages::close(db, &earlier.id, SUPERSEDED)?;
     }
-    let statement = if letters::is_note(db, &present.item.id)? {
-        letters::close(db, &present.item.id, SUPERSEDED)?;
+    let statement = if messages::is_note(db, &present.item.id)? {
+        messages::close(db, &present.item.id, SUPERSEDED)?;
         "UPDATE hooks SET item = ?2, letter = NULL WHERE agent = ?1"
     } else {
         "UPDATE hooks SET letter = ?2 WHERE agent = ?1"
@@ -224,9 +224,9 @@ pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
     let Some(present) = of_agent(db, agent)? else {
         return Ok(None);
     };
-    match present.letter {
-        Some(letter) => Ok(Some(letter)),
-        None if letters::is_note(db, &present.item.id)? => Ok(Some(present.item)),
+    match present.mail {
+        Some(mail) => Ok(Some(mail)),
+        None if messages::is_note(db, &present.item.id)? => Ok(Some(present.item)),
         None => Ok(None),
     }
 }
@@ -241,7 +241,7 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
             return Ok(Some(present.clone()));
         }
         // Handoff messages share the hook with work.
-        if !letters::is_note(db, &present.item.id)? && !letters::is_note(db, id)? {
+        if !messages::is_note(db, &present.item.id)? && !messages::is_note(db, id)? {
             return Err(
                 Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
                     .hint(format!("`gt unhook --agent {agent}` takes it off")),
@@ -254,20 +254,20 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     // Another process may have submitted it since the caller read it.
     check_not_handed_in(db, id)?;
     let other = item.assignee.as_deref().filter(|other| *other != agent);
-    if let (Status::InProgress, Some(other)) = (item.status, other) {
+    if let (ItemStatus::InProgress, Some(other)) = (item.status, other) {
         return Err(
             Problem::conflict(format!("{id} is in the hands of {other}"))
                 .hint(format!("`gt work update {id} --status open` frees it")),
         );
     }
-    if matches!(item.status, Status::Closed | Status::Pinned) {
+    if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
         let problem = Problem::conflict(format!("{id} is {}", item.status.as_str()));
         return Err(problem.hint(match item.status {
-            Status::Closed => format!("`gt work reopen {id}` opens it again"),
+            ItemStatus::Closed => format!("`gt work reopen {id}` opens it again"),
             _ => format!("`gt work update {id} --status open` makes it work that can be done"),
         }));
     }
-    letters::check_is_for(db, id, agent)?;
+    messages::check_is_for(db, id, agent)?;
     Ok(present)
 }
 
@@ -292,7 +292,7 @@ fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
 }
 
 /// Takes off a message that is alone on the hook: it is not work. A work item stays.
-pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
+pub(super) fn release_mail(db: &Connection, agent: &str) -> Result<()> {
     match of_agent(db, agent)? {
         Some(present) if present.unit().is_none() => release(db, &present.item.id),
         _ => Ok(()),
@@ -303,8 +303,8 @@ pub(super) fn release_letter(db: &Connection, agent: &str) -> Result<()> {
 /// back to its recipient.
 fn release(db: &Connection, id: &WorkId) -> Result<()> {
     take_off(db, id)?;
-    if letters::is_note(db, id)? {
-        return letters::close(db, id, TAKEN_OFF);
+    if messages::is_note(db, id)? {
+        return messages::close(db, id, TAKEN_OFF);
     }
     db.execute(
         "UPDATE items SET status = 'open', updated_at = ?2,
@@ -321,7 +321,7 @@ const TAKEN_OFF: &str = "off the hook";
 /// Takes an item off the hook it is on, closes the handoff message beside it, and changes nothing
 /// else.
 pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
-    let letter: Option<Option<String>> = db
+    let mail: Option<Option<String>> = db
         .query_row(
             "DELETE FROM hooks WHERE item = ?1 RETURNING letter",
             [id.as_str()],
@@ -329,8 +329,8 @@ pub(super) fn take_off(db: &Connection, id: &WorkId) -> Result<()> {
         )
         .optional()
         .map_err(problem)?;
-    if let Some(letter) = letter.flatten() {
-        letters::close(db, &letter.parse()?, TAKEN_OFF)?;
+    if let Some(mail) = mail.flatten() {
+        messages::close(db, &mail.parse()?, TAKEN_OFF)?;
     }
     db.execute(
         "UPDATE hooks SET letter = NULL WHERE letter = ?1",
@@ -365,18 +365,18 @@ fn of_agent(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
         .query_row([agent], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         .optional()
         .map_err(problem)?;
-    let Some((id, letter, since)) = found else {
+    let Some((id, mail, since)) = found else {
         return Ok(None);
     };
-    let letter = match letter {
-        Some(letter) => by_id(db, &stored(&letter)?)?,
+    let mail = match mail {
+        Some(mail) => by_id(db, &stored(&mail)?)?,
         None => None,
     };
     let item = by_id(db, &stored(&id)?)?;
     Ok(item.map(|item| Hooked {
         agent: agent.to_owned(),
         item,
-        letter,
+        mail,
         since,
     }))
 }

@@ -4,7 +4,7 @@ use super::Work;
 use super::read::can_search;
 use super::store::problem;
 use crate::Result;
-use gt_core::mail::{Letter, PERSON};
+use gt_core::mail::{Mail, PERSON};
 use gt_core::work::WorkId;
 use gt_core::{Problem, Role};
 use rusqlite::types::Value;
@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 /// Filter for messages; all set fields must match.
 #[derive(Clone, Debug, Default)]
-pub struct LetterQuery {
+pub struct MailQuery {
     pub recipient: Option<String>,
     /// Sender or recipient.
     pub party: Option<String>,
@@ -31,7 +31,7 @@ pub struct LetterQuery {
 
 impl Work {
     /// Returns the matching messages, most urgent and newest first.
-    pub fn letters(&self, query: &LetterQuery) -> Result<Vec<Letter>> {
+    pub fn messages(&self, query: &MailQuery) -> Result<Vec<Mail>> {
         match self.open_if_there()? {
             Some(db) => find(&db, query),
             None => Ok(Vec::new()),
@@ -39,13 +39,13 @@ impl Work {
     }
 
     /// Returns the number of all matches, and the messages up to the limit.
-    pub fn count_and_letters(&self, query: &LetterQuery) -> Result<(usize, Vec<Letter>)> {
+    pub fn count_and_letters(&self, query: &MailQuery) -> Result<(usize, Vec<Mail>)> {
         let Some(db) = self.open_if_there()? else {
             return Ok((0, Vec::new()));
         };
-        let letters = find(&db, query)?;
-        if query.limit.is_none_or(|limit| letters.len() < limit) {
-            return Ok((letters.len(), letters));
+        let messages = find(&db, query)?;
+        if query.limit.is_none_or(|limit| messages.len() < limit) {
+            return Ok((messages.len(), messages));
         }
         let (conditions, values) = filter(query);
         let statement =
@@ -53,10 +53,10 @@ impl Work {
         let count: i64 = db
             .query_row(&statement, named(&values).as_slice(), |row| row.get(0))
             .map_err(problem)?;
-        Ok((usize::try_from(count).unwrap_or_default(), letters))
+        Ok((usize::try_from(count).unwrap_or_default(), messages))
     }
 
-    pub fn letter(&self, id: &WorkId) -> Result<Letter> {
+    pub fn mail(&self, id: &WorkId) -> Result<Mail> {
         match self.open_if_there()? {
             Some(db) => by_id(&db, id),
             None => Err(not_found(id)),
@@ -64,7 +64,7 @@ impl Work {
     }
 
     /// Records that the recipient has read it; the first time is kept.
-    pub fn mark_read(&self, id: &WorkId) -> Result<Letter> {
+    pub fn mark_read(&self, id: &WorkId) -> Result<Mail> {
         self.change(|db| {
             db.execute(
                 "UPDATE letters SET read_at = coalesce(read_at, ?2) WHERE item = ?1",
@@ -77,23 +77,23 @@ impl Work {
 
     /// Archives messages of one reader, all or none. Idempotent; a message on the hook is taken
     /// off.
-    pub fn archive(&self, reader: &str, ids: &[WorkId]) -> Result<Vec<Letter>> {
+    pub fn archive(&self, reader: &str, ids: &[WorkId]) -> Result<Vec<Mail>> {
         self.change(|db| {
-            let mut archived: Vec<Letter> = Vec::new();
+            let mut archived: Vec<Mail> = Vec::new();
             for id in ids {
-                if archived.iter().any(|letter| letter.id == *id) {
+                if archived.iter().any(|mail| mail.id == *id) {
                     continue;
                 }
-                let letter = by_id(db, id)?;
-                if letter.recipient != reader {
+                let mail = by_id(db, id)?;
+                if mail.recipient != reader {
                     return Err(Problem::conflict(format!(
-                        "{id} is a letter to {}, and not to {reader}",
-                        letter.recipient
+                        "{id} is a message to {}, and not to {reader}",
+                        mail.recipient
                     ))
-                    .hint(format!("`--agent {}` means that one", letter.recipient)));
+                    .hint(format!("`--agent {}` means that one", mail.recipient)));
                 }
                 super::hook::take_off(db, id)?;
-                super::letters::close(db, id, "archived")?;
+                super::messages::close(db, id, "archived")?;
                 archived.push(by_id(db, id)?);
             }
             Ok(archived)
@@ -101,7 +101,7 @@ impl Work {
     }
 }
 
-fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
+fn find(db: &Connection, query: &MailQuery) -> Result<Vec<Mail>> {
     let (conditions, values) = filter(query);
     let order = match query.thread {
         Some(_) => "sent_at, item",
@@ -119,7 +119,7 @@ fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
     }
     let mut statement = db.prepare(&statement).map_err(problem)?;
     let rows = statement
-        .query_map(named(&values).as_slice(), |row| Ok(letter(row)))
+        .query_map(named(&values).as_slice(), |row| Ok(mail(row)))
         .map_err(problem)?;
     rows.map(|row| row.map_err(problem)?).collect()
 }
@@ -127,7 +127,7 @@ fn find(db: &Connection, query: &LetterQuery) -> Result<Vec<Letter>> {
 type Named = Vec<(&'static str, Value)>;
 
 /// Returns the filter as SQL, with its named values.
-fn filter(query: &LetterQuery) -> (String, Named) {
+fn filter(query: &MailQuery) -> (String, Named) {
     let mut conditions = vec!["1"];
     let mut values: Named = Vec::new();
     let mut must = |condition: &'static str, name: &'static str, value: Option<String>| {
@@ -174,10 +174,10 @@ fn named(values: &Named) -> Vec<(&str, &dyn rusqlite::ToSql)> {
 }
 
 /// Returns the message with this id. Fails if there is none.
-pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Letter> {
+pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Mail> {
     let statement = format!("{} WHERE item = ?1", select(None));
     let found = db
-        .query_row(&statement, [id.as_str()], |row| Ok(letter(row)))
+        .query_row(&statement, [id.as_str()], |row| Ok(mail(row)))
         .optional()
         .map_err(problem)?;
     found.ok_or_else(|| not_found(id))?
@@ -194,10 +194,10 @@ fn select(longest_body: Option<u32>) -> String {
     )
 }
 
-fn letter(row: &Row<'_>) -> Result<Letter> {
+fn mail(row: &Row<'_>) -> Result<Mail> {
     let text = |place: usize| row.get::<_, String>(place).map_err(problem);
     let maybe = |place: usize| row.get::<_, Option<String>>(place).map_err(problem);
-    Ok(Letter {
+    Ok(Mail {
         id: text(0)?.parse()?,
         sender: text(1)?,
         recipient: match text(2)? {
@@ -216,5 +216,5 @@ fn letter(row: &Row<'_>) -> Result<Letter> {
 }
 
 fn not_found(id: &WorkId) -> Problem {
-    Problem::not_found(format!("there is no letter {id}")).hint("`gt mail inbox` shows them")
+    Problem::not_found(format!("there is no message {id}")).hint("`gt mail inbox` shows them")
 }

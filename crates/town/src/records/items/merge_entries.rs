@@ -85,7 +85,7 @@ impl Work {
         let item = broken.as_ref().map(|merge| must_have(&db, &merge.item));
         let is_blocked = item
             .transpose()?
-            .is_some_and(|item| item.status == work::Status::Blocked);
+            .is_some_and(|item| item.status == work::ItemStatus::Blocked);
         Ok(broken.filter(|_| is_blocked))
     }
 
@@ -113,8 +113,10 @@ impl Work {
         };
         // A repair that was submitted as well is assigned to no agent.
         let is_done = |item: &Item| {
-            matches!(item.status, work::Status::Closed | work::Status::Blocked)
-                || item.assignee == Some(merge.refinery())
+            matches!(
+                item.status,
+                work::ItemStatus::Closed | work::ItemStatus::Blocked
+            ) || item.assignee == Some(merge.refinery())
         };
         Ok(repair.as_ref().is_none_or(is_done).then_some(repair))
     }

@@ -205,7 +205,7 @@ impl Work {
             let is_held = holder(db, &item.id)?.is_some();
             let waits = matches!(
                 item.status,
-                work::Status::InProgress | work::Status::Blocked
+                work::ItemStatus::InProgress | work::ItemStatus::Blocked
             );
             match rejection.reopen && waits {
                 // An agent works on the item, independent of the submitted branch.
@@ -236,7 +236,7 @@ impl Work {
     ) -> Result<WorkId> {
         let description = refusal.description(merge, base_commit);
         let before = match &merge.repair {
-            Some(id) => by_id(db, id)?.filter(|before| before.status != work::Status::Closed),
+            Some(id) => by_id(db, id)?.filter(|before| before.status != work::ItemStatus::Closed),
             // A process may have been killed after it created the repair in beads.
             None => select(
                 db,
@@ -267,7 +267,7 @@ impl Work {
         )
         .map_err(problem)?;
         // An agent that has it on the hook keeps it.
-        if before.status == work::Status::InProgress && holder(db, &before.id)?.is_none() {
+        if before.status == work::ItemStatus::InProgress && holder(db, &before.id)?.is_none() {
             db.execute(
                 "UPDATE items SET assignee = NULL, status = 'open' WHERE id = ?1",
                 [before.id.as_str()],

@@ -21,8 +21,8 @@ use crate::Result;
 use crate::records::items::store::now;
 use found::{attached, is_open, last_done, must_be_attached};
 use gt_core::Problem;
-use gt_core::formula::Step;
-use gt_core::work::{Item, Status, WorkId, appended};
+use gt_core::formula::FormulaStep;
+use gt_core::work::{Item, ItemStatus, WorkId, appended};
 use rusqlite::{Connection, params};
 
 const MOLECULE: &str = "molecule";
@@ -45,7 +45,7 @@ pub struct Pour {
     /// The item that it is about, which becomes its parent.
     pub on: Option<WorkId>,
     /// In order, with their variables filled in.
-    pub steps: Vec<Step>,
+    pub steps: Vec<FormulaStep>,
 }
 
 /// Result of starting or finishing a step.
@@ -86,7 +86,7 @@ impl Work {
                 )));
             }
             if let Some(on) = &pour.on
-                && must_have(db, on)?.status == Status::Closed
+                && must_have(db, on)?.status == ItemStatus::Closed
             {
                 return Err(Problem::conflict(format!("{on} is closed"))
                     .hint(format!("`gt work reopen {on}`")));
@@ -97,7 +97,7 @@ impl Work {
                 bead::unlink(db, &handoff.id, old)?;
             }
             let molecule = insert(db, &molecule_draft(pour))?;
-            set_status(db, &molecule.id, Status::InProgress)?;
+            set_status(db, &molecule.id, ItemStatus::InProgress)?;
             let mut made: Vec<Item> = Vec::new();
             for step in &pour.steps {
                 let needs = made.iter().filter(|item| {
@@ -127,8 +127,8 @@ impl Work {
             let step = molecule.step(wanted)?;
             let id = step.id.clone();
             let changed = match step.status {
-                Status::InProgress => false,
-                Status::Closed => {
+                ItemStatus::InProgress => false,
+                ItemStatus::Closed => {
                     return Err(Problem::conflict(format!(
                         "the step {} is done already",
                         step_id(step)
@@ -137,7 +137,7 @@ impl Work {
                 }
                 _ => {
                     check_needs(&molecule, step)?;
-                    set_status(db, &id, Status::InProgress)?;
+                    set_status(db, &id, ItemStatus::InProgress)?;
                     true
                 }
             };
@@ -215,9 +215,9 @@ pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> 
         end(db, molecule, "done")?;
         return Ok(None);
     }
-    let begun = |step: &&Item| step.status == Status::InProgress;
+    let begun = |step: &&Item| step.status == ItemStatus::InProgress;
     for step in molecule.steps.iter().filter(begun) {
-        set_status(db, &step.id, Status::Open)?;
+        set_status(db, &step.id, ItemStatus::Open)?;
         add_note(db, step, "handed off before it was done")?;
     }
     Ok(Some(molecule.item.id))
@@ -245,7 +245,7 @@ pub(super) fn leave(
     };
     let mut open = molecule.steps.iter().filter(|step| is_open(step));
     if let (Some(last), None) = (open.next(), open.next())
-        && last.status == Status::InProgress
+        && last.status == ItemStatus::InProgress
         && is_completed(&molecule)
     {
         let id = last.id.clone();
@@ -294,7 +294,7 @@ fn molecule_draft(pour: &Pour) -> Draft {
     }
 }
 
-fn step_draft(pour: &Pour, molecule: &WorkId, step: &Step, deps: Vec<WorkId>) -> Draft {
+fn step_draft(pour: &Pour, molecule: &WorkId, step: &FormulaStep, deps: Vec<WorkId>) -> Draft {
     Draft {
         parent: Some(molecule.clone()),
         title: step.title.clone(),
@@ -344,7 +344,7 @@ fn check_needs(molecule: &Molecule, step: &Item) -> Result<()> {
     }
 }
 
-fn set_status(db: &Connection, id: &WorkId, status: Status) -> Result<()> {
+fn set_status(db: &Connection, id: &WorkId, status: ItemStatus) -> Result<()> {
     db.execute(
         "UPDATE items SET status = ?2, updated_at = ?3 WHERE id = ?1",
         params![id.as_str(), status.as_str(), now(db)?],

@@ -3,7 +3,7 @@
 use super::Work;
 use super::store::problem;
 use crate::Result;
-use gt_core::work::{Item, Status, WorkId, folded};
+use gt_core::work::{Item, ItemStatus, WorkId, folded};
 use gt_core::{Identity, Problem, Role, mail};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
@@ -14,7 +14,7 @@ use std::str::FromStr;
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     /// `None` means all but closed items.
-    pub status: Option<Status>,
+    pub status: Option<ItemStatus>,
     pub all: bool,
     pub assignee: Option<String>,
     pub prefix: Option<String>,
@@ -35,7 +35,7 @@ impl Query {
     /// Returns whether the filter may include items that are not work.
     fn names_no_work(&self) -> bool {
         let is_named = self.kind.is_some() || self.label.is_some() || self.parent.is_some();
-        let is_pinned = self.status == Some(Status::Pinned);
+        let is_pinned = self.status == Some(ItemStatus::Pinned);
         is_named || is_pinned || self.all || self.text.is_some()
     }
 }
@@ -81,7 +81,7 @@ impl Work {
         let id: Option<WorkId> = agent.short_name().parse().ok();
         // An item that cannot be read is not known to be closed.
         let item = id.and_then(|id| self.get(&id).ok());
-        item.is_some_and(|item| item.status == Status::Closed)
+        item.is_some_and(|item| item.status == ItemStatus::Closed)
     }
 
     /// Returns the open blockers of an item.
@@ -273,7 +273,7 @@ mod tests {
     use crate::records::items::Draft;
 
     #[test]
-    fn a_word_that_nobody_wrote_is_damage() {
+    fn unknown_word_is_damage() {
         let folder = tempfile::tempdir().unwrap();
         let work = Work::at(folder.path().join("items.db"));
         let draft = Draft {

@@ -15,7 +15,7 @@ const SHORT_JOURNAL: u64 = 4 * 1024 * 1024;
 /// Result of reading the whole journal.
 #[derive(Clone, Debug, Default)]
 pub struct JournalState {
-    pub lives: usize,
+    pub sessions: usize,
     pub damages: Vec<Damage>,
     /// The newest start or end, RFC 3339 in UTC.
     pub newest: Option<String>,
@@ -112,7 +112,7 @@ impl Sessions {
             },
             &mut |damage| damages.push(damage),
         )?;
-        state.lives = ids.len();
+        state.sessions = ids.len();
         state.damages = damages;
         state.is_torn = end < length;
         Ok(Some(state))

@@ -35,14 +35,14 @@ impl Archive {
     }
 
     /// Returns the file of a session, by the month of its end.
-    pub(super) fn file_of(life: &Record) -> Option<String> {
-        let month = life.ended_at.as_deref()?.get(..7)?;
+    pub(super) fn file_of(session: &Record) -> Option<String> {
+        let month = session.ended_at.as_deref()?.get(..7)?;
         Some(format!("{month}.jsonl.gz"))
     }
 
     /// Adds sessions to a file and replaces those that it already has. `lives` maps ids to JSON
     /// objects of one line.
-    pub(super) fn add(&self, file: &str, lives: BTreeMap<String, String>) -> Result<()> {
+    pub(super) fn add(&self, file: &str, sessions: BTreeMap<String, String>) -> Result<()> {
         let mut all = BTreeMap::new();
         let read = self.each(file, |id, line| {
             all.insert(id.to_owned(), line.to_owned());
@@ -54,7 +54,7 @@ impl Archive {
             std::fs::rename(self.folder.join(file), &damaged)
                 .map_err(|error| files::cannot("set aside", &damaged, &error))?;
         }
-        all.extend(lives);
+        all.extend(sessions);
         let cannot = |error| files::cannot("write", &self.folder.join(file), &error);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         for line in all.values() {
@@ -96,7 +96,7 @@ impl Archive {
             let line = line.map_err(cannot)?;
             let id = serde_json::from_str(&line)
                 .or_warn(format_args!("a line of {} cannot be read", path.display()))
-                .and_then(|life: Record| Some(life.id).filter(|id| !id.is_empty()));
+                .and_then(|session: Record| Some(session.id).filter(|id| !id.is_empty()));
             if let Some(id) = id {
                 give(&id, &line)?;
             }
@@ -109,11 +109,11 @@ impl Archive {
         let mut found = Vec::new();
         self.each(file, |id, line| {
             if ids.iter().any(|wanted| wanted == id) {
-                let life = serde_json::from_str(line).map_err(|error| {
-                    Problem::failed(format!("the archived life {id} cannot be read"))
+                let session = serde_json::from_str(line).map_err(|error| {
+                    Problem::failed(format!("the archived session {id} cannot be read"))
                         .caused_by(error)
                 })?;
-                found.push(life);
+                found.push(session);
             }
             Ok::<(), Problem>(())
         })?;

@@ -51,14 +51,14 @@ pub(super) struct Index {
 /// Result of a rebuild.
 #[derive(Clone, Debug, Default)]
 pub struct Rebuilt {
-    pub lives: u64,
+    pub sessions: u64,
     pub archived: u64,
     pub damages: Vec<Damage>,
 }
 
 /// The files of a database.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct IndexFile {
     path: PathBuf,
     lock: PathBuf,
     /// The caller named the file, so it may be any file.
@@ -79,11 +79,11 @@ impl Sources<'_> {
     }
 }
 
-impl Place {
+impl IndexFile {
     pub(super) fn at(path: &Path, is_given: bool) -> Self {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
-        Place {
+        IndexFile {
             path: path.to_owned(),
             lock: lock.into(),
             is_given,
@@ -93,7 +93,7 @@ impl Place {
 
     /// Limits all waiting to this deadline.
     pub(super) fn with_deadline(self, deadline: Deadline) -> Self {
-        Place { deadline, ..self }
+        IndexFile { deadline, ..self }
     }
 
     fn timeout(&self) -> Duration {
@@ -128,7 +128,7 @@ impl Place {
 impl Index {
     /// Opens the database and reads the new lines of the journal. A damaged database is rebuilt
     /// first: the journal has everything that is in it.
-    pub(super) fn open(place: &Place, sources: Sources<'_>) -> Result<Self> {
+    pub(super) fn open(place: &IndexFile, sources: Sources<'_>) -> Result<Self> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
         let mut attempts = REPAIRS;
@@ -151,7 +151,7 @@ impl Index {
     /// Rebuilds the database after a query has found it damaged, and opens it. The caller must have
     /// dropped the damaged index, or this waits for its lock.
     pub(super) fn open_repaired(
-        place: &Place,
+        place: &IndexFile,
         sources: Sources<'_>,
         broken: &Broken,
         damaged: Option<FileId>,
@@ -161,7 +161,7 @@ impl Index {
     }
 
     /// Rebuilds the database from the journal.
-    pub(super) fn rebuild(place: &Place, sources: Sources<'_>) -> Result<Rebuilt> {
+    pub(super) fn rebuild(place: &IndexFile, sources: Sources<'_>) -> Result<Rebuilt> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
         let _lock = FileLock::take(&place.lock, place.timeout())?;
@@ -169,7 +169,10 @@ impl Index {
     }
 
     /// Opens the database as it is and catches up. An error carries the identity of the file.
-    fn open_current(place: &Place, sources: Sources<'_>) -> Result<Self, (Broken, Option<FileId>)> {
+    fn open_current(
+        place: &IndexFile,
+        sources: Sources<'_>,
+    ) -> Result<Self, (Broken, Option<FileId>)> {
         let lock = FileLock::share(&place.lock, place.timeout())
             .map_err(|problem| (problem.into(), None))?;
         // The lock is held until the file is identified: no other process replaces it before.
@@ -183,7 +186,7 @@ impl Index {
         }
     }
 
-    fn open_locked(place: &Place, sources: Sources<'_>) -> Result<Opened, Broken> {
+    fn open_locked(place: &IndexFile, sources: Sources<'_>) -> Result<Opened, Broken> {
         let mut db = match Opened::kept(&place.path) {
             Some(db) => {
                 db.busy_timeout(place.timeout())?;
@@ -201,7 +204,7 @@ impl Index {
     /// Rebuilds the database, unless another process has done so since it was found broken. In that
     /// case there is another file in its place, or the same file agrees with the journal again.
     fn repair(
-        place: &Place,
+        place: &IndexFile,
         sources: Sources<'_>,
         broken: &Broken,
         damaged: Option<FileId>,
@@ -261,14 +264,14 @@ impl Index {
         let change = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for (file, lives) in moved {
-            for life in lives {
-                archived(&change, life, file)?;
+        for (file, sessions) in moved {
+            for session in sessions {
+                archived(&change, session, file)?;
                 change.execute(
                     "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
-                    [&life.id],
+                    [&session.id],
                 )?;
-                change.execute("DELETE FROM lives WHERE id = ?1", [&life.id])?;
+                change.execute("DELETE FROM lives WHERE id = ?1", [&session.id])?;
             }
         }
         if let Some(reading) = journal.open()? {
@@ -297,7 +300,7 @@ fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), B
 }
 
 /// Opens the database as it is. Returns also whether the connection may be kept open.
-fn open_as_it_is(place: &Place, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
+fn open_as_it_is(place: &IndexFile, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
     db.busy_timeout(place.timeout())?;
@@ -353,27 +356,34 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
 
 /// Notes in which file of the archive a session is, unless it is in the journal. Also stores its
 /// usage per item, so that the total of an item needs no read of that file.
-fn archived(db: &Connection, life: &Record, file: &str) -> Result<(), rusqlite::Error> {
+fn archived(db: &Connection, session: &Record, file: &str) -> Result<(), rusqlite::Error> {
     let mut insert = db.prepare_cached(
         "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file, taken)
          VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    let taken = life.work_unit.as_ref().map(|_| {
-        serde_json::json!({"usage": life.usage, "earlier_work": life.earlier_work}).to_string()
+    let taken = session.work_unit.as_ref().map(|_| {
+        serde_json::json!({"usage": session.usage, "earlier_work": session.earlier_work})
+            .to_string()
     });
-    insert.execute(params![life.id, life.chain_id, life.work_unit, file, taken])?;
-    note_earlier_work(db, life)
+    insert.execute(params![
+        session.id,
+        session.chain_id,
+        session.work_unit,
+        file,
+        taken
+    ])?;
+    note_earlier_work(db, session)
 }
 
 /// Notes the items that a session had before its present one.
-fn note_earlier_work(db: &Connection, life: &Record) -> Result<(), rusqlite::Error> {
-    if life.earlier_work.is_none() {
+fn note_earlier_work(db: &Connection, session: &Record) -> Result<(), rusqlite::Error> {
+    if session.earlier_work.is_none() {
         return Ok(());
     }
     let mut insert =
         db.prepare_cached("INSERT OR IGNORE INTO earlier_work (work_unit, id) VALUES (?1, ?2)")?;
-    for entry in life.earlier_work.iter().flatten() {
-        insert.execute([&entry.work_unit, &life.id])?;
+    for entry in session.earlier_work.iter().flatten() {
+        insert.execute([&entry.work_unit, &session.id])?;
     }
     Ok(())
 }
@@ -429,10 +439,11 @@ fn own_milliseconds(time: &str) -> Option<i64> {
 pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
     let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
     let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;
-    let life: Record = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
-    match life.id == id {
-        true => Ok(life.without_cleared()),
-        false => Err(damaged(format!("it is of {}", life.id))),
+    let session: Record =
+        serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
+    match session.id == id {
+        true => Ok(session.without_cleared()),
+        false => Err(damaged(format!("it is of {}", session.id))),
     }
 }
 

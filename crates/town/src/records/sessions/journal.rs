@@ -87,7 +87,7 @@ impl Journal {
         let mut text = Vec::new();
         for record in records {
             serde_json::to_writer(&mut text, record)
-                .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+                .map_err(|error| Problem::failed("cannot write a session").caused_by(error))?;
             text.push(b'\n');
         }
         self.lines.append(&text, durability)
@@ -96,13 +96,13 @@ impl Journal {
     /// Replaces the journal with the lines of wanted sessions; the caller must hold the lock.
     pub(super) fn keep_only(&self, mut wanted: impl FnMut(&str) -> bool) -> Result<()> {
         #[derive(Deserialize)]
-        struct OfLife {
+        struct OfSession {
             id: String,
         }
         self.rewrite(|line| {
-            let of_life: Result<OfLife, _> = serde_json::from_slice(line);
+            let of_session: Result<OfSession, _> = serde_json::from_slice(line);
             // A person may be able to repair an unreadable line, so it is kept.
-            of_life.map_or(true, |line| wanted(&line.id))
+            of_session.map_or(true, |line| wanted(&line.id))
         })
     }
 

@@ -6,7 +6,7 @@
 use gt_core::Caller;
 use gt_core::event::Event;
 use gt_core::record::{Outcome, Record};
-use gt_core::state::Source;
+use gt_core::state::StateSource;
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -27,16 +27,16 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
         let Some(outcome) = line.outcome else {
             continue;
         };
-        let mut life = known(&line.id).unwrap_or_else(|| Record::about(line.id.clone()));
-        if life.outcome.is_some() {
+        let mut session = known(&line.id).unwrap_or_else(|| Record::about(line.id.clone()));
+        if session.outcome.is_some() {
             continue;
         }
         // The line that begins a session that was found dead precedes this one.
         if let Some(begin) = lines.iter().find(|l| l.id == line.id && l.begins()) {
-            life.merge(begin.clone());
+            session.merge(begin.clone());
         }
-        life.merge(line.clone());
-        events.push(ended(&life, outcome));
+        session.merge(line.clone());
+        events.push(ended(&session, outcome));
     }
     events
 }
@@ -70,17 +70,17 @@ pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
     )
 }
 
-fn started(life: &Record) -> Event {
-    about(Event::new("session_start", actor(life)), life)
-        .with("harness", life.harness.clone())
-        .with("cwd", life.cwd.clone())
-        .with("work_unit", life.work_unit.clone())
-        .with("chain_id", life.chain_id.clone())
-        .with("parent_id", life.parent_id.clone())
-        .known_by(Source::Start)
+fn started(session: &Record) -> Event {
+    about(Event::new("session_start", actor(session)), session)
+        .with("harness", session.harness.clone())
+        .with("cwd", session.cwd.clone())
+        .with("work_unit", session.work_unit.clone())
+        .with("chain_id", session.chain_id.clone())
+        .with("parent_id", session.parent_id.clone())
+        .known_by(StateSource::Start)
 }
 
-fn ended(life: &Record, outcome: Outcome) -> Event {
+fn ended(session: &Record, outcome: Outcome) -> Event {
     let kind = match outcome {
         Outcome::Crash => DEATH,
         Outcome::Handoff | Outcome::Done | Outcome::Killed | Outcome::Exited | Outcome::Stopped => {
@@ -89,30 +89,30 @@ fn ended(life: &Record, outcome: Outcome) -> Event {
     };
     // The process reports a crash, an exit or an exit code; `gt` knows any other end.
     let by_process = matches!(outcome, Outcome::Crash | Outcome::Exited);
-    let source = match by_process || life.exit_code.is_some() {
-        true => Source::Process,
-        false => Source::Gt,
+    let source = match by_process || session.exit_code.is_some() {
+        true => StateSource::Process,
+        false => StateSource::Gt,
     };
-    about(Event::new(kind, actor(life)), life)
+    about(Event::new(kind, actor(session)), session)
         .with("outcome", outcome.as_str())
-        .with("by", life.ended_by.clone())
-        .with("failed_start", life.failed_start)
-        .with("exit_code", life.exit_code)
-        .with("ended_at", life.ended_at.clone())
-        .with("child_id", life.child_id.clone())
+        .with("by", session.ended_by.clone())
+        .with("failed_start", session.failed_start)
+        .with("exit_code", session.exit_code)
+        .with("ended_at", session.ended_at.clone())
+        .with("child_id", session.child_id.clone())
         .known_by(source)
 }
 
-fn about(event: Event, life: &Record) -> Event {
+fn about(event: Event, session: &Record) -> Event {
     event
-        .with("session_id", life.id.clone())
-        .with("role", life.role.clone())
-        .with("rig", life.rig.clone())
-        .with("container", life.tmux_session.clone())
+        .with("session_id", session.id.clone())
+        .with("role", session.role.clone())
+        .with("rig", session.rig.clone())
+        .with("container", session.tmux_session.clone())
 }
 
-fn actor(life: &Record) -> Caller {
-    Caller::agent(life.agent.as_deref().unwrap_or("unknown"))
+fn actor(session: &Record) -> Caller {
+    Caller::agent(session.agent.as_deref().unwrap_or("unknown"))
 }
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     use crate::base::clock::Clock;
     use crate::records::sessions::{End, Sessions};
 
-    fn life(id: &str) -> Record {
+    fn session(id: &str) -> Record {
         Record {
             agent: Some(format!("agent/{id}")),
             started_at: Some("2026-01-17T01:00:00.000Z".into()),
@@ -130,7 +130,7 @@ mod tests {
     }
 
     fn told(lines: &[Record], known: &[Record]) -> Vec<String> {
-        let known = |id: &str| known.iter().find(|life| life.id == id).cloned();
+        let known = |id: &str| known.iter().find(|session| session.id == id).cloned();
         events(lines, known).iter().map(Event::line).collect()
     }
 
@@ -140,27 +140,27 @@ mod tests {
 
     #[test]
     fn beginnings_and_ends_are_told_once() {
-        assert_eq!(told(&[life("a")], &[]), ["agent/a began"]);
+        assert_eq!(told(&[session("a")], &[]), ["agent/a began"]);
         let renamed = Record {
             tmux_session: Some("x".into()),
             ..Record::about("a")
         };
-        assert_eq!(told(&[renamed], &[life("a")]), [""; 0]);
+        assert_eq!(told(&[renamed], &[session("a")]), [""; 0]);
         let killed = end("a", Outcome::Killed);
         let ended = ["agent/a ended: killed"];
-        assert_eq!(told(std::slice::from_ref(&killed), &[life("a")]), ended);
-        let mut over = life("a");
+        assert_eq!(told(std::slice::from_ref(&killed), &[session("a")]), ended);
+        let mut over = session("a");
         over.merge(killed.clone());
         assert_eq!(told(&[killed], &[over]), [""; 0], "it was over");
-        let found_dead = [life("b"), end("b", Outcome::Crash)];
+        let found_dead = [session("b"), end("b", Outcome::Crash)];
         assert_eq!(told(&found_dead, &[]), ["agent/b began", "agent/b died"]);
     }
 
     #[test]
     fn many_deaths_are_a_mass_death() {
-        let lives = ["a", "b", "c"].map(life);
+        let sessions = ["a", "b", "c"].map(session);
         let deaths = ["a", "b", "c"].map(|id| end(id, Outcome::Crash));
-        let mut recent = events(&deaths, |id| lives.iter().find(|l| l.id == id).cloned());
+        let mut recent = events(&deaths, |id| sessions.iter().find(|l| l.id == id).cloned());
         assert!(tell_of_deaths(&recent));
         assert_eq!(mass_death(&recent[..2]), None);
         let mass = mass_death(&recent).unwrap();
@@ -175,15 +175,15 @@ mod tests {
     #[test]
     fn deaths_of_one_agent_and_failed_starts_are_no_mass_death() {
         let died = |id: &str, agent: &str, failed_start: Option<bool>| {
-            let life = Record {
+            let session = Record {
                 agent: Some(agent.to_owned()),
-                ..life(id)
+                ..session(id)
             };
             let line = Record {
                 failed_start,
                 ..end(id, Outcome::Crash)
             };
-            events(&[line], |_| Some(life.clone())).remove(0)
+            events(&[line], |_| Some(session.clone())).remove(0)
         };
         let of_one = ["a", "b", "c"].map(|id| died(id, "max", None));
         assert_eq!(mass_death(&of_one), None);
@@ -203,10 +203,10 @@ mod tests {
             ..end("a", Outcome::Stopped)
         };
         assert_eq!(
-            told(&[line], &[life("a")]),
+            told(&[line], &[session("a")]),
             ["agent/a ended: stopped by ann"]
         );
         let exited = end("a", Outcome::Exited);
-        assert_eq!(told(&[exited], &[life("a")]), ["agent/a ended: exited"]);
+        assert_eq!(told(&[exited], &[session("a")]), ["agent/a ended: exited"]);
     }
 }

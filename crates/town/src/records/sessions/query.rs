@@ -6,7 +6,7 @@ use super::{hash, not_found};
 use crate::Result;
 use crate::base::or_log::OrLog;
 use gt_core::Problem;
-use gt_core::record::{EarlierWork, Outcome, Record, Status};
+use gt_core::record::{EarlierWork, Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension};
@@ -38,19 +38,19 @@ const ARCHIVED_WORKED_ON: &str = "id IN (SELECT id FROM archived WHERE work_unit
 
 impl Query {
     /// Returns whether a session matches. For archived sessions, whose fields are in no table.
-    fn fits(&self, life: &Record) -> bool {
+    fn fits(&self, session: &Record) -> bool {
         let time = |time: &Option<String>| time.as_deref().and_then(milliseconds);
-        let began = time(&life.started_at);
+        let began = time(&session.started_at);
         let is = |wanted: &Option<String>, value: Option<&str>| {
             wanted.is_none() || wanted.as_deref() == value
         };
-        is(&self.agent, life.agent.as_deref())
-            && is(&self.rig, life.rig.as_deref())
-            && is(&self.role, life.role.as_deref())
-            && is(&self.chain, life.chain_id.as_deref())
-            && is(&self.outcome, life.outcome.map(Outcome::as_str))
-            && is(&self.status, life.status.map(Status::as_str))
-            && is(&self.harness, life.harness.as_deref())
+        is(&self.agent, session.agent.as_deref())
+            && is(&self.rig, session.rig.as_deref())
+            && is(&self.role, session.role.as_deref())
+            && is(&self.chain, session.chain_id.as_deref())
+            && is(&self.outcome, session.outcome.map(Outcome::as_str))
+            && is(&self.status, session.status.map(SessionStatus::as_str))
+            && is(&self.harness, session.harness.as_deref())
             && time(&self.since).is_none_or(|since| began.is_some_and(|at| at >= since))
             && time(&self.until).is_none_or(|until| began.is_some_and(|at| at < until))
     }
@@ -67,7 +67,7 @@ pub(super) fn find_all(
     let limit = query.limit.unwrap_or(usize::MAX);
     if let Some(item) = query.work.as_ref().filter(|_| found.len() < limit) {
         let mut old = archived(index, archive, ARCHIVED_WORKED_ON, item)?;
-        old.retain(|life| query.fits(life));
+        old.retain(|session| query.fits(session));
         if !old.is_empty() {
             found.extend(old);
             found.sort_by(|a, b| (&b.started_at, &b.id).cmp(&(&a.started_at, &a.id)));
@@ -147,8 +147,8 @@ pub(super) fn by_prefix(
     if prefix.is_empty() {
         return Ok(None);
     }
-    if let Some(life) = by_id(index, &prefix)? {
-        return Ok(Some(life));
+    if let Some(session) = by_id(index, &prefix)? {
+        return Ok(Some(session));
     }
     // A range of the primary key: ids consist of hexadecimal digits, so `g` follows all of them.
     let mut found = records(
@@ -160,10 +160,10 @@ pub(super) fn by_prefix(
     let condition = "id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT 2";
     found.extend(archived(index, archive, condition, &prefix)?);
     match <[Record; 1]>::try_from(found) {
-        Ok([life]) => Ok(Some(life)),
+        Ok([session]) => Ok(Some(session)),
         Err(found) if found.is_empty() => Ok(None),
         Err(_) => Err(
-            Problem::usage(format!("{prefix} is the beginning of several lives"))
+            Problem::usage(format!("{prefix} is the beginning of several sessions"))
                 .hint("give more of the id")
                 .into(),
         ),
@@ -174,7 +174,7 @@ pub(super) fn by_prefix(
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     /// The oldest first.
-    pub lives: Vec<Record>,
+    pub sessions: Vec<Record>,
     /// The item, if these are its sessions; each counts with its [share](Record::share_of).
     pub item: Option<String>,
 }
@@ -185,27 +185,30 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
         work: Some(what.to_owned()),
         ..Query::default()
     };
-    let mut lives = find_all(index, archive, &query)?;
-    if !lives.is_empty() {
-        lives.reverse();
+    let mut sessions = find_all(index, archive, &query)?;
+    if !sessions.is_empty() {
+        sessions.reverse();
         let item = query.work;
-        return Ok(Chain { lives, item });
+        return Ok(Chain { sessions, item });
     }
-    let life = by_prefix(index, archive, what)?;
-    let life = life.ok_or_else(|| not_found(&what.to_ascii_lowercase()))?;
-    let chain = life.chain_id.as_deref().unwrap_or(&life.id);
-    let mut lives = archived(index, archive, "chain_id = ?1", chain)?;
-    lives.extend(records(
+    let session = by_prefix(index, archive, what)?;
+    let session = session.ok_or_else(|| not_found(&what.to_ascii_lowercase()))?;
+    let chain = session.chain_id.as_deref().unwrap_or(&session.id);
+    let mut sessions = archived(index, archive, "chain_id = ?1", chain)?;
+    sessions.extend(records(
         index.db(),
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE chain_id = ?1",
         [Value::from(chain.to_owned())],
     )?);
-    lives.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
+    sessions.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
     // A session that was taken over by another journal may have no chain.
-    if lives.is_empty() {
-        lives.push(life);
+    if sessions.is_empty() {
+        sessions.push(session);
     }
-    Ok(Chain { lives, item: None })
+    Ok(Chain {
+        sessions,
+        item: None,
+    })
 }
 
 /// Returns the total usage of each of these items, over all its sessions.
@@ -267,15 +270,15 @@ fn archived(
         let (file, id): (String, String) = row?;
         files.entry(file).or_default().push(id);
     }
-    let mut lives = Vec::new();
+    let mut sessions = Vec::new();
     for (file, ids) in files {
-        for life in archive.read(&file, &ids)? {
-            let life = serde_json::from_value::<Record>(life);
-            let life = life.or_warn(format_args!("a session in {file} cannot be read"));
-            lives.extend(life.map(Record::without_cleared));
+        for session in archive.read(&file, &ids)? {
+            let session = serde_json::from_value::<Record>(session);
+            let session = session.or_warn(format_args!("a session in {file} cannot be read"));
+            sessions.extend(session.map(Record::without_cleared));
         }
     }
-    Ok(lives)
+    Ok(sessions)
 }
 
 /// Returns the archived session with exactly this id.
@@ -324,8 +327,8 @@ pub(super) fn each(
     )?;
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
-        let life = index::record(row.get(0)?, row.get(1)?)?;
-        give(&life)?;
+        let session = index::record(row.get(0)?, row.get(1)?)?;
+        give(&session)?;
     }
     Ok(())
 }

@@ -93,6 +93,6 @@ impl Sessions {
             })?;
         }
         drop(lock);
-        Index::rebuild(&self.database, self.sources()).map(|rebuilt| rebuilt.lives)
+        Index::rebuild(&self.database, self.sources()).map(|rebuilt| rebuilt.sessions)
     }
 }

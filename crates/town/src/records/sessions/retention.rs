@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// Sessions that were moved, or would be.
 #[derive(Clone, Debug, Default)]
 pub struct Archived {
-    pub lives: usize,
+    pub sessions: usize,
     pub files: Vec<String>,
 }
 
@@ -34,29 +34,29 @@ impl Sessions {
             old => old,
         };
         let old = old.map_err(Broken::into_problem)?;
-        for life in old {
-            if let Some(file) = Archive::file_of(&life) {
-                moved.entry(file).or_default().push(life);
+        for session in old {
+            if let Some(file) = Archive::file_of(&session) {
+                moved.entry(file).or_default().push(session);
             }
         }
         let archived = Archived {
-            lives: moved.values().map(Vec::len).sum(),
+            sessions: moved.values().map(Vec::len).sum(),
             files: moved.keys().cloned().collect(),
         };
         if only_tell || moved.is_empty() {
             return Ok(archived);
         }
-        for (file, lives) in &moved {
-            let lines: Result<BTreeMap<String, String>> = lives
+        for (file, sessions) in &moved {
+            let lines: Result<BTreeMap<String, String>> = sessions
                 .iter()
-                .map(|life| Ok((life.id.clone(), self.with_detail(life)?)))
+                .map(|session| Ok((session.id.clone(), self.with_detail(session)?)))
                 .collect();
             self.archive.add(file, lines?)?;
         }
         let gone: HashSet<&str> = moved
             .values()
             .flatten()
-            .map(|life| life.id.as_str())
+            .map(|session| session.id.as_str())
             .collect();
         self.journal.keep_only(|id| !gone.contains(id))?;
         match index.note_archived(&moved, &self.journal) {
@@ -86,10 +86,10 @@ impl Sessions {
         self.archive(&format!("{before:.3}"), false).map(drop)
     }
 
-    fn with_detail(&self, life: &Record) -> Result<String> {
-        let cannot = |error| Problem::failed("cannot write a life").caused_by(error);
-        let mut document = serde_json::to_value(life).map_err(cannot)?;
-        let detail = files::read_if_there(&self.detail_path(&life.id))?;
+    fn with_detail(&self, session: &Record) -> Result<String> {
+        let cannot = |error| Problem::failed("cannot write a session").caused_by(error);
+        let mut document = serde_json::to_value(session).map_err(cannot)?;
+        let detail = files::read_if_there(&self.detail_path(&session.id))?;
         if let Some(text) = detail {
             // Text that is not JSON is kept as a string.
             document["detail"] = serde_json::from_str(&text).unwrap_or(Value::String(text));
@@ -106,9 +106,9 @@ impl Sessions {
             return Ok(None);
         };
         let found = self.archive.read(&file, &[id.to_owned()])?;
-        Ok(found
-            .into_iter()
-            .find_map(|mut life| Some(life["detail"].take()).filter(|detail| !detail.is_null())))
+        Ok(found.into_iter().find_map(|mut session| {
+            Some(session["detail"].take()).filter(|detail| !detail.is_null())
+        }))
     }
 
     pub(crate) fn detail_path(&self, id: &str) -> std::path::PathBuf {

@@ -4,7 +4,7 @@ use super::index::{Broken, Index};
 use super::query::{self, conditions};
 use super::{Query, Sessions};
 use crate::Result;
-use gt_core::record::{Outcome, Record, Status};
+use gt_core::record::{Outcome, Record, SessionStatus};
 use rusqlite::types::Value;
 use std::collections::HashMap;
 
@@ -37,14 +37,14 @@ impl By {
         }
     }
 
-    fn key(self, life: &Record) -> Option<String> {
+    fn key(self, session: &Record) -> Option<String> {
         match self {
-            By::Agent => life.agent.clone(),
-            By::Rig => life.rig.clone(),
-            By::Role => life.role.clone(),
-            By::Harness => life.harness.clone(),
+            By::Agent => session.agent.clone(),
+            By::Rig => session.rig.clone(),
+            By::Role => session.role.clone(),
+            By::Harness => session.harness.clone(),
             By::Day => {
-                let began: jiff::Timestamp = life.started_at.as_deref()?.parse().ok()?;
+                let began: jiff::Timestamp = session.started_at.as_deref()?.parse().ok()?;
                 Some(
                     began
                         .to_zoned(jiff::tz::TimeZone::system())
@@ -61,7 +61,7 @@ impl By {
 pub struct Tally {
     /// Empty for sessions without this key, such as those of no rig.
     pub key: String,
-    pub lives: u64,
+    pub sessions: u64,
     pub running: u64,
     /// Number of sessions per outcome, in the order of [`Outcome::ALL`].
     pub outcomes: [u64; Outcome::ALL.len()],
@@ -94,17 +94,17 @@ impl Sessions {
             return Ok(());
         };
         let all = Query {
-            status: Some(Status::Stopped.as_str().to_owned()),
+            status: Some(SessionStatus::Stopped.as_str().to_owned()),
             limit: None,
             ..query.clone()
         };
-        for mut life in self.ask(|index| query::find(index, &all))? {
-            let Some(all) = life.usage.take_if(|_| life.earlier_work.is_some()) else {
+        for mut session in self.ask(|index| query::find(index, &all))? {
+            let Some(all) = session.usage.take_if(|_| session.earlier_work.is_some()) else {
                 continue;
             };
-            life.usage = Some(all.clone());
-            let others = life.share_of(item).usage.map(|share| all - &share);
-            let key = by.key(&life).unwrap_or_default();
+            session.usage = Some(all.clone());
+            let others = session.share_of(item).usage.map(|share| all - &share);
+            let key = by.key(&session).unwrap_or_default();
             let tally = tallies.iter_mut().find(|tally| tally.key == key);
             if let (Some(tally), Some(others)) = (tally, others) {
                 tally.tokens = tally.tokens.saturating_sub(others.tokens());
@@ -127,7 +127,7 @@ impl Sessions {
             return Ok(());
         }
         let mut running = self.find(&Query {
-            status: Some(Status::Running.as_str().to_owned()),
+            status: Some(SessionStatus::Running.as_str().to_owned()),
             limit: None,
             ..query.clone()
         })?;
@@ -136,11 +136,11 @@ impl Sessions {
             .iter_mut()
             .map(|tally| (tally.key.clone(), tally))
             .collect();
-        for life in running {
-            let key = by.key(&life).unwrap_or_default();
+        for session in running {
+            let key = by.key(&session).unwrap_or_default();
             let used = match &query.work {
-                Some(item) => life.share_of(item).usage,
-                None => life.usage,
+                Some(item) => session.share_of(item).usage,
+                None => session.usage,
             };
             if let (Some(tally), Some(used)) = (places.get_mut(&key), &used) {
                 tally.tokens += used.tokens();
@@ -181,7 +181,7 @@ fn tally(index: &Index, by: By, query: &Query, now: i64) -> Result<Vec<Tally>, B
         }
         Ok(Tally {
             key: row.get(0)?,
-            lives: count(1)?,
+            sessions: count(1)?,
             running: count(2)?,
             outcomes,
             seconds: row.get::<_, Option<i64>>(3)?.unwrap_or_default(),

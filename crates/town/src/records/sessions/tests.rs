@@ -16,18 +16,18 @@ struct Place {
 
 impl Place {
     /// Creates this many sessions, each begun and ended.
-    fn with(lives: usize) -> Self {
+    fn with(records: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let sessions = Sessions {
             clock: Clock::default(),
             folder: folder.path().to_owned(),
             journal: Journal::in_folder(folder.path()),
             archive: Archive::in_folder(folder.path()),
-            database: index::Place::at(&folder.path().join("index.db"), false),
+            database: IndexFile::at(&folder.path().join("index.db"), false),
             events: Events::in_folder(folder.path()),
         };
         let place = Place { folder, sessions };
-        place.begin(0..lives);
+        place.begin(0..records);
         place
     }
 
@@ -36,7 +36,7 @@ impl Place {
             .map(|number| Record {
                 agent: Some(format!("agent/a{}", number % 7)),
                 started_at: Some(time::timestamp(1_768_611_600 + number as i64)),
-                status: Some(Status::Running),
+                status: Some(SessionStatus::Running),
                 initial_prompt: Some("x".repeat(200)),
                 ..Record::about(id(number))
             })
@@ -50,7 +50,7 @@ impl Place {
 
     fn listed(&self) -> Vec<String> {
         let found = self.sessions.find(&Query::default()).unwrap();
-        let mut ids: Vec<String> = found.into_iter().map(|life| life.id).collect();
+        let mut ids: Vec<String> = found.into_iter().map(|session| session.id).collect();
         ids.sort();
         ids
     }

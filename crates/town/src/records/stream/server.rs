@@ -23,7 +23,7 @@ pub struct Server {
     listener: UnixListener,
     wake: Wake,
     events: Tail,
-    lives: Tail,
+    session_lines: Tail,
     clients: Clients,
     /// The kernel releases it, however the process ends.
     _lock: FileLock,
@@ -60,7 +60,7 @@ impl Server {
         Ok(Server {
             wake: Wake::on(&[root, &sessions]),
             events: Tail::at_end(Events::in_folder(root).log().clone())?,
-            lives: Tail::at_end(Lines::at(sessions.join("index.jsonl")))?,
+            session_lines: Tail::at_end(Lines::at(sessions.join("index.jsonl")))?,
             listener,
             path,
             clients: Clients::default(),
@@ -78,8 +78,8 @@ impl Server {
             self.events.read(|event, cursor| {
                 text.extend(message("event", event, Some(cursor)));
             })?;
-            self.lives
-                .read(|life, _| text.extend(message("session", life, None)))?;
+            self.session_lines
+                .read(|session, _| text.extend(message("session", session, None)))?;
             self.clients.tell(&text);
             self.wait();
         }

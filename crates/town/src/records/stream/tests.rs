@@ -4,7 +4,7 @@ use super::{Follow, Server, socket_in};
 use crate::Cancel;
 use crate::base::settings::{KrcSettings, Length};
 use crate::records::events::{Events, Query};
-use crate::records::retention::Chronicle;
+use crate::records::retention::EventRetention;
 use gt_core::Kind;
 use gt_core::event::Event;
 use std::io::{BufRead, BufReader, Read};
@@ -60,8 +60,8 @@ fn prune(root: &Path) {
         ttl: [("junk".to_owned(), Length(0))].into(),
         ..KrcSettings::default()
     };
-    let chronicle = Chronicle::new(root.to_owned(), settings);
-    assert!(chronicle.prune(false).unwrap().files[0].removed >= 3);
+    let retention = EventRetention::new(root.to_owned(), settings);
+    assert!(retention.prune(false).unwrap().files[0].removed >= 3);
 }
 
 fn begin(root: &Path) -> Follow {
@@ -126,7 +126,7 @@ fn a_file_that_is_not_there_yet_is_followed() {
 }
 
 #[test]
-fn the_server_tells_of_events_and_lives() {
+fn server_streams_events_and_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     write(root, 0..2);
@@ -191,7 +191,7 @@ fn there_is_one_server_and_a_dead_one_is_replaced() {
 }
 
 #[test]
-fn one_who_does_not_read_holds_up_nobody() {
+fn slow_reader_does_not_block_others() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     let _server = Running::start(root);

@@ -4,7 +4,7 @@
 
 use gt_core::nudge::fingerprint;
 use gt_core::price::Prices;
-use gt_core::usage::{Reading, Usage, Window, opencode};
+use gt_core::usage::{Reading, Usage, UsageWindow, opencode};
 use rusqlite::{Connection, OpenFlags, params};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -50,7 +50,7 @@ pub(super) struct Seen {
 pub(super) fn read(
     path: &Path,
     folder: &str,
-    window: &Window,
+    window: &UsageWindow,
     prices: &Prices,
     seen: &mut Seen,
 ) -> rusqlite::Result<()> {
@@ -130,8 +130,8 @@ fn stamps(path: &Path) -> Vec<(u64, i64)> {
 mod tests {
     use super::*;
 
-    fn window(since: &str, until: Option<&str>) -> Window {
-        Window {
+    fn window(since: &str, until: Option<&str>) -> UsageWindow {
+        UsageWindow {
             since: since.to_owned(),
             until: until.map(str::to_owned),
         }

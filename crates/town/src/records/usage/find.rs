@@ -6,7 +6,7 @@ use super::program_folder;
 use crate::Town;
 use gt_core::harness::Preset;
 use gt_core::record::Record;
-use gt_core::usage::{Format, Window};
+use gt_core::usage::{Format, UsageWindow};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 use std::fs::File;
@@ -24,18 +24,18 @@ pub(super) type Found = (PathBuf, Option<String>);
 /// Returns the transcripts of a session, each preceded by the files that belong to it.
 pub(super) fn transcripts(
     town: &Town,
-    life: &Record,
+    session: &Record,
     preset: &Preset,
     notes: &Notes,
     known: &[PathBuf],
-    window: &Window,
+    window: &UsageWindow,
 ) -> Vec<Found> {
     let mut main: Vec<Found> = notes
         .transcripts()
         .map(|(path, since)| (path.to_owned(), since.map(str::to_owned)))
         .collect();
     if main.is_empty() {
-        main = search(town, life, preset, notes, known, window)
+        main = search(town, session, preset, notes, known, window)
             .into_iter()
             .map(|path| (path, None))
             .collect();
@@ -53,21 +53,25 @@ pub(super) fn transcripts(
 
 fn search(
     town: &Town,
-    life: &Record,
+    session: &Record,
     preset: &Preset,
     notes: &Notes,
     known: &[PathBuf],
-    window: &Window,
+    window: &UsageWindow,
 ) -> Vec<PathBuf> {
     let Some(root) = root(town, preset, notes) else {
         return Vec::new();
     };
-    let (Some(format), Some(cwd)) = (preset.usage.format, life.cwd.as_deref()) else {
+    let (Some(format), Some(cwd)) = (preset.usage.format, session.cwd.as_deref()) else {
         return Vec::new();
     };
     let hash = hash(cwd);
     let is_of_folder = |path: &PathBuf| is_of_folder(path, format, cwd, &hash);
-    if let Some(id) = life.harness_session_id.as_deref().filter(|id| is_plain(id)) {
+    if let Some(id) = session
+        .harness_session_id
+        .as_deref()
+        .filter(|id| is_plain(id))
+    {
         let short = id.get(..8).unwrap_or(id);
         let found = preset.usage.files.iter().flat_map(|pattern| {
             let filled = pattern.replace("{id}", id).replace("{id8}", short);
@@ -103,8 +107,8 @@ pub(super) fn all_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<P
     };
     let hash = hash(folder);
     // Claude Code keeps the transcripts of a folder in a folder named after it.
-    let called = |letter: char| match letter.is_ascii_alphanumeric() {
-        true => letter,
+    let called = |mail: char| match mail.is_ascii_alphanumeric() {
+        true => mail,
         false => '-',
     };
     let called: String = folder.chars().map(called).collect();
@@ -154,8 +158,8 @@ fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
 }
 
 /// Returns the databases of a program, which all its sessions share.
-pub(super) fn databases(town: &Town, life: &Record, preset: &Preset) -> Vec<PathBuf> {
-    let notes = Notes::of(town, &life.id);
+pub(super) fn databases(town: &Town, session: &Record, preset: &Preset) -> Vec<PathBuf> {
+    let notes = Notes::of(town, &session.id);
     let Some(root) = root(town, preset, &notes) else {
         return Vec::new();
     };

@@ -7,7 +7,7 @@ use crate::base::or_log::OrLog;
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::session::SessionId;
-use gt_core::signal::Event;
+use gt_core::signal::HookEvent;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,8 +42,8 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn of(town: &Town, life: &str) -> Self {
-        let path = folder(town).join(format!("{life}.notes"));
+    pub(super) fn of(town: &Town, session: &str) -> Self {
+        let path = folder(town).join(format!("{session}.notes"));
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let lines = text.lines();
         Notes {
@@ -92,27 +92,27 @@ impl Notes {
 
 /// Notes the transcript that a hook names, if it is new. The session is the one in whose
 /// environment the hook runs.
-pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
+pub fn note(town: &Town, event: HookEvent, report: &Value) -> Result<()> {
     // The first event may come before the file exists and is named; then the second reports it.
-    if !matches!(event, Event::SessionStart | Event::Stop) {
+    if !matches!(event, HookEvent::SessionStart | HookEvent::Stop) {
         return Ok(());
     }
-    let life: Option<SessionId> = town
+    let session: Option<SessionId> = town
         .around()
         .var("GT_SESSION_UUID")
-        .and_then(|life| life.parse().ok());
+        .and_then(|session| session.parse().ok());
     let path = report["transcript_path"].as_str().map(PathBuf::from);
-    let (Some(life), Some(path)) = (life, path.filter(|path| path.is_absolute())) else {
+    let (Some(session), Some(path)) = (session, path.filter(|path| path.is_absolute())) else {
         return Ok(());
     };
-    let notes = Notes::of(town, &life.to_string());
+    let notes = Notes::of(town, &session.to_string());
     if notes.transcripts().any(|(known, _)| known == path) {
         return Ok(());
     }
     // The beginning of a resumed or forked conversation belongs to another session, or is counted
     // in the original.
     let source = report["source"].as_str();
-    let is_old = event == Event::SessionStart && matches!(source, Some("resume" | "fork"));
+    let is_old = event == HookEvent::SessionStart && matches!(source, Some("resume" | "fork"));
     notes.add(&Note {
         path: Some(path),
         id: report["session_id"].as_str().map(str::to_owned),
@@ -124,7 +124,7 @@ pub fn note(town: &Town, event: Event, report: &Value) -> Result<()> {
 /// Notes the transcript folder of an agent's program, if its variables differ from ours.
 pub fn note_folder(
     town: &Town,
-    life: SessionId,
+    session: SessionId,
     preset: &Preset,
     env: &BTreeMap<String, String>,
 ) -> Result<()> {
@@ -137,7 +137,7 @@ pub fn note_folder(
     if preset.usage.format.is_none() || own == usual {
         return Ok(());
     }
-    Notes::of(town, &life.to_string()).add(&Note {
+    Notes::of(town, &session.to_string()).add(&Note {
         folder: own,
         ..Note::default()
     })

@@ -86,7 +86,7 @@ pub(super) fn read_on(
 mod tests {
     use super::*;
     use gt_core::price::Prices;
-    use gt_core::usage::{Format, Window};
+    use gt_core::usage::{Format, UsageWindow};
     use std::fs::{self, File};
     use std::io::Write;
 
@@ -100,7 +100,7 @@ mod tests {
     fn look(path: &Path, progress: &mut Progress) -> (u64, u64) {
         let prices = Prices::builtin();
         let read = read_on(path, progress, |reading, line| {
-            reading.line(Format::Claude, line, &Window::default(), &prices);
+            reading.line(Format::Claude, line, &UsageWindow::default(), &prices);
         });
         (read.unwrap(), progress.reading.usage().output_tokens)
     }

@@ -37,7 +37,7 @@ pub(super) enum Lock {
     /// git locks a worktree while it creates it, and was killed.
     Git,
     /// Another process or a person has locked it, for this reason.
-    Somebody(String),
+    Other(String),
 }
 
 pub(super) fn lock_of(dir: &Path) -> Option<Lock> {
@@ -45,7 +45,7 @@ pub(super) fn lock_of(dir: &Path) -> Option<Lock> {
     let reason = fs::read_to_string(own_dir(dir)?.join("locked")).ok()?;
     Some(match reason.trim() {
         "initializing" => Lock::Git,
-        reason => Lock::Somebody(reason.to_owned()),
+        reason => Lock::Other(reason.to_owned()),
     })
 }
 

@@ -114,7 +114,7 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     let mut unsaved = Unsaved {
         is_broken: is_broken(town, dir),
         locked: match lock_of(dir) {
-            Some(Lock::Somebody(reason)) => Some(reason),
+            Some(Lock::Other(reason)) => Some(reason),
             _ => None,
         },
         ..Unsaved::default()

@@ -31,7 +31,7 @@ pub(super) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
     let socket = town.server().socket_path();
     let mut has_moved = false;
     for note in Note::all(town) {
-        if note.socket != socket || !note.program_lives() {
+        if note.socket != socket || !note.program_runs() {
             continue;
         }
         let Some(identity) = Identity::from_address(&note.agent, town.registry()) else {

@@ -17,7 +17,7 @@ pub(super) fn complete(town: &Town, containers: &mut [Container]) {
         let is_orphan = matches!(container.owner(), Owner::Orphan(_));
         if let Some(adopted) = container.adopted().filter(|_| !is_orphan) {
             // The pane may be a shell that outlives the program.
-            let is_over = !processes::lives(adopted.pid, &adopted.birth);
+            let is_over = !processes::is_alive(adopted.pid, &adopted.birth);
             let has_left = is_over && !container.pane().tag_left && left_by_screen(town, container);
             let row = container.pane_mut();
             row.pid = adopted.pid;
@@ -38,13 +38,13 @@ pub(super) fn complete(town: &Town, containers: &mut [Container]) {
     let table = processes::trees(&roots);
     let programs = Programs::of(town);
     for container in &mut orphans {
-        let life = id_of_untagged(container, &socket);
+        let session = id_of_untagged(container, &socket);
         let address = container.identity().map(ToString::to_string);
         let program = programs.find(&table, container.pane().pid);
         let row = container.pane_mut();
         row.tag_town = town.root_text().to_owned();
         row.tag_agent = address.unwrap_or_default();
-        row.tag_session = life.to_string();
+        row.tag_session = session.to_string();
         if let Some((pid, preset)) = program {
             row.pid = pid;
             row.tag_harness.clone_from(&preset.name);

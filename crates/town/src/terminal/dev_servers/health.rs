@@ -3,7 +3,7 @@
 //! One check shows only the present. Whether a server has answered before, and since when it does
 //! not, is stored as a tag on its pane, so that all processes report the same state.
 
-use super::State;
+use super::DevServerState;
 use std::fmt;
 
 /// Seconds without an answer after which a server counts as failed. Many servers restart when a
@@ -43,11 +43,13 @@ impl Answers {
     }
 
     /// Returns the state of a server whose process runs.
-    pub(super) fn state(self, now: i64) -> State {
+    pub(super) fn state(self, now: i64) -> DevServerState {
         match self {
-            Answers::Since(_) => State::Running,
-            Answers::NoMoreSince(since) if now - since >= MAY_BE_AWAY_SECONDS => State::Error,
-            Answers::NotYet | Answers::NoMoreSince(_) => State::Starting,
+            Answers::Since(_) => DevServerState::Running,
+            Answers::NoMoreSince(since) if now - since >= MAY_BE_AWAY_SECONDS => {
+                DevServerState::Error
+            }
+            Answers::NotYet | Answers::NoMoreSince(_) => DevServerState::Starting,
         }
     }
 
@@ -82,17 +84,21 @@ mod tests {
             assert_eq!(Answers::read(&known.to_string()), known);
             known.since()
         };
-        assert_eq!(look(0, false, State::Starting), None);
-        assert_eq!(look(90, false, State::Starting), None, "it takes its time");
-        assert_eq!(look(100, true, State::Running), Some(100));
-        assert_eq!(look(500, true, State::Running), Some(100));
+        assert_eq!(look(0, false, DevServerState::Starting), None);
+        assert_eq!(
+            look(90, false, DevServerState::Starting),
+            None,
+            "it takes its time"
+        );
+        assert_eq!(look(100, true, DevServerState::Running), Some(100));
+        assert_eq!(look(500, true, DevServerState::Running), Some(100));
         // The server restarts.
-        assert_eq!(look(501, false, State::Starting), Some(501));
-        assert_eq!(look(503, true, State::Running), Some(503));
-        assert_eq!(look(600, false, State::Starting), Some(600));
-        assert_eq!(look(605, false, State::Error), Some(600));
-        assert_eq!(look(900, false, State::Error), Some(600));
-        assert_eq!(look(901, true, State::Running), Some(901));
+        assert_eq!(look(501, false, DevServerState::Starting), Some(501));
+        assert_eq!(look(503, true, DevServerState::Running), Some(503));
+        assert_eq!(look(600, false, DevServerState::Starting), Some(600));
+        assert_eq!(look(605, false, DevServerState::Error), Some(600));
+        assert_eq!(look(900, false, DevServerState::Error), Some(600));
+        assert_eq!(look(901, true, DevServerState::Running), Some(901));
     }
 
     #[test]

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_taken_as_long_as_somebody_listens() {
+    fn port_is_taken_as_long_as_a_process_listens() {
         for address in ["127.0.0.1:0", "0.0.0.0:0"] {
             let listener = TcpListener::bind(address).unwrap();
             let port = listener.local_addr().unwrap().port();

@@ -5,7 +5,7 @@ use super::Recording;
 use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
-use gt_core::cast::{Event, Header, What};
+use gt_core::cast::{CastEvent, Header, What};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -49,7 +49,7 @@ impl Recording {
 
     /// Passes every event to `give` in order, over all parts, until it breaks. Incomplete or
     /// unknown lines are skipped.
-    pub fn each(&self, mut give: impl FnMut(Event) -> Result<ControlFlow<()>>) -> Result<()> {
+    pub fn each(&self, mut give: impl FnMut(CastEvent) -> Result<ControlFlow<()>>) -> Result<()> {
         let mut at = 0.0;
         let mut bytes = 0;
         let mut size = None;
@@ -75,12 +75,12 @@ impl Recording {
                 seams.push(What::Size { columns, rows });
             }
             for what in seams {
-                if give(Event { at, what })?.is_break() {
+                if give(CastEvent { at, what })?.is_break() {
                     return Ok(());
                 }
             }
             while let Some(line) = part.line().map_err(|e| files::cannot("read", path, &e))? {
-                let Some(event) = Event::from_line(&line) else {
+                let Some(event) = CastEvent::from_line(&line) else {
                     continue;
                 };
                 // A player waits for times that grow.
@@ -90,7 +90,7 @@ impl Recording {
                     What::Size { columns, rows } => size = Some((*columns, *rows)),
                     What::Remark(_) | What::Missing(_) => {}
                 }
-                if give(Event { at, ..event })?.is_break() {
+                if give(CastEvent { at, ..event })?.is_break() {
                     return Ok(());
                 }
             }
@@ -109,7 +109,7 @@ impl Recording {
 }
 
 impl Summary {
-    pub fn add(&mut self, event: &Event) {
+    pub fn add(&mut self, event: &CastEvent) {
         self.events += 1;
         self.seconds = event.at;
         if let What::Missing(bytes) = event.what {
@@ -168,7 +168,7 @@ mod tests {
         }
     }
 
-    fn events(recordings: &Recordings) -> Vec<Event> {
+    fn events(recordings: &Recordings) -> Vec<CastEvent> {
         let recording = recordings.find("life").unwrap().unwrap();
         let mut events = Vec::new();
         let read = recording.each(|event| {
@@ -179,7 +179,7 @@ mod tests {
         events
     }
 
-    fn text(events: &[Event]) -> String {
+    fn text(events: &[CastEvent]) -> String {
         let outputs = events.iter().filter_map(|event| match &event.what {
             What::Output(text) => Some(text.as_str()),
             _ => None,
@@ -286,12 +286,12 @@ mod tests {
             let text = std::fs::read_to_string(path).unwrap();
             let mut lines = text.lines();
             assert!(Header::from_line(lines.next().unwrap().as_bytes()).is_some());
-            assert!(lines.all(|line| Event::from_line(line.as_bytes()).is_some()));
+            assert!(lines.all(|line| CastEvent::from_line(line.as_bytes()).is_some()));
         }
     }
 
     #[test]
-    fn a_life_is_recorded_once() {
+    fn session_is_recorded_once() {
         let dir = tempfile::tempdir().unwrap();
         let _writer = Writer::create(dir.path(), "life", header(), MOST).unwrap();
         assert!(Writer::create(dir.path(), "life", header(), MOST).is_err());

@@ -32,8 +32,8 @@ const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 /// Parameters of a recording.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    pub life: SessionId,
+pub struct RecordRequest {
+    pub session: SessionId,
     pub pane: PaneId,
     /// The pane's first process.
     pub pid: u32,
@@ -47,26 +47,30 @@ pub struct Wish {
 }
 
 /// Records until the pane is dead or gone, or the input is closed.
-pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Result<()> {
+pub fn record(
+    town: &Town,
+    request: &RecordRequest,
+    input: impl Read + Send + 'static,
+) -> Result<()> {
     let began = Instant::now();
     let inbox = Inbox::filled_from(input);
-    inbox.watch(wish.pid);
+    inbox.watch(request.pid);
     let recordings = Recordings::of(town);
     let header = Header {
         version: 2,
-        width: wish.columns,
-        height: wish.rows,
+        width: request.columns,
+        height: request.rows,
         timestamp: Some(town.clock().seconds()),
-        title: Some(wish.title.clone()),
-        env: BTreeMap::from([("TERM".to_owned(), wish.term.clone())]),
+        title: Some(request.title.clone()),
+        env: BTreeMap::from([("TERM".to_owned(), request.term.clone())]),
         part: None,
     };
-    let life = wish.life.to_string();
-    let mut writer = Writer::create(&recordings.folder, &life, header, wish.max_bytes)?;
+    let session = request.session.to_string();
+    let mut writer = Writer::create(&recordings.folder, &session, header, request.max_bytes)?;
     let seconds = |at: Instant| at.saturating_duration_since(began).as_secs_f64();
     let mut write = |batch: &Together| {
         let at = seconds(batch.since);
-        if let Some((columns, rows)) = size_of(&wish.tty).filter(|_| !batch.process_ended) {
+        if let Some((columns, rows)) = size_of(&request.tty).filter(|_| !batch.process_ended) {
             writer.size(at, columns, rows)?;
         }
         if batch.dropped > 0 {
@@ -78,7 +82,7 @@ pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Re
         writer.flush()
     };
     let outcome = loop {
-        let batch = inbox.next(|| is_over(town, wish));
+        let batch = inbox.next(|| is_over(town, request));
         if let Err(error) = write(&batch) {
             break Err(error);
         }
@@ -101,18 +105,18 @@ pub fn record(town: &Town, wish: &Wish, input: impl Read + Send + 'static) -> Re
 
 /// Returns whether the pane of an ended process is dead, gone or reused. tmux keeps the pipe of a
 /// dead pane open.
-fn is_over(town: &Town, wish: &Wish) -> bool {
+fn is_over(town: &Town, request: &RecordRequest) -> bool {
     let ask = Batch::new()
         // Old versions may miss the death until another child of theirs ends.
         .then(Command::new("run-shell").args(["-b", "true"]))
         .then(
             Command::new("display-message")
                 .arg("-p")
-                .target(wish.pane)
+                .target(request.pane)
                 .arg("#{pane_dead} #{pane_pid}"),
         );
     match town.server().run(ask) {
-        Ok(answer) => answer.trim() != format!("0 {}", wish.pid),
+        Ok(answer) => answer.trim() != format!("0 {}", request.pid),
         // Other errors may be transient, and the pipe closes when the server ends.
         Err(error) => error.kind() == ErrorKind::NoSuchPane,
     }

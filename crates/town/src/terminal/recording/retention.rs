@@ -28,17 +28,17 @@ impl Recordings {
     }
 
     fn remove_before(&self, before: SystemTime) -> Result<()> {
-        let mut by_life: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
-        for (life, _, path) in self.files()? {
-            by_life.entry(life).or_default().push(path);
+        let mut by_session: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for (session, _, path) in self.files()? {
+            by_session.entry(session).or_default().push(path);
         }
-        for (life, paths) in by_life {
+        for (session, paths) in by_session {
             let is_new = |path: &PathBuf| {
                 let changed = path.metadata().and_then(|meta| meta.modified());
                 changed.is_ok_and(|at| at >= before)
             };
             // The recording of a silent agent does not grow but is in use.
-            if paths.iter().any(is_new) || self.is_being_written(&life) {
+            if paths.iter().any(is_new) || self.is_being_written(&session) {
                 continue;
             }
             // The first file is removed last, so that the remaining files are found again after a
@@ -51,8 +51,8 @@ impl Recordings {
     }
 
     /// Returns whether a process records that session now.
-    fn is_being_written(&self, life: &str) -> bool {
-        File::open(self.folder.join(file_name(life, 0)))
+    fn is_being_written(&self, session: &str) -> bool {
+        File::open(self.folder.join(file_name(session, 0)))
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }

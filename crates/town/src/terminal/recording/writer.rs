@@ -7,7 +7,7 @@
 use super::file_name;
 use crate::Result;
 use crate::base::files;
-use gt_core::cast::{self, Decoder, Event, Header, Part, What};
+use gt_core::cast::{self, CastEvent, Decoder, Header, Part, What};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Writer {
     folder: PathBuf,
-    life: String,
+    session: String,
     header: Header,
     /// Maximum length of a part.
     longest: u64,
@@ -33,16 +33,16 @@ pub(super) struct Writer {
 
 impl Writer {
     /// Begins a recording. A session has at most one.
-    pub(super) fn create(folder: &Path, life: &str, header: Header, most: u64) -> Result<Self> {
+    pub(super) fn create(folder: &Path, session: &str, header: Header, most: u64) -> Result<Self> {
         files::make_dir(folder)?;
-        let path = folder.join(file_name(life, 0));
+        let path = folder.join(file_name(session, 0));
         let cannot = |error: io::Error| files::cannot("record into", &path, &error);
         let part = open(&path).map_err(cannot)?;
         let lock = part.try_clone().map_err(cannot)?;
         lock.try_lock().map_err(|error| cannot(error.into()))?;
         let mut writer = Writer {
             folder: folder.to_owned(),
-            life: life.to_owned(),
+            session: session.to_owned(),
             header,
             longest: cast::part_length(most),
             _lock: lock,
@@ -102,7 +102,7 @@ impl Writer {
     }
 
     fn add(&mut self, at: f64, what: What) -> io::Result<()> {
-        let line = Event { at, what }.line();
+        let line = CastEvent { at, what }.line();
         if self.length + line.len() as u64 > self.longest {
             self.next_part()?;
         }
@@ -114,12 +114,12 @@ impl Writer {
         self.flush()?;
         let number = self.header.part.map_or(0, |part| part.number) + 1;
         if let Some(old) = cast::part_to_drop(number) {
-            match std::fs::remove_file(self.folder.join(file_name(&self.life, old))) {
+            match std::fs::remove_file(self.folder.join(file_name(&self.session, old))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}
             }
         }
-        self.part = open(&self.folder.join(file_name(&self.life, number)))?;
+        self.part = open(&self.folder.join(file_name(&self.session, number)))?;
         self.begin_part(number);
         Ok(())
     }

@@ -141,10 +141,10 @@ fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
     servers
         .map(|server| Server {
             state: match server.state {
-                dev_servers::State::Running => ServerState::Running,
-                dev_servers::State::Starting => ServerState::Starting,
-                dev_servers::State::Stopped => ServerState::Stopped,
-                dev_servers::State::Error => ServerState::Error,
+                dev_servers::DevServerState::Running => ServerState::Running,
+                dev_servers::DevServerState::Starting => ServerState::Starting,
+                dev_servers::DevServerState::Stopped => ServerState::Stopped,
+                dev_servers::DevServerState::Error => ServerState::Error,
             },
             name: server.name,
             port: server.port,
@@ -168,11 +168,11 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
         work: Some(id.to_string()),
         ..Query::default()
     };
-    let lives = Sessions::of(town).find(&query);
-    let mut lives = lives.or_warn(format_args!("the usage of {id} is unknown"))?;
-    usage::refresh(town, &mut lives);
-    usage::keep_shares(&mut lives, id.as_str());
-    let mut all = lives.iter().filter_map(|life| life.usage.as_ref());
+    let sessions = Sessions::of(town).find(&query);
+    let mut sessions = sessions.or_warn(format_args!("the usage of {id} is unknown"))?;
+    usage::refresh(town, &mut sessions);
+    usage::keep_shares(&mut sessions, id.as_str());
+    let mut all = sessions.iter().filter_map(|session| session.usage.as_ref());
     let mut sum = all.next()?.clone();
     for more in all {
         sum += more;

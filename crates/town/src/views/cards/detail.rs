@@ -13,15 +13,15 @@ use gt_core::work::WorkId;
 const MOST_EVENTS: usize = 200;
 
 /// Returns the sessions that had an item on their hook, newest first, with their usage for it.
-pub fn lives_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
+pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     let query = sessions::Query {
         work: Some(id.to_string()),
         ..sessions::Query::default()
     };
-    let mut lives = Sessions::of(town).find(&query)?;
-    usage::refresh_all(town, &mut lives);
-    usage::keep_shares(&mut lives, id.as_str());
-    Ok(lives)
+    let mut sessions = Sessions::of(town).find(&query)?;
+    usage::refresh_all(town, &mut sessions);
+    usage::keep_shares(&mut sessions, id.as_str());
+    Ok(sessions)
 }
 
 /// Returns the events of an item and its agent, newest first.

@@ -45,9 +45,9 @@ impl Lost {
         // A session without a recorded end is lost as well.
         let is_lost = |outcome| matches!(outcome, None | Some(Outcome::Crash));
         let last = last.or_warn(format_args!("the last session of {agent} is unknown"));
-        let lost = last.flatten().filter(|life| is_lost(life.outcome));
-        let lost = lost.map(|life| Loss {
-            at: life.ended_at.as_deref().and_then(seconds),
+        let lost = last.flatten().filter(|session| is_lost(session.outcome));
+        let lost = lost.map(|session| Loss {
+            at: session.ended_at.as_deref().and_then(seconds),
         });
         self.known.insert(address, lost);
         lost

@@ -48,7 +48,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
     let agents = match crate::agents::listing::list_among(
         town,
         &containers,
-        crate::agents::listing::Wanted::default(),
+        crate::agents::listing::AgentFilter::default(),
     ) {
         Ok(agents) => agents,
         Err(problem) => return vec![Finding::of("agents", &problem)],

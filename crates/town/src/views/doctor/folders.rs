@@ -124,13 +124,13 @@ fn probe(dir: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::views::doctor::Status;
+    use crate::views::doctor::CheckStatus;
 
     #[test]
     fn little_room_is_a_warning_and_none_an_error() {
         let status = |free| little_room(Path::new("/x"), free).map(|finding| finding.status);
-        assert_eq!(status(0), Some(Status::Error));
-        assert_eq!(status(50 * 1024 * 1024), Some(Status::Warning));
+        assert_eq!(status(0), Some(CheckStatus::Error));
+        assert_eq!(status(50 * 1024 * 1024), Some(CheckStatus::Warning));
         assert_eq!(status(1 << 40), None);
     }
 

@@ -56,13 +56,13 @@ fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
     let there = work.item_ids();
     let named = since.iter().filter_map(|event| event.payload.get("bead"));
     let named = named.filter_map(|id| id.as_str().map(str::to_owned));
-    let lives = Sessions::of(town).find(&sessions::Query {
+    let sessions = Sessions::of(town).find(&sessions::Query {
         since: Some(recovered.at.to_string()),
         ..sessions::Query::default()
     });
-    let held = lives.unwrap_or_default().into_iter();
-    let held = held.flat_map(|life| {
-        let items = life.work_units().map(str::to_owned);
+    let held = sessions.unwrap_or_default().into_iter();
+    let held = held.flat_map(|session| {
+        let items = session.work_units().map(str::to_owned);
         items.collect::<Vec<String>>()
     });
     let all = recovered.missing.iter().cloned().chain(named).chain(held);

@@ -27,7 +27,7 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
         Err(problem) => return vec![Finding::of("journal", &problem)],
     };
     let mut findings = vec![check_lines(&sessions, &state, fix)];
-    findings.push(check_index(&sessions, state.lives, fix));
+    findings.push(check_index(&sessions, state.sessions, fix));
     findings.extend(check_clock(&state, town.clock().now()));
     findings
 }
@@ -38,11 +38,11 @@ fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
         return Finding::of("journal", problem).fixable();
     }
     match sessions.restore_journal() {
-        Ok(lives) => {
+        Ok(records) => {
             let message = format!(
                 "the journal was missing: wrote {} from the index; what the index had not read \
                  yet is lost",
-                count(lives as usize)
+                count(records as usize)
             );
             Finding::ok("journal", message)
         }
@@ -53,7 +53,7 @@ fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
 fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding {
     let path = sessions.journal_path().display();
     let Some(first) = state.damages.first() else {
-        return Finding::ok("journal", format!("{} in {path}", count(state.lives)));
+        return Finding::ok("journal", format!("{} in {path}", count(state.sessions)));
     };
     let message = format!(
         "unreadable lines in {path}: {}; the first is line {}: {}",
@@ -77,13 +77,13 @@ fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding 
     }
 }
 
-fn check_index(sessions: &Sessions, lives: usize, fix: bool) -> Finding {
+fn check_index(sessions: &Sessions, records: usize, fix: bool) -> Finding {
     let compared = match fix {
         true => sessions.compare_now(),
         false => sessions.index_disagreement(),
     };
     match compared {
-        Ok(None) => Finding::ok("index", format!("{}, as in the journal", count(lives))),
+        Ok(None) => Finding::ok("index", format!("{}, as in the journal", count(records))),
         Ok(Some(reason)) if fix => Finding::ok("index", format!("{reason}; rebuilt now")),
         Ok(Some(reason)) => Finding::warning("index", reason)
             .hint("`gt sync` or `gt doctor --fix` rebuilds it")

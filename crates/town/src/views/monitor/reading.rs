@@ -15,7 +15,7 @@ use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::screen::Looked;
 use gt_core::session::SessionId;
-use gt_core::state::{self, Change, Report, Source, State, Tracker};
+use gt_core::state::{self, State, StateChange, StateReport, StateSource, Tracker};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -28,9 +28,9 @@ const SILENT_SERVER_PAUSE: Duration = Duration::from_secs(30);
 pub struct Seen {
     pub agent: Identity,
     pub container: String,
-    pub life: Option<SessionId>,
+    pub session: Option<SessionId>,
     pub place: PanePlace,
-    pub report: Report,
+    pub report: StateReport,
     /// The program that resolves merge conflicts beside it.
     pub resolver: Option<Resolver>,
 }
@@ -103,11 +103,11 @@ impl Reading {
                 }
                 None => container.state(self.presets.get(town, &pane.tag_harness)),
             };
-            let life = container.life();
-            if let Some(life) = life {
-                let mut tracker = self.trackers.remove(&life).unwrap_or_default();
+            let session = container.session_id();
+            if let Some(session) = session {
+                let mut tracker = self.trackers.remove(&session).unwrap_or_default();
                 track(&mut tracker, &mut report, now);
-                trackers.insert(life, tracker);
+                trackers.insert(session, tracker);
             }
             let resolver = container.resolver_pane().map(|row| {
                 let tracker = self.resolvers.remove(&row.place()).unwrap_or_default();
@@ -121,7 +121,7 @@ impl Reading {
                 resolver,
                 agent: agent.clone(),
                 container: container.name().to_owned(),
-                life,
+                session,
                 place: pane.place(),
                 report,
             });
@@ -198,8 +198,10 @@ impl Reading {
             let preset = self.presets.get(town, &pane.tag_harness);
             // Only these panes are watched for output.
             let is_told = care(container, preset) == Care::Screen;
-            let life = container.life().filter(|_| unsure.contains(&pane.place()));
-            let agent = life.map(|life| (pane.place(), (pane.pid, Some(life)), is_told));
+            let session = container
+                .session_id()
+                .filter(|_| unsure.contains(&pane.place()));
+            let agent = session.map(|session| (pane.place(), (pane.pid, Some(session)), is_told));
             let resolver = living_resolver(container);
             let resolver = resolver.map(|row| (row.place(), (row.pid, None), true));
             for (pane, drawer, is_told) in agent.into_iter().chain(resolver) {
@@ -234,11 +236,11 @@ impl Reading {
             };
             Some((place, &resolver.report))
         });
-        let is_at_work = |report: &Report| {
+        let is_at_work = |report: &StateReport| {
             // Whether it continues by itself after a limit shows shortly after its hook has
             // reported.
             matches!(report.state, State::Busy | State::Limited)
-                && matches!(report.source, Source::Screen | Source::Hook)
+                && matches!(report.source, StateSource::Screen | StateSource::Hook)
         };
         agents
             .chain(resolvers)
@@ -284,7 +286,7 @@ impl Reading {
 }
 
 /// Adds one observation, and sets since when the state holds.
-fn track(tracker: &mut Tracker, report: &mut Report, now: i64) -> Option<Change> {
+fn track(tracker: &mut Tracker, report: &mut StateReport, now: i64) -> Option<StateChange> {
     let is_known = tracker.last().is_some();
     let told = report.since;
     let change = tracker.take(now, report.clone());
@@ -328,7 +330,7 @@ fn news(
     Some(Moved {
         agent: container.identity()?.clone(),
         container: container.name().to_owned(),
-        life: container.life(),
+        session: container.session_id(),
         window: Some(Window {
             name: resolver.window.clone(),
             pane: resolver.pane,

@@ -7,7 +7,7 @@ use super::eyes::{Eyes, Places, Told};
 use super::files::{self, Files};
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
-use super::{Change, Moved, Shared, lock};
+use super::{MonitorChange, Moved, Shared, lock};
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
 use crate::base::wake::Listening;
@@ -20,7 +20,7 @@ use crate::terminal::dev_servers::Watched;
 use crate::terminal::{background_tasks, dev_servers};
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::state::{Report, Source, State};
+use gt_core::state::{State, StateReport, StateSource};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Due {
 /// Size and time of a file and of its write-ahead log, by which a write is detected.
 type Stamp = [Option<(u64, SystemTime)>; 2];
 
-impl<F: Fn(Change)> Rounds<F> {
+impl<F: Fn(MonitorChange)> Rounds<F> {
     /// Opens the watches and then reads the agents, in this order, so that no change is lost in
     /// between.
     pub(super) fn begin(
@@ -176,24 +176,24 @@ impl<F: Fn(Change)> Rounds<F> {
                 .map(|at| at.saturating_duration_since(now));
             let told = self.eyes.wait(&self.shared.woken, timeout);
             self.shared.wakeups.fetch_add(1, Ordering::Relaxed);
-            let wishes = self.shared.take_wishes();
-            if wishes.stop {
+            let requests = self.shared.take_requests();
+            if requests.stop {
                 return;
             }
-            if wishes.view != self.view {
-                self.look_at(wishes.view);
+            if requests.view != self.view {
+                self.look_at(requests.view);
             }
-            if let Some(files) = wishes.files {
+            if let Some(files) = requests.files {
                 self.watch_files(files);
             }
-            if let Some(wanted) = wishes.events {
+            if let Some(wanted) = requests.events {
                 self.watch_events(wanted);
             }
-            if wishes.lost {
+            if requests.lost {
                 self.client.was_lost();
                 self.failures = 0;
             }
-            if wishes.containers || wishes.lost {
+            if requests.containers || requests.lost {
                 self.look_soon();
             }
             self.hear(told);
@@ -253,13 +253,13 @@ impl<F: Fn(Change)> Rounds<F> {
             && let Some(pane) = self.view
         {
             self.arm(pane);
-            (self.send)(Change::Screen(pane));
+            (self.send)(MonitorChange::Screen(pane));
         }
         if is_due(&mut self.due.work) {
             let stamp = stamp(Work::of(&self.town).path());
             if stamp != self.work {
                 self.work = stamp;
-                (self.send)(Change::Work);
+                (self.send)(MonitorChange::Work);
             }
         }
         if is_due(&mut self.due.files) {
@@ -267,7 +267,7 @@ impl<F: Fn(Change)> Rounds<F> {
             self.eyes.watch_files(self.files.keys());
             if files::have_changed(&mut self.files) {
                 self.files_told = Some(now);
-                (self.send)(Change::Files);
+                (self.send)(MonitorChange::Files);
             }
         }
         if is_due(&mut self.due.servers) {
@@ -286,7 +286,7 @@ impl<F: Fn(Change)> Rounds<F> {
             let stamp = Some(stamp(Events::of(&self.town).log().path()));
             if stamp != self.log {
                 self.log = stamp;
-                (self.send)(Change::Events);
+                (self.send)(MonitorChange::Events);
             }
         }
         let is_told = is_due(&mut self.due.agents);
@@ -304,7 +304,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 self.arm(*pane);
             }
             match self.read(&printed) {
-                Ok(is_other) if is_told || is_other => (self.send)(Change::Agents),
+                Ok(is_other) if is_told || is_other => (self.send)(MonitorChange::Agents),
                 Ok(_) => {}
                 // tmux fails, and will not report when it recovers, so the reading is retried.
                 Err(_) => self.due.agents = self.next_try(),
@@ -350,7 +350,7 @@ impl<F: Fn(Change)> Rounds<F> {
         self.eyes.watch_log(wanted);
         self.log = wanted.then(|| stamp(Events::of(&self.town).log().path()));
         if wanted {
-            (self.send)(Change::Events);
+            (self.send)(MonitorChange::Events);
         }
     }
 
@@ -379,7 +379,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 read.or_debug("the pane's terminal is unknown");
             }
             self.arm(pane);
-            (self.send)(Change::Screen(pane));
+            (self.send)(MonitorChange::Screen(pane));
         }
         self.forget_others();
     }
@@ -421,7 +421,7 @@ impl<F: Fn(Change)> Rounds<F> {
                 if moved.window.is_some() || self.has_no_hooks(&moved) {
                     notify::tell_of_screen(&self.town, &moved, at, before_at);
                 }
-                (self.send)(Change::Moved(Box::new(moved)));
+                (self.send)(MonitorChange::Moved(Box::new(moved)));
             }
         }
         Ok(before != self.reading.seen)
@@ -469,7 +469,7 @@ impl<F: Fn(Change)> Rounds<F> {
     fn has_no_hooks(&mut self, moved: &Moved) -> bool {
         let mut seen = self.reading.seen.iter();
         let pane = seen
-            .find(|seen| seen.life == moved.life)
+            .find(|seen| seen.session == moved.session)
             .map(|seen| seen.place);
         pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
     }
@@ -530,12 +530,13 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
     let mut moves = Vec::new();
     for seen in now {
         let was = before.iter().find(|was| was.container == seen.container);
-        let is_same = |was: &&Seen| was.life == seen.life && was.report.state == seen.report.state;
+        let is_same =
+            |was: &&Seen| was.session == seen.session && was.report.state == seen.report.state;
         if was.is_none_or(|was| !is_same(&was)) {
             moves.push(Moved {
                 agent: seen.agent.clone(),
                 container: seen.container.clone(),
-                life: seen.life,
+                session: seen.session,
                 window: None,
                 before: was.map(|was| was.report.state),
                 now: seen.report.clone(),
@@ -547,13 +548,13 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
             moves.push(Moved {
                 agent: was.agent.clone(),
                 container: was.container.clone(),
-                life: was.life,
+                session: was.session,
                 window: None,
                 before: Some(was.report.state),
-                now: Report {
+                now: StateReport {
                     since: Some(Clock::default().seconds()),
                     reason: Some("its container is gone".into()),
-                    ..Report::new(State::Stopped, Source::Process)
+                    ..StateReport::new(State::Stopped, StateSource::Process)
                 },
             });
         }

@@ -9,8 +9,8 @@ use crate::records::events::Events;
 use crate::records::items::{Draft, Work};
 use gt_core::event::Event;
 use gt_core::startup::tag;
-use gt_core::state::Source;
 use gt_core::state::State;
+use gt_core::state::StateSource;
 use gt_tmux::PaneId;
 use gt_tmux::testing::{TIMEOUT, TestServer, wait_until};
 use gt_tmux::{Command, SessionName};
@@ -64,12 +64,12 @@ impl Stage {
             Command::new("new-session").args(["-d", "-s", &container, "cat"]),
             Command::new("set-option").args(["-g", "remain-on-exit", "on"]),
         ];
-        let life = uuid::Uuid::now_v7().to_string();
+        let session = uuid::Uuid::now_v7().to_string();
         let address = format!("agent/{name}");
         for (option, value) in [
             (tag::TOWN, self.town.root_text()),
             (tag::AGENT, &address),
-            (tag::SESSION, &life),
+            (tag::SESSION, &session),
             (tag::HARNESS, harness),
             (tag::STATE, "running"),
             (tag::STATE_SOURCE, "process"),
@@ -105,7 +105,7 @@ impl Stage {
         Work::of(&self.town).create(&draft).unwrap();
     }
 
-    fn watch(&self) -> (Monitor, Receiver<Change>) {
+    fn watch(&self) -> (Monitor, Receiver<MonitorChange>) {
         let (send, changes) = channel();
         let monitor = Monitor::start(&self.town, move |change| drop(send.send(change))).unwrap();
         (monitor, changes)
@@ -113,7 +113,11 @@ impl Stage {
 }
 
 #[track_caller]
-fn expect(changes: &Receiver<Change>, what: &str, is_it: impl Fn(&Change) -> bool) -> Change {
+fn expect(
+    changes: &Receiver<MonitorChange>,
+    what: &str,
+    is_it: impl Fn(&MonitorChange) -> bool,
+) -> MonitorChange {
     let mut others = Vec::new();
     loop {
         match changes.recv_timeout(TIMEOUT) {
@@ -125,10 +129,11 @@ fn expect(changes: &Receiver<Change>, what: &str, is_it: impl Fn(&Change) -> boo
 }
 
 #[track_caller]
-fn expect_state(changes: &Receiver<Change>, state: State) -> Moved {
-    let is_it = |change: &Change| matches!(change, Change::Moved(m) if m.now.state == state);
+fn expect_state(changes: &Receiver<MonitorChange>, state: State) -> Moved {
+    let is_it =
+        |change: &MonitorChange| matches!(change, MonitorChange::Moved(m) if m.now.state == state);
     match expect(changes, state.as_str(), is_it) {
-        Change::Moved(moved) => *moved,
+        MonitorChange::Moved(moved) => *moved,
         other => panic!("{other:?}"),
     }
 }
@@ -152,10 +157,12 @@ fn a_screen_speaks_for_a_program_without_hooks() {
     assert_eq!(monitor.agents()[0].report.state, State::Running);
     stage.print(&max, "Do you want it?");
     let moved = expect_state(&changes, State::Waiting);
-    assert_eq!(moved.now.source, Source::Screen);
+    assert_eq!(moved.now.source, StateSource::Screen);
     assert_eq!(moved.before, Some(State::Running));
     assert!(moved.now.since.is_some());
-    expect(&changes, "agents", |change| *change == Change::Agents);
+    expect(&changes, "agents", |change| {
+        *change == MonitorChange::Agents
+    });
     assert_eq!(monitor.agents()[0].report.state, State::Waiting);
     assert_eq!(agents(&stage.town).unwrap()[0].report.state, State::Waiting);
     // A report of the agent's own hook takes precedence.
@@ -166,7 +173,10 @@ fn a_screen_speaks_for_a_program_without_hooks() {
     ];
     stage.tmux.server().run(commands).unwrap();
     wake::monitors(&stage.town);
-    assert_eq!(expect_state(&changes, State::Busy).now.source, Source::Hook);
+    assert_eq!(
+        expect_state(&changes, State::Busy).now.source,
+        StateSource::Hook
+    );
 }
 
 /// Opens a window of `gt` beside an agent, in which a program waits. Returns its pane and terminal.
@@ -190,7 +200,7 @@ fn window(stage: &Stage, beside: &SessionName, name: &str) -> (PaneId, String) {
 }
 
 #[test]
-fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_beside() {
+fn only_the_resolver_beside_an_agent_is_read() {
     let stage = Stage::new();
     let max = stage.agent("max", "unknown");
     let (monitor, changes) = stage.watch();
@@ -210,7 +220,9 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
         assert_eq!(moved.agent.address(), "agent/max");
         assert_eq!(moved.window.unwrap().pane, pane);
     }
-    expect(&changes, "agents", |change| *change == Change::Agents);
+    expect(&changes, "agents", |change| {
+        *change == MonitorChange::Agents
+    });
     assert_eq!(resolver().unwrap().report.state, State::Waiting);
     assert_eq!(monitor.agents()[0].report.state, State::Running);
     // A screen that is blank for a moment has not asked again.
@@ -218,8 +230,8 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
         std::fs::write(&tty, format!("\x1b[2J\x1b[H{text}")).unwrap();
         settle(&monitor);
     }
-    let is_news = |change: &Change| matches!(change, Change::Moved(_));
-    let news: Vec<Change> = changes.try_iter().filter(is_news).collect();
+    let is_news = |change: &MonitorChange| matches!(change, MonitorChange::Moved(_));
+    let news: Vec<MonitorChange> = changes.try_iter().filter(is_news).collect();
     assert_eq!(news, []);
     let before = monitor.wakeups();
     expect_no_wakeup(&monitor, before, "it only waits");
@@ -230,7 +242,7 @@ fn whoever_resolves_conflicts_is_read_as_long_as_it_is_there_and_nobody_else_bes
 }
 
 #[test]
-fn what_is_asked_beside_an_agent_is_news_once_nobody_starts_it_any_more() {
+fn question_of_a_resolver_is_news_after_its_start() {
     let stage = Stage::new();
     let max = stage.agent("max", "unknown");
     let mut starter = std::process::Command::new("sleep")
@@ -263,7 +275,7 @@ fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
     stage.print(&max, "something");
     assert_eq!(
         expect_state(&changes, State::Busy).now.source,
-        Source::Screen
+        StateSource::Screen
     );
     expect_state(&changes, State::Running);
     settle(&monitor);
@@ -292,11 +304,13 @@ fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let pane = place_of(&monitor, stage.pane(&max));
     monitor.look_at(Some(pane));
     expect(&changes, "the first look", |change| {
-        *change == Change::Screen(pane)
+        *change == MonitorChange::Screen(pane)
     });
     for text in ["one", "two"] {
         stage.print(&max, text);
-        expect(&changes, text, |change| *change == Change::Screen(pane));
+        expect(&changes, text, |change| {
+            *change == MonitorChange::Screen(pane)
+        });
     }
     settle(&monitor);
     let before = monitor.wakeups();
@@ -376,7 +390,7 @@ fn work_items_are_told_when_they_change() {
     let (_monitor, changes) = stage.watch();
     for _ in 0..2 {
         stage.item();
-        expect(&changes, "work", |change| *change == Change::Work);
+        expect(&changes, "work", |change| *change == MonitorChange::Work);
     }
 }
 
@@ -398,7 +412,11 @@ fn files_of_others_are_told_when_they_are_written() {
         let (head, branch) = (folder.path().join("HEAD"), folder.path().join("refs/a/b"));
         put(&head, "one");
         monitor.watch_files(seen([head.clone(), branch.clone()]));
-        let told = |what: &str| drop(expect(&changes, what, |change| *change == Change::Files));
+        let told = |what: &str| {
+            drop(expect(&changes, what, |change| {
+                *change == MonitorChange::Files
+            }));
+        };
         put(&head, "two");
         told("another file in its place");
         std::fs::create_dir_all(branch.parent().unwrap()).unwrap();
@@ -417,7 +435,7 @@ fn files_of_others_are_told_when_they_are_written() {
 }
 
 #[test]
-fn events_are_told_to_whoever_wants_to_hear_of_them() {
+fn events_are_sent_to_subscribers() {
     for (open, hears) in [
         (Eyes::open as fn(Places) -> Eyes, true),
         (Eyes::closed, false),
@@ -428,7 +446,11 @@ fn events_are_told_to_whoever_wants_to_hear_of_them() {
         let monitor = Monitor::start_with(&stage.town, open, send).unwrap();
         let events = Events::of(&stage.town);
         let write = |kind: &str| drop(events.append(vec![Event::emitted(kind, "a")]).unwrap());
-        let told = |what: &str| drop(expect(&changes, what, |change| *change == Change::Events));
+        let told = |what: &str| {
+            drop(expect(&changes, what, |change| {
+                *change == MonitorChange::Events
+            }));
+        };
         write("before");
         monitor.watch_events(true);
         told("what may have happened meanwhile");
@@ -453,7 +475,7 @@ fn events_are_told_to_whoever_wants_to_hear_of_them() {
 }
 
 #[test]
-fn files_that_stay_as_they_are_wake_nobody() {
+fn unchanged_files_wake_no_monitor() {
     let stage = Stage::new();
     let (monitor, changes) = stage.watch();
     let folder = tempfile::tempdir().unwrap();
@@ -466,7 +488,7 @@ fn files_that_stay_as_they_are_wake_nobody() {
     expect_no_wakeup(&monitor, before, "it was only read");
     put(&other, "one");
     settle(&monitor);
-    let is_told = |change: &Change| *change == Change::Files;
+    let is_told = |change: &MonitorChange| *change == MonitorChange::Files;
     assert_eq!(changes.try_iter().filter(is_told).count(), 0);
     monitor.watch_files(Files::new());
     settle(&monitor);
@@ -495,7 +517,9 @@ fn the_end_of_a_window_beside_an_agent_is_told() {
         .parse()
         .unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    expect(&changes, "agents", |change| *change == Change::Agents);
+    expect(&changes, "agents", |change| {
+        *change == MonitorChange::Agents
+    });
     settle(&monitor);
 }
 
@@ -512,11 +536,11 @@ fn a_change_is_told_again_when_it_can_be_read() {
     let (_monitor, changes) = stage.watch();
     let file = std::fs::File::open(&path).unwrap();
     file.set_modified(std::time::SystemTime::now()).unwrap();
-    expect(&changes, "work", |change| *change == Change::Work);
+    expect(&changes, "work", |change| *change == MonitorChange::Work);
 }
 
 #[test]
-fn the_file_that_is_touched_is_there_only_while_somebody_listens() {
+fn touched_file_exists_only_while_a_monitor_runs() {
     let stage = Stage::new();
     let path = wake::folder(&stage.town).join(wake::FILE);
     wake::monitors(&stage.town);
@@ -527,7 +551,7 @@ fn the_file_that_is_touched_is_there_only_while_somebody_listens() {
     drop(one);
     assert!(path.exists(), "the other one still listens");
     wake::monitors(&stage.town);
-    expect(&heard, "agents", |change| *change == Change::Agents);
+    expect(&heard, "agents", |change| *change == MonitorChange::Agents);
     drop(two);
     assert!(!path.exists());
 }
@@ -561,11 +585,11 @@ fn where_the_kernel_tells_nothing_a_slow_look_does() {
     monitor.look_at(Some(pane));
     for _ in 0..2 {
         expect(&changes, "the screen", |change| {
-            *change == Change::Screen(pane)
+            *change == MonitorChange::Screen(pane)
         });
     }
     stage.item();
-    expect(&changes, "work", |change| *change == Change::Work);
+    expect(&changes, "work", |change| *change == MonitorChange::Work);
     let state = Command::new("set-option").target(max.clone());
     let commands = vec![
         state.clone().args([tag::STATE, "busy"]),

@@ -29,8 +29,12 @@ impl Client {
             .spawn(move || {
                 for notification in told {
                     match notification {
-                        Notification::Exit { .. } => shared.wish(|wishes| wishes.lost = true),
-                        told if is_news(&told) => shared.wish(|wishes| wishes.containers = true),
+                        Notification::Exit { .. } => {
+                            shared.request(|requests| requests.lost = true);
+                        }
+                        told if is_news(&told) => {
+                            shared.request(|requests| requests.containers = true);
+                        }
                         _ => {}
                     }
                 }

@@ -31,15 +31,16 @@ fn round(town: &Town) -> Result<Vec<Problem>> {
     };
     let mut failed = Vec::new();
     let each = due(town, &mut failed)?.into_iter();
-    failed
-        .extend(each.filter_map(|due| refresh(town, &due.agent, &due.life, Some(&due.item)).err()));
+    failed.extend(
+        each.filter_map(|due| refresh(town, &due.agent, &due.session, Some(&due.item)).err()),
+    );
     Ok(failed)
 }
 
 /// A checkpoint that is to be written.
 struct Due {
     agent: Identity,
-    life: String,
+    session: String,
     item: WorkId,
 }
 
@@ -52,10 +53,10 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
     }
     let mut due = Vec::new();
     for container in containers::list_everywhere(town)? {
-        let (Some(agent), Some(life)) = (container.identity(), container.life()) else {
+        let (Some(agent), Some(session)) = (container.identity(), container.session_id()) else {
             continue;
         };
-        let life = life.to_string();
+        let session = session.to_string();
         let Some(item) = hooks.remove(&agent.address()) else {
             continue;
         };
@@ -63,11 +64,11 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
         if pane.dead || written(town, agent).is_some_and(|at| !has_gone_on(at, pane.activity)) {
             continue;
         }
-        match is_yet_to_be_told(town, agent, &life, &item) {
+        match is_yet_to_be_told(town, agent, &session, &item) {
             Ok(true) => {}
             Ok(false) => due.push(Due {
                 agent: agent.clone(),
-                life,
+                session,
                 item,
             }),
             Err(problem) => failed.push(problem),
@@ -91,13 +92,13 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
 
 /// Returns whether an earlier session left the checkpoint for this session, which has not read it
 /// yet. A checkpoint about another item is never reported.
-fn is_yet_to_be_told(town: &Town, agent: &Identity, life: &str, item: &WorkId) -> Result<bool> {
+fn is_yet_to_be_told(town: &Town, agent: &Identity, session: &str, item: &WorkId) -> Result<bool> {
     let left = read(town, agent)?.filter(|left| is_about(left, Some(item), town.clock().now()));
-    let Some(left) = left.filter(|left| !left.is_known_to(life)) else {
+    let Some(left) = left.filter(|left| !left.is_known_to(session)) else {
         return Ok(false);
     };
-    let lives = Lives::around(town, Some(life), Some(&left), None)?;
-    Ok(lives.have_left(&left))
+    let sessions = Lives::around(town, Some(session), Some(&left), None)?;
+    Ok(sessions.have_left(&left))
 }
 
 #[cfg(test)]

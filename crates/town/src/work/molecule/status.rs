@@ -1,7 +1,7 @@
 //! The status of a molecule, for commands and for an agent's prompt.
 
 use crate::records::items::{Molecule, step_id};
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub struct MoleculeStatus {
     pub formula: String,
     pub title: String,
     /// `in_progress`, or `closed` when it is complete or was detached.
-    pub status: Status,
+    pub status: ItemStatus,
     /// The work item that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<WorkId>,
@@ -154,7 +154,7 @@ impl MoleculeStatus {
 impl StepStatus {
     fn of(molecule: &Molecule, step: &Item) -> Self {
         let waits_for: Vec<String> = match step.status {
-            Status::Closed => Vec::new(),
+            ItemStatus::Closed => Vec::new(),
             _ => molecule
                 .waits_for(step)
                 .into_iter()
@@ -162,8 +162,8 @@ impl StepStatus {
                 .collect(),
         };
         let state = match (step.status, waits_for.is_empty()) {
-            (Status::Closed, _) => StepState::Done,
-            (Status::InProgress, _) => StepState::InProgress,
+            (ItemStatus::Closed, _) => StepState::Done,
+            (ItemStatus::InProgress, _) => StepState::InProgress,
             (_, true) => StepState::Ready,
             (_, false) => StepState::Waiting,
         };

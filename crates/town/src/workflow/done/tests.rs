@@ -12,7 +12,7 @@ fn slung(stage: &TestTown) -> Slung {
 
 fn options() -> DoneOptions {
     DoneOptions {
-        leaving: Leaving::Completed,
+        leaving: DoneStatus::Completed,
         said: None,
         push: true,
         force: false,

@@ -1,13 +1,13 @@
 //! The state of an agent's worktree when the agent finishes its work.
 
-use crate::base::git::{Git, Status};
+use crate::base::git::{Git, WorktreeStatus};
 use crate::catalog::roles;
 use crate::records::items::Handed;
 use crate::repo::workspace;
 use crate::repo::workspace::pause_commit;
 use crate::workflow::merge::{Base, queued_ref};
 use crate::{Result, Town};
-use gt_core::merge::Leaving;
+use gt_core::merge::DoneStatus;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::path::{Path, PathBuf};
@@ -31,14 +31,14 @@ impl<'a> Worktree<'a> {
         town: &'a Town,
         agent: &'a Identity,
         item: Option<&WorkId>,
-        leaving: Leaving,
+        leaving: DoneStatus,
     ) -> Result<Option<Self>> {
         let Some(rig) = agent.rig().filter(|_| workspace::has_worktree(agent)) else {
             return Ok(None);
         };
         let role = roles::resolve(town, agent.role(), Some(rig))?.value;
         let dir = workspace::path(town, agent, &role)?;
-        let completed = item.filter(|_| leaving == Leaving::Completed);
+        let completed = item.filter(|_| leaving == DoneStatus::Completed);
         if completed.is_some() {
             workspace::mend(town, agent, &dir)?;
         }
@@ -50,7 +50,7 @@ impl<'a> Worktree<'a> {
         }
         let base = Base::of(town, rig)?;
         let git = Git::at(&dir, town.around());
-        let status = Status::of_every_file(git)?;
+        let status = WorktreeStatus::of_every_file(git)?;
         let commit = status.commit.ok_or_else(|| {
             Problem::conflict(format!("nothing is committed in {}", dir.display()))
         })?;

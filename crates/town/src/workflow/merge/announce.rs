@@ -4,11 +4,11 @@
 use super::{Base, Note, Tell, validate};
 use crate::messaging::{mail, nudge};
 use crate::records::events::Events;
-use crate::records::items::{LetterDraft, Work};
+use crate::records::items::{MailDraft, Work};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use gt_core::mail::PERSON;
-use gt_core::merge::{Merge, Repairer, Report, Status, last_lines};
+use gt_core::merge::{Merge, MergeReport, MergeStatus, Repairer, last_lines};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Role};
 use std::path::Path;
@@ -42,10 +42,10 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
     let log = merge
         .log
         .as_deref()
-        .filter(|_| merge.status == Status::Failed);
+        .filter(|_| merge.status == MergeStatus::Failed);
     // The log may have been removed.
     let tail = log.and_then(|log| validate::tail(Path::new(log)).ok());
-    let letter_tail = tail.as_deref().map(|tail| shortened(tail, IN_LETTER));
+    let mail_tail = tail.as_deref().map(|tail| shortened(tail, IN_LETTER));
     let holder = match &merge.repair {
         Some(repair) => work.holder(repair)?,
         None => None,
@@ -55,43 +55,43 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
         Some(agent) => Repairer::Agent(agent),
         None => Repairer::None { repair_agents },
     };
-    let report = Report {
+    let report = MergeReport {
         merge,
         title: &item.title,
         delivery: delivery.as_deref(),
-        tail: letter_tail.as_deref(),
+        tail: mail_tail.as_deref(),
         repair: merge.repair.as_ref().map(|_| repairer),
     };
     let sender = Identity::of_rig(Role::Refinery, &merge.rig).address();
-    let draft = LetterDraft::new(&sender, &report.subject(), &report.body());
+    let draft = MailDraft::new(&sender, &report.subject(), &report.body());
     let recipients = recipients(town, &work, merge)?;
-    let Some(letters) = work.announce_merge(merge, &draft, &recipients)? else {
+    let Some(messages) = work.announce_merge(merge, &draft, &recipients)? else {
         return Ok(());
     };
     note(town, merge, holder.as_deref(), tail.as_deref());
     // An idle agent is not woken for good news: a turn costs money.
     let nudges = merge.status.is_broken();
     let ended = ended_polecat(town, &merge.worker);
-    for letter in &letters {
-        if ended && letter.recipient == merge.worker {
+    for mail in &messages {
+        if ended && mail.recipient == merge.worker {
             // Its next session works on another item, to which this message is irrelevant.
-            work.mark_read(&letter.id)?;
+            work.mark_read(&mail.id)?;
         }
     }
-    mail::announce(town, letters, nudges);
+    mail::announce(town, messages, nudges);
     Ok(())
 }
 
 /// Writes the event of a result.
 fn note(town: &Town, merge: &Merge, holder: Option<&str>, tail: Option<&str>) {
     let kind = match merge.status {
-        Status::Queued | Status::Merging => "merge_waiting".to_owned(),
+        MergeStatus::Queued | MergeStatus::Merging => "merge_waiting".to_owned(),
         status => format!("merge_{}", status.as_str()),
     };
     let mut event = event(town, &kind, merge)
         .with("repair_agent", holder.map(str::to_owned))
         .with("tail", tail.map(|tail| shortened(tail, IN_EVENT)));
-    if merge.status == Status::Conflict {
+    if merge.status == MergeStatus::Conflict {
         event = event.with_files(&merge.files);
     }
     Events::of(town).note(vec![event]);

@@ -19,12 +19,12 @@ pub(super) struct Capture(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<CaptureState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct CaptureState {
     log: File,
     written: u64,
     tail: VecDeque<u8>,
@@ -42,7 +42,7 @@ impl Capture {
     pub(super) fn begin(log: File) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
+            state: Mutex::new(CaptureState {
                 log,
                 written: 0,
                 tail: VecDeque::new(),
@@ -71,7 +71,7 @@ impl Capture {
         if let Some(failure) = state.failure.take() {
             return Err(failure);
         }
-        let State {
+        let CaptureState {
             log, tail, omitted, ..
         } = &mut *state;
         if *omitted > 0 {
@@ -98,7 +98,7 @@ fn read(mut reader: PipeReader, shared: &Shared) {
     shared.changed.notify_all();
 }
 
-impl State {
+impl CaptureState {
     fn take(&mut self, bytes: &[u8]) {
         if self.is_finished || self.failure.is_some() {
             return;
@@ -121,7 +121,7 @@ impl State {
     }
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<CaptureState>) -> MutexGuard<'_, CaptureState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

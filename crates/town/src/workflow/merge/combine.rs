@@ -7,7 +7,7 @@ use crate::base::files::Passing;
 use crate::base::git;
 use crate::base::git::Git;
 use crate::{Result, Town};
-use gt_core::merge::{Refusal, Status};
+use gt_core::merge::{MergeStatus, Refusal};
 
 /// Folder whose conflicts are left to beads.
 pub(crate) const BEADS: &str = ".beads/";
@@ -59,7 +59,7 @@ impl Combined {
             Combined::Strangers => (format!("it has no history in common with {branch}"), vec![]),
         };
         Some(Refusal {
-            status: Status::Conflict,
+            status: MergeStatus::Conflict,
             reason,
             files,
             log: None,

@@ -8,7 +8,7 @@ use crate::base::fault;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::merge::{Merge, Refusal, Status, short, some_of};
+use gt_core::merge::{Merge, MergeStatus, Refusal, short, some_of};
 use gt_core::work::WorkId;
 use std::cell::Cell;
 
@@ -94,7 +94,7 @@ impl Queue<'_> {
     /// Returns the commit by which an entry is in the base although that is not recorded: the
     /// process that moved the base was killed.
     fn landed_already(&self, merge: &Merge) -> Result<Option<String>> {
-        if merge.status != Status::Merging {
+        if merge.status != MergeStatus::Merging {
             return Ok(None);
         }
         self.base.landing(merge)
@@ -175,7 +175,7 @@ impl Queue<'_> {
                     None => Vec::new(),
                 };
                 let refusal = Refusal {
-                    status: Status::Failed,
+                    status: MergeStatus::Failed,
                     reason,
                     files,
                     log: Some((log.display().to_string(), tail)),

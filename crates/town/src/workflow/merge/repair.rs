@@ -2,12 +2,12 @@
 
 use super::{Note, Tell};
 use crate::base::or_log::OrLog;
-use crate::messaging::nudge::{self, Mode, Order};
+use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::records::items::Work;
 use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling_item};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use gt_core::{Identity, Problem};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
                 Ok(())
             }
             // Another process has already assigned it.
-            Err(SlingError::Taken(_)) if item.status == Status::Hooked => Ok(()),
+            Err(SlingError::Taken(_)) if item.status == ItemStatus::Hooked => Ok(()),
             Err(error) => Err(Problem::from(error)),
         };
         if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
@@ -62,7 +62,7 @@ pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str)
         "{repair} is closed, and off your hook: what it repairs will not be merged ({reason}). \
          Leave it as it is; `gt done --status deferred` ends your work on it."
     );
-    let order = Order {
+    let order = NudgeRequest {
         text: &text,
         sender: None,
         mode: Mode::Queue,

@@ -8,7 +8,7 @@ use crate::Town;
 use crate::records::items::Work;
 use crate::repo::workspace::{self, is_branch_of};
 use gt_core::Identity;
-use gt_core::merge::{Merge, Status};
+use gt_core::merge::{Merge, MergeStatus};
 use gt_core::work::{self, WorkId};
 
 /// Returns the ref that keeps a queued commit, independent of its branch.
@@ -79,7 +79,7 @@ fn sweep_here(
                 remove(&kept, commit);
             }
         }
-        if merge.status != Status::Merged {
+        if merge.status != MergeStatus::Merged {
             continue;
         }
         // A branch that the worker had only checked out belongs to another owner and stays.
@@ -143,5 +143,5 @@ fn of_polecats<'r>(refs: &'r str, merge: &Merge) -> Vec<&'r str> {
 
 fn is_closed(work: &Work, item: &WorkId) -> bool {
     work.get(item)
-        .is_ok_and(|item| item.status == work::Status::Closed)
+        .is_ok_and(|item| item.status == work::ItemStatus::Closed)
 }

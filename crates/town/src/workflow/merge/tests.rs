@@ -4,8 +4,8 @@ use super::*;
 use crate::testing::TestTown;
 use crate::workflow::done::{DoneOptions, done};
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
-use gt_core::merge::Leaving;
-use gt_core::work::Status as ItemStatus;
+use gt_core::merge::DoneStatus;
+use gt_core::work::ItemStatus;
 
 fn slung(stage: &TestTown, title: &str) -> Slung {
     let item = stage.item(title);
@@ -15,7 +15,7 @@ fn slung(stage: &TestTown, title: &str) -> Slung {
 
 fn finish(stage: &TestTown, work: &Slung) {
     let options = DoneOptions {
-        leaving: Leaving::Completed,
+        leaving: DoneStatus::Completed,
         said: None,
         push: true,
         force: false,

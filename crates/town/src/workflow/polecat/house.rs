@@ -43,7 +43,7 @@ impl House {
     }
 
     /// Returns whether an agent's container exists and its process has not ended.
-    pub(crate) fn lives(&self, identity: &Identity) -> bool {
+    pub(crate) fn sessions(&self, identity: &Identity) -> bool {
         self.container(identity).is_some_and(is_alive)
     }
 
@@ -102,7 +102,7 @@ impl House {
         let Some(item) = self.bead(agent) else {
             return Ok(false);
         };
-        if self.lives(agent) || claim::is_held(town, agent) {
+        if self.sessions(agent) || claim::is_held(town, agent) {
             return Ok(false);
         }
         if let Some(container) = self.container(agent) {

@@ -3,7 +3,7 @@
 //! Every step is idempotent: first the container, so that the agent stops working; then the hook;
 //! then worktree and branches. The next removal completes a removal that was killed.
 
-use super::{House, State, claim, not_found, work_dir};
+use super::{House, PolecatState, claim, not_found, work_dir};
 use crate::base::fault;
 use crate::base::git::Git;
 use crate::catalog::roles;
@@ -144,7 +144,7 @@ pub fn gc(
     let mut answers = Vec::new();
     for polecat in super::list(town, only)? {
         let identity = polecat.identity;
-        if matches!(polecat.state, State::Working | State::Stopped) {
+        if matches!(polecat.state, PolecatState::Working | PolecatState::Stopped) {
             continue;
         }
         let age = town.clock().seconds() - last_change(town, &identity, &polecat.work_dir)?;
@@ -156,7 +156,7 @@ pub fn gc(
             continue;
         };
         let house = House::look(town)?;
-        if house.lives(&identity) || house.bead(&identity).is_some() {
+        if house.sessions(&identity) || house.bead(&identity).is_some() {
             continue;
         }
         let answer = nuke_claimed(town, &identity, &house, false, dry_run);
@@ -176,7 +176,7 @@ fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
         Some(Timestamp::try_from(at).ok()?.as_second())
     });
     let last = Sessions::of(town).newest_of(&identity.address())?;
-    let ended = last.and_then(|life| life.ended_at.or(life.started_at));
+    let ended = last.and_then(|session| session.ended_at.or(session.started_at));
     let ended = ended.and_then(|at| Some(at.parse::<Timestamp>().ok()?.as_second()));
     Ok(changed.chain(ended).max().unwrap_or(0))
 }

@@ -4,8 +4,8 @@
 //! worktree comes before the hook: an item is never on the hook of a polecat without a folder. A
 //! chosen polecat stays claimed until it has been started.
 
-use super::order::Order;
-use super::steps::Made;
+use super::assignment::Assignment;
+use super::steps::SlingChanges;
 use crate::Result;
 use crate::base::fault;
 use crate::base::lock::FileLock;
@@ -38,7 +38,7 @@ struct Choice {
     claim: FileLock,
 }
 
-impl Order<'_> {
+impl Assignment<'_> {
     pub(super) fn allocate(&self, rig: &str, wanted: Option<&Identity>) -> Result<Allocation> {
         let town = self.town;
         let _rig = claim::rig(town, rig)?;
@@ -48,7 +48,7 @@ impl Order<'_> {
         }
         let house = House::look(town)?;
         let choice = match wanted {
-            Some(agent) if house.lives(agent) => return Ok(Allocation::Runs(agent.clone())),
+            Some(agent) if house.sessions(agent) => return Ok(Allocation::Runs(agent.clone())),
             Some(agent) => self.this_one(&house, agent)?,
             None => self.choose(&house, rig)?,
         };
@@ -70,9 +70,9 @@ impl Order<'_> {
         let placed = workspace::place(town, agent, &dir, &branch)?;
         fault::point(town, "sling.placed");
         if let Err(problem) = self.admit_and_hook(agent, placed.made_folder) {
-            let made = Made {
+            let made = SlingChanges {
                 placed: Some(placed),
-                ..Made::default()
+                ..SlingChanges::default()
             };
             return Err(self.take_back(agent, &made, problem));
         }
@@ -122,7 +122,7 @@ impl Order<'_> {
     /// Claims an existing polecat if it is free.
     fn is_free(&self, house: &House, agent: &Identity) -> Result<Option<FileLock>> {
         let town = self.town;
-        if house.lives(agent)
+        if house.sessions(agent)
             || house.bead(agent).is_some()
             || FileLock::is_held(&town.lock_path(agent))
         {

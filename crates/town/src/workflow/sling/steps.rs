@@ -1,7 +1,7 @@
 //! The steps that change something other than worktree and container, and the rollback of all
 //! steps.
 
-use super::order::Order;
+use super::assignment::Assignment;
 use crate::Result;
 use crate::base::fault;
 use crate::records::events::Events;
@@ -16,14 +16,14 @@ use gt_core::{Identity, Problem};
 
 /// Changes made so far, to be rolled back on failure.
 #[derive(Default)]
-pub(super) struct Made {
+pub(super) struct SlingChanges {
     pub(super) hooked: bool,
     /// The item's notes before the change.
     pub(super) noted: Option<String>,
     pub(super) placed: Option<Placed>,
 }
 
-impl Order<'_> {
+impl Assignment<'_> {
     /// Puts the item on the hook. Returns whether it was not there before.
     pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
         let id = &self.item.id;
@@ -60,7 +60,7 @@ impl Order<'_> {
     }
 
     /// Appends the instructions to the item's notes, so that later sessions see them. Idempotent.
-    pub(super) fn note(&self, made: &mut Made) -> Result<()> {
+    pub(super) fn note(&self, made: &mut SlingChanges) -> Result<()> {
         let Some(args) = self.options.args.as_deref().map(str::trim) else {
             return Ok(());
         };
@@ -87,7 +87,12 @@ impl Order<'_> {
     }
 
     /// Rolls back in reverse order; failures are appended to the error.
-    pub(super) fn take_back(&self, agent: &Identity, made: &Made, mut problem: Problem) -> Problem {
+    pub(super) fn take_back(
+        &self,
+        agent: &Identity,
+        made: &SlingChanges,
+        mut problem: Problem,
+    ) -> Problem {
         let work = Work::of(self.town);
         let id = &self.item.id;
         let mut failures = Vec::new();

@@ -20,7 +20,7 @@ use crate::work::{checkpoint, hook};
 use crate::workflow::merge::Base;
 use crate::workflow::polecat::{claim, refuse_oneself};
 use crate::{Result, Town};
-use gt_core::work::{Status, WorkId};
+use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Identity, Problem};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -182,7 +182,7 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
     // If the item is gone, its task can still be removed.
     let is_open = work
         .lookup(id)?
-        .is_some_and(|item| item.status != Status::Closed);
+        .is_some_and(|item| item.status != ItemStatus::Closed);
     let is_held = work.holder(id)? == Some(agent.address());
     if options.close && is_open {
         step(Action::CloseItem, id.to_string());

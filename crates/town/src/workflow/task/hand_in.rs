@@ -17,7 +17,7 @@ use crate::workflow::merge::{
 use crate::workflow::sling;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::merge::{Leaving, Merge, Status};
+use gt_core::merge::{DoneStatus, Merge, MergeStatus};
 use gt_core::work::WorkId;
 
 /// Maximum number of files that an error lists.
@@ -38,10 +38,10 @@ pub struct HandedIn {
 }
 
 impl HandedIn {
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> MergeStatus {
         self.merge
             .as_ref()
-            .map_or(Status::Conflict, |merge| merge.status)
+            .map_or(MergeStatus::Conflict, |merge| merge.status)
     }
 }
 
@@ -160,7 +160,7 @@ fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
         hook::put(town, &site.agent, id)?;
     }
     let options = DoneOptions {
-        leaving: Leaving::Completed,
+        leaving: DoneStatus::Completed,
         said: None,
         push: false,
         force: false,

@@ -10,14 +10,14 @@ use crate::base::callback::Call;
 use crate::base::{fault, processes, wake};
 use crate::messaging::inject;
 use crate::records::events::Events;
-use crate::repo::init_step::{self as step, Progress, Step};
+use crate::repo::init_step::{self as step, InitStep, Progress};
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::terminal::watch::{PaneWatch, Woke};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use gt_core::project::Init;
 use gt_core::startup::tag;
-use gt_core::state::{Source, State};
+use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Kind, Problem, shell};
 use gt_tmux::{Batch, Command};
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ impl Shell<'_> {
                 all.push(Ran { command, exit_code });
                 continue;
             }
-            let step = Step::Run(command.clone());
+            let step = InitStep::Run(command.clone());
             let exit_code = self.take(index + 1, &step, true)?;
             fault::point(self.town, "task.command");
             let ran = Ran { command, exit_code };
@@ -141,7 +141,7 @@ impl Shell<'_> {
             all.push(ran);
         }
         // Only now has the shell loaded everything that its hooks provide.
-        self.take(0, &Step::Keep, false)?;
+        self.take(0, &InitStep::Keep, false)?;
         step::forget_usual(&self.folder, &self.usual_environment()?)?;
         self.mark()?;
         self.forget_steps();
@@ -154,7 +154,7 @@ impl Shell<'_> {
             .with("command", ran.command.clone())
             .with("exit_code", ran.exit_code)
             .with("reason", ran.words())
-            .known_by(Source::Process);
+            .known_by(StateSource::Process);
         Events::of(self.town).note(vec![event]);
     }
 
@@ -174,7 +174,12 @@ impl Shell<'_> {
     }
 
     /// Runs one step and returns its exit code.
-    fn take(&mut self, number: usize, step: &Step, again_if_failed: bool) -> Result<Option<i32>> {
+    fn take(
+        &mut self,
+        number: usize,
+        step: &InitStep,
+        again_if_failed: bool,
+    ) -> Result<Option<i32>> {
         let file = self.file(number);
         match step::progress(&file)? {
             Progress::Ended(Some(0)) => return Ok(Some(0)),

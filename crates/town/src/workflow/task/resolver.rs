@@ -8,7 +8,7 @@ use crate::lifecycle::start::{self, StartOptions};
 use crate::repo::project;
 use crate::terminal::containers::RESOLVER_WINDOW;
 use crate::terminal::containers::tmux_problem;
-use crate::terminal::windows::{self, AfterEnd, Wish};
+use crate::terminal::windows::{self, AfterEnd, NewWindow};
 use gt_core::Problem;
 use gt_core::merge::all_of;
 use gt_core::project::Label;
@@ -107,7 +107,7 @@ pub(super) fn open(
         &prompt,
         |opening| {
             opening.harness.clone_into(&mut ran);
-            let wish = Wish {
+            let wish = NewWindow {
                 name: RESOLVER_WINDOW,
                 command: opening.line,
                 dir: &site.dir,

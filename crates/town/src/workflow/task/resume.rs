@@ -8,7 +8,7 @@ use crate::base::lock::FileLock;
 use crate::lifecycle::restore::{self, Resumable};
 use crate::lifecycle::start::StartOptions;
 use crate::messaging::inject::{Submission, Typist};
-use crate::messaging::nudge::{self, Mode, Order, Outcome};
+use crate::messaging::nudge::{self, Mode, NudgeOutcome, NudgeRequest};
 use crate::messaging::queue::{Phase, Queue};
 use crate::messaging::signal;
 use crate::records::events::Events;
@@ -124,7 +124,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         id: id.clone(),
         agent: site.agent.clone(),
         container: container.name().to_owned(),
-        session: container.life(),
+        session: container.session_id(),
         started: None,
         wip,
         still_paused: None,
@@ -202,8 +202,8 @@ fn with_reminder(
     message: &str,
     words: &str,
 ) -> Result<String> {
-    let life = Sessions::of(site.town).newest_that_came_up(&site.agent.address())?;
-    let first = life.and_then(|life| life.initial_prompt);
+    let session = Sessions::of(site.town).newest_that_came_up(&site.agent.address())?;
+    let first = session.and_then(|session| session.initial_prompt);
     let reminded = tag_of(site.town, container, tags::REMINDED)?;
     let had_first = |first: &String| {
         // It was passed as an argument, was typed, or came with an earlier reminder.
@@ -223,7 +223,7 @@ fn with_reminder(
 }
 
 fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()> {
-    let order = Order {
+    let order = NudgeRequest {
         text,
         sender: None,
         mode,
@@ -231,7 +231,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()
         timeout: TIMEOUT,
     };
     let sent = nudge::send(town, &resumed.agent, &order)?;
-    let Outcome::Queued(reason) = sent.outcome else {
+    let NudgeOutcome::Queued(reason) = sent.outcome else {
         return Ok(());
     };
     resumed.waits = Some(reason.unwrap_or(NotNow::Paused));

@@ -1,7 +1,7 @@
 //! A task's worktree, for operations on an existing task.
 
 use super::{agent_of, own_container};
-use crate::base::git::{Git, Status};
+use crate::base::git::{Git, WorktreeStatus};
 use crate::base::lock::FileLock;
 use crate::repo::workspace;
 use crate::terminal::containers::Container;
@@ -93,7 +93,7 @@ impl<'a> Site<'a> {
 
     /// Returns the uncommitted files, formatted for people.
     pub(super) fn changed(&self) -> Result<Vec<String>> {
-        Ok(Status::of_every_file(self.git())?.changed)
+        Ok(WorktreeStatus::of_every_file(self.git())?.changed)
     }
 
     pub(super) fn container(&self) -> Result<Option<Container>> {

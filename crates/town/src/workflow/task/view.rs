@@ -1,7 +1,7 @@
 //! The list of tasks: items on the hooks of tasks' agents, and their containers.
 
 use super::{is_tasks, tag_of, tags};
-use crate::agents::listing::{self, AgentView, Wanted};
+use crate::agents::listing::{self, AgentFilter, AgentView};
 use crate::agents::states::{Resolver, States};
 use crate::base::or_log::OrLog;
 use crate::records::items::Work;
@@ -27,14 +27,14 @@ pub struct Task {
     /// Folder of its worktree, if it has one.
     pub work_dir: Option<PathBuf>,
     pub branch: Option<String>,
-    pub windows: Vec<Window>,
+    pub windows: Vec<TaskWindow>,
     /// Agent beside the task's agent that resolves the conflicts of a merge.
     pub resolver: Option<Resolver>,
 }
 
 /// A window that `gt` opened beside the agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct TaskWindow {
     pub name: String,
     pub running: bool,
     pub exit_code: Option<i32>,
@@ -50,9 +50,9 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
         tasks.extend(agent.filter(|agent| agent.role() == Role::Task));
     }
     tasks.retain(|agent| rig.is_none_or(|rig| agent.rig() == Some(rig)));
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         role: Some(Role::Task),
-        ..Wanted::default()
+        ..AgentFilter::default()
     };
     let views = listing::list_among(town, &containers, wanted)?;
     // Read once per rig, because there may be many tasks.
@@ -83,9 +83,9 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
 pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
     let agent = Identity::task(id.as_str(), town.registry());
     let containers = containers::list(town)?;
-    let wanted = Wanted {
+    let wanted = AgentFilter {
         role: Some(Role::Task),
-        ..Wanted::default()
+        ..AgentFilter::default()
     };
     let views = listing::list_among(town, &containers, wanted)?;
     let dir = workspace::task_worktree(town, &agent);
@@ -125,9 +125,9 @@ fn one(
     })
 }
 
-fn windows(container: &Container) -> Vec<Window> {
+fn windows(container: &Container) -> Vec<TaskWindow> {
     let own = container.own_windows();
-    own.map(|row| Window {
+    own.map(|row| TaskWindow {
         name: row.tag_window.clone(),
         running: !row.dead,
         exit_code: row.exit_status.filter(|_| row.dead),

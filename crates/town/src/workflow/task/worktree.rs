@@ -9,14 +9,14 @@ use std::path::Path;
 
 /// A worktree, and the changes made for it.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(super) struct TaskWorktree {
     /// `None` if it existed and is used unchanged.
     pub(super) placed: Option<Placed>,
     pub(super) warning: Option<String>,
 }
 
 /// Finds or creates the worktree.
-pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> {
+pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<TaskWorktree> {
     let branch = workspace::branch(agent);
     let rig = agent.rig().unwrap_or_default();
     if dir.join(".git").exists() {
@@ -33,13 +33,13 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<Place> 
                 let now = now.unwrap_or_else(|| "no branch".to_owned());
                 format!("its worktree is on {now}, not on {branch}; it is used as it stands")
             });
-            return Ok(Place {
+            return Ok(TaskWorktree {
                 placed: None,
                 warning,
             });
         }
     }
-    Ok(Place {
+    Ok(TaskWorktree {
         placed: Some(workspace::place(town, agent, dir, &branch)?),
         warning: None,
     })

@@ -10,9 +10,9 @@ fn start_keys_differ_in_prompt_and_permissions() {
     let told = create(&env, "Say it");
     let free = create(&env, "Do it [[tool=touch made-free]]");
     let board = Terminal::open(&env, 150, 45);
-    for (id, letter) in [(&silent, "s"), (&told, "S"), (&free, "!")] {
+    for (id, mail) in [(&silent, "s"), (&told, "S"), (&free, "!")] {
         board.find(id);
-        board.act(letter);
+        board.act(mail);
     }
     for id in [&silent, &told, &free] {
         wait_state(&env, id, "idle");

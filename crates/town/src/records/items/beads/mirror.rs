@@ -13,7 +13,7 @@ use crate::records::items::exchange::{our_time, write as write_item};
 use crate::records::items::read::{by_id, must_have};
 use crate::records::items::store::problem;
 use gt_core::beads::{self, Bead};
-use gt_core::work::{Item, Status, WorkId, check_priority};
+use gt_core::work::{Item, ItemStatus, WorkId, check_priority};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -146,7 +146,7 @@ fn apply(
         if is_as_seen && !touched && agent.is_none() {
             continue;
         }
-        if is_letter(db, &id)? {
+        if is_mail(db, &id)? {
             continue;
         }
         let row = by_id(db, &id)?;
@@ -252,13 +252,13 @@ fn same(one: &Item, other: &Item) -> bool {
 /// Keeps an item on the hook of its agent, and marks it so in beads again; only a closed status
 /// takes precedence.
 fn stay_on_hook(now: &mut Item, row: &Item, agent: &str) {
-    if now.status == Status::Closed {
+    if now.status == ItemStatus::Closed {
         return;
     }
     now.status = match row.status {
-        Status::InProgress => Status::InProgress,
-        _ if now.status == Status::InProgress => Status::InProgress,
-        _ => Status::Hooked,
+        ItemStatus::InProgress => ItemStatus::InProgress,
+        _ if now.status == ItemStatus::InProgress => ItemStatus::InProgress,
+        _ => ItemStatus::Hooked,
     };
     now.assignee = Some(agent.to_owned());
 }
@@ -308,7 +308,7 @@ fn forget(
     is_on_hook: bool,
 ) -> Result<()> {
     let item = must_have(db, id)?;
-    if item.ephemeral && item.status != Status::Closed {
+    if item.ephemeral && item.status != ItemStatus::Closed {
         return Ok(());
     }
     db.execute("DELETE FROM beads WHERE item = ?1", [id.as_str()])
@@ -354,7 +354,7 @@ fn hooks(db: &Connection) -> Result<BTreeMap<WorkId, String>> {
     .collect()
 }
 
-fn is_letter(db: &Connection, id: &WorkId) -> Result<bool> {
+fn is_mail(db: &Connection, id: &WorkId) -> Result<bool> {
     db.query_row(
         "SELECT 1 FROM letters WHERE item = ?1",
         [id.as_str()],

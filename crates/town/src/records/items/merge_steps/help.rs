@@ -63,7 +63,7 @@ impl Work {
 /// Marks the item of an entry as blocked and escalated, unless it is on a hook.
 fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
     let item = must_have(db, &merge.item)?;
-    if item.status != work::Status::InProgress || holder(db, &item.id)?.is_some() {
+    if item.status != work::ItemStatus::InProgress || holder(db, &item.id)?.is_some() {
         return Ok(());
     }
     db.execute(

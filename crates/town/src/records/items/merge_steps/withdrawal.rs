@@ -10,7 +10,7 @@ use crate::records::items::merge_entries::{find, of_item};
 use crate::records::items::store::now;
 use crate::records::items::store::problem;
 use gt_core::Problem;
-use gt_core::merge::{Merge, Status};
+use gt_core::merge::{Merge, MergeStatus};
 use gt_core::work::WorkId;
 use rusqlite::{Connection, params};
 
@@ -26,12 +26,12 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let holder = repair.map_or(Ok(None), |repair| holder(db, repair))?;
     let (status, reason) = match (is_own, repair, &holder) {
         (true, Some(repair), Some(holder)) => (
-            Status::Withdrawn,
+            MergeStatus::Withdrawn,
             format!("{id} was taken up again; its repair {repair} stays on the hook of {holder}"),
         ),
-        (true, ..) => (Status::Withdrawn, format!("{id} was taken up again")),
+        (true, ..) => (MergeStatus::Withdrawn, format!("{id} was taken up again")),
         (false, ..) => (
-            Status::Failed,
+            MergeStatus::Failed,
             format!("its repair {id} was taken up again"),
         ),
     };
@@ -62,7 +62,7 @@ fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
         merge.status.is_waiting() || (merge.status.is_broken() && merge.item == *id)
     });
     match waiting {
-        Some(merge) if merge.status == Status::Merging => {
+        Some(merge) if merge.status == MergeStatus::Merging => {
             Err(
                 Problem::conflict(format!("{id} is being merged ({})", merge.id)).hint(format!(
                     "try again when it is done; `gt mq run {}` ends what a killed run has left",

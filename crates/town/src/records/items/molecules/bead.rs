@@ -6,7 +6,7 @@ use crate::records::items::create::{Draft, insert};
 use crate::records::items::read::{must_have, select};
 use crate::records::items::store::now;
 use crate::records::items::store::problem;
-use gt_core::work::{Item, Status, WorkId, appended};
+use gt_core::work::{Item, ItemStatus, WorkId, appended};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -28,7 +28,7 @@ pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
 
 /// Returns whether an item is a handoff bead.
 pub(in crate::records::items) fn is_handoff(item: &Item) -> bool {
-    item.status == Status::Pinned && item.labels.iter().any(|label| label == LABEL)
+    item.status == ItemStatus::Pinned && item.labels.iter().any(|label| label == LABEL)
 }
 
 /// Returns the handoff bead of an agent; creates it on first use.
@@ -46,7 +46,7 @@ pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Resul
         ..Draft::default()
     };
     let item = insert(db, &draft)?;
-    set_status(db, &item.id, Status::Pinned)?;
+    set_status(db, &item.id, ItemStatus::Pinned)?;
     must_have(db, &item.id)
 }
 

@@ -5,7 +5,7 @@ use super::{MOLECULE, STEP, no_molecule};
 use crate::Result;
 use crate::records::items::read::{by_id, select};
 use gt_core::Problem;
-use gt_core::work::{Item, Status, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -105,7 +105,7 @@ pub(super) fn last_done(db: &Connection, agent: &str) -> Result<Option<Molecule>
 }
 
 pub(super) fn is_open(item: &Item) -> bool {
-    item.status != Status::Closed
+    item.status != ItemStatus::Closed
 }
 
 fn label<'i>(item: &'i Item, prefix: &str) -> Option<&'i str> {

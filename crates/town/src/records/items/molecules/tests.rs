@@ -1,8 +1,8 @@
 use super::*;
-use crate::records::items::{LetterDraft, Patch};
+use crate::records::items::{MailDraft, Patch};
 
-fn step(id: &str, needs: &[&str]) -> Step {
-    Step {
+fn step(id: &str, needs: &[&str]) -> FormulaStep {
+    FormulaStep {
         id: id.to_owned(),
         title: id.to_owned(),
         description: String::new(),
@@ -10,7 +10,7 @@ fn step(id: &str, needs: &[&str]) -> Step {
     }
 }
 
-fn pour(steps: Vec<Step>) -> Pour {
+fn pour(steps: Vec<FormulaStep>) -> Pour {
     Pour {
         agent: "mayor".to_owned(),
         prefix: "hq".to_owned(),
@@ -33,7 +33,7 @@ fn work() -> (tempfile::TempDir, Work) {
 fn a_handoff_opens_what_was_begun() {
     let (_folder, work) = work();
     let hand_over = || {
-        let note = LetterDraft::new("mayor", "Handoff", "");
+        let note = MailDraft::new("mayor", "Handoff", "");
         work.hand_over("mayor", "life", true, &note).unwrap();
         work.molecule("mayor").unwrap()
     };
@@ -43,8 +43,8 @@ fn a_handoff_opens_what_was_begun() {
     work.finish_step("mayor", "a", None).unwrap();
     work.start_step("mayor", "b").unwrap();
     let left = hand_over().unwrap();
-    let statuses: Vec<Status> = left.steps.iter().map(|step| step.status).collect();
-    assert_eq!(statuses, [Status::Closed, Status::Open]);
+    let statuses: Vec<ItemStatus> = left.steps.iter().map(|step| step.status).collect();
+    assert_eq!(statuses, [ItemStatus::Closed, ItemStatus::Open]);
     assert!(left.steps[1].notes.contains("handed off"), "{left:?}");
     // A second handoff finds no step in progress.
     let again = hand_over().unwrap();

@@ -4,7 +4,7 @@ use super::{Broken, milliseconds, note_earlier_work, slugs};
 use crate::Result;
 use crate::records::sessions::journal::{Damage, Reading};
 use gt_core::Problem;
-use gt_core::record::{Outcome, Record, Status};
+use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
 use rusqlite::{CachedStatement, Connection, params};
 use std::collections::{BTreeSet, HashMap};
@@ -22,7 +22,7 @@ pub(super) enum Fill {
 /// The content of a batch of lines about one session.
 pub(super) struct Row {
     /// Boxed because it is large and often moved.
-    life: Box<Record>,
+    session: Box<Record>,
     text: String,
 }
 
@@ -66,18 +66,18 @@ pub(super) fn read<E: From<Problem>>(
 
 fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> Result<Vec<Row>> {
     // Ids sort by time, so in their order the B-tree only grows at its end.
-    let mut lives: Vec<Box<Record>> = portion.drain().map(|(_, life)| life).collect();
-    lives.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-    let rows = lives.into_iter().map(|life| {
+    let mut sessions: Vec<Box<Record>> = portion.drain().map(|(_, session)| session).collect();
+    sessions.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+    let rows = sessions.into_iter().map(|session| {
         let mut text = match spare.pop() {
             Some(text) => text.into_bytes(),
             None => Vec::with_capacity(1024),
         };
         text.clear();
-        serde_json::to_writer(&mut text, &life)
-            .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+        serde_json::to_writer(&mut text, &session)
+            .map_err(|error| Problem::failed("cannot write a session").caused_by(error))?;
         let text = String::from_utf8(text).unwrap_or_default();
-        Ok(Row { life, text })
+        Ok(Row { session, text })
     });
     rows.collect()
 }
@@ -111,34 +111,34 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
     let mut more = db.prepare_cached("UPDATE records SET record = ?2 WHERE life = ?1")?;
     let mut agents = BTreeSet::new();
-    for Row { life, text } in rows {
-        let is_new = execute(&mut insert, life)? == 1;
+    for Row { session, text } in rows {
+        let is_new = execute(&mut insert, session)? == 1;
         if is_new {
             // This statement has inserted the row, so the number is valid.
             first.execute(params![db.last_insert_rowid(), text])?;
-            note_earlier_work(db, life)?;
+            note_earlier_work(db, session)?;
         } else {
             let (row, known): (i64, Option<String>) =
-                find.query_row([&life.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                find.query_row([&session.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let known = known.and_then(|text| serde_json::from_str(&text).ok());
             let Some(mut merged): Option<Record> = known else {
-                let reason = format!("the life {} has no record", life.id);
+                let reason = format!("the life {} has no record", session.id);
                 return Err(Broken::Damaged(reason));
             };
             agents.extend(merged.agent.clone().filter(|_| fill == Fill::On));
-            merged.merge(Record::clone(life));
+            merged.merge(Record::clone(session));
             execute(&mut update, &merged)?;
             let text = serde_json::to_string(&merged)
-                .map_err(|error| Problem::failed("cannot write a life").caused_by(error))?;
+                .map_err(|error| Problem::failed("cannot write a session").caused_by(error))?;
             more.execute(params![row, text])?;
             note_earlier_work(db, &merged)?;
         }
         if fill == Fill::On {
             if is_new {
                 // The session may have been archived and is now in the journal again.
-                back.execute([&life.id])?;
+                back.execute([&session.id])?;
             }
-            agents.extend(life.agent.clone());
+            agents.extend(session.agent.clone());
         }
     }
     slugs::update(db, &agents)?;
@@ -146,22 +146,22 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
 }
 
 /// Executes a statement with the columns of a session.
-fn execute(statement: &mut CachedStatement<'_>, life: &Record) -> rusqlite::Result<usize> {
-    let usage = life.usage.as_ref();
+fn execute(statement: &mut CachedStatement<'_>, session: &Record) -> rusqlite::Result<usize> {
+    let usage = session.usage.as_ref();
     statement.execute(params![
-        life.id,
-        life.agent,
-        life.rig,
-        life.role,
-        life.harness,
-        life.status.map(Status::as_str),
-        life.outcome.map(Outcome::as_str),
-        life.work_unit,
-        life.chain_id,
-        life.started_at.as_deref().and_then(milliseconds),
-        life.ended_at.as_deref().and_then(milliseconds),
+        session.id,
+        session.agent,
+        session.rig,
+        session.role,
+        session.harness,
+        session.status.map(SessionStatus::as_str),
+        session.outcome.map(Outcome::as_str),
+        session.work_unit,
+        session.chain_id,
+        session.started_at.as_deref().and_then(milliseconds),
+        session.ended_at.as_deref().and_then(milliseconds),
         usage.map(Usage::tokens),
         usage.and_then(|usage| usage.cost_usd),
-        life.commits.as_ref().map(Vec::len),
+        session.commits.as_ref().map(Vec::len),
     ])
 }

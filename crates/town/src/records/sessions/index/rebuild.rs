@@ -76,7 +76,7 @@ pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Bro
     slugs::fill(db)?;
     mark(db)?;
     db.execute_batch("COMMIT")?;
-    rebuilt.lives = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
+    rebuilt.sessions = db.query_row("SELECT count(*) FROM lives", [], |row| row.get(0))?;
     Ok(rebuilt)
 }
 
@@ -97,7 +97,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
                 let spare: Vec<String> = written.map(Row::into_text).collect();
                 // The writer has stopped and reports the reason itself.
                 give.send(rows)
-                    .map_err(|_| Problem::failed("the index of lives was not written"))?;
+                    .map_err(|_| Problem::failed("the index of sessions was not written"))?;
                 Ok::<_, Problem>(spare)
             };
             portion::read(reading, 0, give, &mut |damage| damages.push(damage))
@@ -113,7 +113,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
         let read = reader.join();
         written?;
         let (end, damages) =
-            read.map_err(|_| Problem::failed("the journal of lives was not read"))??;
+            read.map_err(|_| Problem::failed("the journal of sessions was not read"))??;
         position::note(db, journal, &first, end)?;
         Ok(damages)
     })
@@ -130,11 +130,16 @@ fn read_archive(
         let read = archive.each(&file, |id, line| {
             let is_open = super::by_id(db, id)?;
             if is_open.is_none()
-                && let Ok(life) = serde_json::from_str::<Record>(line)
+                && let Ok(session) = serde_json::from_str::<Record>(line)
             {
-                archived(db, &life, &file)?;
+                archived(db, &session, &file)?;
                 let time = |text: &Option<String>| text.as_deref().and_then(milliseconds);
-                slugs::note_archived(db, &life, time(&life.started_at), time(&life.ended_at))?;
+                slugs::note_archived(
+                    db,
+                    &session,
+                    time(&session.started_at),
+                    time(&session.ended_at),
+                )?;
                 count += 1;
             }
             Ok::<(), Broken>(())

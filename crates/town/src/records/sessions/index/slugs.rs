@@ -4,7 +4,7 @@
 //! row describes the agent's newest session. It is written in the transaction that writes the
 //! session, and rebuilt with the index.
 
-use gt_core::record::{Record, Status};
+use gt_core::record::{Record, SessionStatus};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
 
@@ -119,11 +119,11 @@ fn write(db: &Connection, agent: &str, updated: &str) -> rusqlite::Result<()> {
 /// overwrite it.
 pub(super) fn note_archived(
     db: &Connection,
-    life: &Record,
+    session: &Record,
     started: Option<i64>,
     ended: Option<i64>,
 ) -> rusqlite::Result<()> {
-    let Some(agent) = &life.agent else {
+    let Some(agent) = &session.agent else {
         return Ok(());
     };
     let mut insert = db.prepare_cached(
@@ -139,11 +139,11 @@ pub(super) fn note_archived(
     insert
         .execute(params![
             slug(agent),
-            harness_type(life.harness.as_deref()),
-            life.cwd,
-            life.status.unwrap_or(Status::Stopped).as_str(),
-            life.initial_prompt,
-            life.id,
+            harness_type(session.harness.as_deref()),
+            session.cwd,
+            session.status.unwrap_or(SessionStatus::Stopped).as_str(),
+            session.initial_prompt,
+            session.id,
             started,
             ended
         ])

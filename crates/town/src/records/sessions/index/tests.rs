@@ -3,7 +3,7 @@ mod slugs;
 
 use super::*;
 use crate::base::time;
-use gt_core::record::{Outcome, Status};
+use gt_core::record::{Outcome, SessionStatus};
 
 struct Lives {
     folder: tempfile::TempDir,
@@ -27,16 +27,16 @@ impl Lives {
             journal: &self.journal,
             archive: &Archive::in_folder(self.folder.path()),
         };
-        Index::open(&Place::at(&self.database(), false), sources).unwrap()
+        Index::open(&IndexFile::at(&self.database(), false), sources).unwrap()
     }
 
-    fn lives(&self) -> Vec<(String, Option<Outcome>)> {
+    fn sessions(&self) -> Vec<(String, Option<Outcome>)> {
         let index = self.open();
         let mut query = index.db().prepare("SELECT id FROM lives").unwrap();
         let ids = query.query_map([], |row| row.get::<_, String>(0)).unwrap();
         ids.map(|id| {
-            let life = by_id(index.db(), &id.unwrap()).unwrap().unwrap();
-            (life.id, life.outcome)
+            let session = by_id(index.db(), &id.unwrap()).unwrap().unwrap();
+            (session.id, session.outcome)
         })
         .collect()
     }
@@ -46,7 +46,7 @@ fn begin(id: &str) -> Record {
     Record {
         agent: Some("gastown/crew/max".into()),
         started_at: Some(format!("2026-01-17T01:00:0{}.000Z", id.len())),
-        status: Some(Status::Running),
+        status: Some(SessionStatus::Running),
         ..Record::about(id)
     }
 }
@@ -61,7 +61,7 @@ fn end(id: &str) -> Record {
 #[test]
 fn it_reads_on_by_itself() {
     let place = Lives::with(&[begin("a"), begin("bb")]);
-    assert_eq!(place.lives(), [("a".into(), None), ("bb".into(), None)]);
+    assert_eq!(place.sessions(), [("a".into(), None), ("bb".into(), None)]);
     place.journal.append(&[end("a"), begin("ccc")]).unwrap();
     let killed = Some(Outcome::Killed);
     let all = [
@@ -69,13 +69,13 @@ fn it_reads_on_by_itself() {
         ("bb".into(), None),
         ("ccc".into(), None),
     ];
-    assert_eq!(place.lives(), all);
+    assert_eq!(place.sessions(), all);
 }
 
 #[test]
 fn whatever_happens_to_it_it_is_made_anew() {
     let place = Lives::with(&[begin("a"), end("a")]);
-    let expected = place.lives();
+    let expected = place.sessions();
     let db = place.database();
     let damage: [&dyn Fn(); 4] = [
         &|| {
@@ -94,9 +94,9 @@ fn whatever_happens_to_it_it_is_made_anew() {
     ];
     for damage in damage {
         rebuild::remove_database(&db).unwrap();
-        place.lives();
+        place.sessions();
         damage();
-        assert_eq!(place.lives(), expected);
+        assert_eq!(place.sessions(), expected);
         let mended = Connection::open(&db).unwrap();
         let mode = mended.pragma_query_value(None, "journal_mode", |row| row.get(0));
         assert_eq!(mode, Ok("wal".to_owned()));
@@ -106,15 +106,15 @@ fn whatever_happens_to_it_it_is_made_anew() {
 #[test]
 fn another_journal_is_read_from_its_beginning() {
     let place = Lives::with(&[begin("a"), begin("bb")]);
-    place.lives();
+    place.sessions();
     std::fs::remove_file(place.journal.path()).unwrap();
     place.journal.append(&[begin("ccc")]).unwrap();
-    assert_eq!(place.lives(), [("ccc".into(), None)]);
+    assert_eq!(place.sessions(), [("ccc".into(), None)]);
     place
         .journal
         .append(&[begin("dddd"), begin("eeeee")])
         .unwrap();
-    assert_eq!(place.lives().len(), 3);
+    assert_eq!(place.sessions().len(), 3);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn times_are_read_as_they_are_written() {
 #[test]
 fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
     let place = Lives::with(&[begin("a")]);
-    let expected = place.lives();
+    let expected = place.sessions();
     let boot = |index: &Index| -> Option<String> {
         let boot = "SELECT boot FROM read_so_far";
         index.db().query_row(boot, [], |row| row.get(0)).unwrap()
@@ -157,21 +157,21 @@ fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
     let change = "UPDATE lives SET outcome = 'done'; UPDATE read_so_far SET boot = 'another'";
     index.db().execute_batch(change).unwrap();
     drop(index);
-    assert_eq!(place.lives(), expected);
+    assert_eq!(place.sessions(), expected);
     assert_eq!(boot(&place.open()), this);
 }
 
 #[test]
 fn a_journal_that_was_cut_and_went_on_is_another() {
     let place = Lives::with(&[begin("a"), begin("bb")]);
-    place.lives();
+    place.sessions();
     let text = std::fs::read(place.journal.path()).unwrap();
     std::fs::write(place.journal.path(), &text[..text.len() - 20]).unwrap();
     place
         .journal
         .append(&[begin("ccc"), begin("dddd"), begin("eeeee")])
         .unwrap();
-    let ids: Vec<String> = place.lives().into_iter().map(|(id, _)| id).collect();
+    let ids: Vec<String> = place.sessions().into_iter().map(|(id, _)| id).collect();
     assert_eq!(ids, ["a", "ccc", "dddd", "eeeee"]);
 }
 
@@ -183,7 +183,7 @@ fn a_file_of_somebodys_own_is_refused() {
         archive: &Archive::in_folder(place.folder.path()),
     };
     let file = place.folder.path().join("mine");
-    let given = Place::at(&file, true);
+    let given = IndexFile::at(&file, true);
     std::fs::write(&file, "my notes").unwrap();
     assert!(Index::open(&given, sources).is_err());
     assert!(Index::rebuild(&given, sources).is_err());

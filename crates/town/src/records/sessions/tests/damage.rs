@@ -36,8 +36,8 @@ fn overwrite(place: &Place, (at, length): (u64, u64)) {
 }
 
 /// Returns an index as a rebuild leaves it, without an open connection.
-fn rebuilt(lives: usize) -> Place {
-    let place = Place::with(lives);
+fn rebuilt(sessions: usize) -> Place {
+    let place = Place::with(sessions);
     place.sessions.rebuild().unwrap();
     settle(&place);
     place
@@ -111,8 +111,8 @@ fn export_of_a_damaged_index_gives_each_session_once() {
     let mut given = Vec::new();
     place
         .sessions
-        .each(|life| {
-            given.push(life.id.clone());
+        .each(|session| {
+            given.push(session.id.clone());
             Ok(())
         })
         .unwrap();
@@ -140,7 +140,7 @@ fn archiving_repairs_a_damaged_index() {
         .sessions
         .archive(&Clock::default().text(), false)
         .unwrap();
-    assert_eq!(archived.lives, 100);
+    assert_eq!(archived.sessions, 100);
     assert_eq!(place.listed(), ids(300)[100..]);
     is_whole(&place);
 }

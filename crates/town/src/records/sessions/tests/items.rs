@@ -42,8 +42,8 @@ fn check(place: &Place, item: &str, tokens: u64, is_undivided: bool, when: &str)
         .unwrap();
     let chain = sessions.chain(item).unwrap();
     assert_eq!(chain.item.as_deref(), Some(item), "{when}");
-    for found in [&listed, &chain.lives] {
-        let ids: Vec<&str> = found.iter().map(|life| life.id.as_str()).collect();
+    for found in [&listed, &chain.sessions] {
+        let ids: Vec<&str> = found.iter().map(|session| session.id.as_str()).collect();
         assert_eq!(ids, [id(1)], "{item} {when}");
         let share = found[0].share_of(item);
         assert_eq!(share.usage, Some(usage(tokens)), "{item} {when}");
@@ -67,7 +67,7 @@ fn session_is_found_by_each_of_its_items_also_from_the_archive() {
         check("rebuilt");
         let before = time::timestamp(jiff::Timestamp::now().as_second() + 60);
         let archived = place.sessions.archive(&before, false).unwrap();
-        assert_eq!(archived.lives, 1);
+        assert_eq!(archived.sessions, 1);
         check("archived");
         place.sessions.rebuild().unwrap();
         check("archived and rebuilt");

@@ -22,7 +22,7 @@ fn without_journal(lose: impl Fn(&Path)) -> Place {
 
 fn of_item(place: &Place) -> Vec<Record> {
     let chain = place.sessions.chain("gt-a").unwrap();
-    chain.lives
+    chain.sessions
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::*;
 
 fn ids(place: &Lives) -> Vec<String> {
-    place.lives().into_iter().map(|(id, _)| id).collect()
+    place.sessions().into_iter().map(|(id, _)| id).collect()
 }
 
 #[test]
@@ -71,7 +71,10 @@ fn session_without_a_record_makes_the_index_anew() {
     drop(index);
     place.journal.append(&[end("a")]).unwrap();
     let killed = Some(Outcome::Killed);
-    assert_eq!(place.lives(), [("a".into(), killed), ("bb".into(), None)]);
+    assert_eq!(
+        place.sessions(),
+        [("a".into(), killed), ("bb".into(), None)]
+    );
 }
 
 #[test]
@@ -81,11 +84,11 @@ fn session_that_goes_on_is_read_on_as_it_is_read_anew() {
         failed_start: Some(true),
         exit_code: Some(1),
         ended_at: Some("2026-01-17T02:00:00.000Z".into()),
-        status: Some(Status::Stopped),
+        status: Some(SessionStatus::Stopped),
         ..end("a")
     };
     let revived = Record {
-        status: Some(Status::Running),
+        status: Some(SessionStatus::Running),
         ..Record::about("a")
     };
     let place = Lives::with(&[begin("a")]);
@@ -93,9 +96,9 @@ fn session_that_goes_on_is_read_on_as_it_is_read_anew() {
     place.journal.append(&[died]).unwrap();
     drop(place.open());
     place.journal.append(&[revived]).unwrap();
-    let life = || by_id(place.open().db(), "a").unwrap();
-    let read_on = life();
+    let session = || by_id(place.open().db(), "a").unwrap();
+    let read_on = session();
     rebuild::remove_database(&place.database()).unwrap();
-    assert_eq!(read_on, life());
+    assert_eq!(read_on, session());
     assert_eq!(read_on.unwrap().lost, None);
 }

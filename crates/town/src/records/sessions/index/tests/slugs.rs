@@ -91,7 +91,7 @@ fn updated_at_rises_with_every_update() {
     place.journal.append(&[of("mayor", "a", 100)]).unwrap();
     let mut last = 0;
     let ended = Record {
-        status: Some(Status::Stopped),
+        status: Some(SessionStatus::Stopped),
         ..end("a")
     };
     for (line, status) in [
@@ -153,7 +153,7 @@ fn a_rebuild_makes_the_rows_that_reading_on_has_made() {
         lines.push(of(agent, &format!("id{number}"), 100 + number));
     }
     lines.push(Record {
-        status: Some(Status::Stopped),
+        status: Some(SessionStatus::Stopped),
         ended_at: Some(time::timestamp(500)),
         ..end("id3")
     });

@@ -2,7 +2,7 @@
 //! and its failure does not affect the board.
 
 use super::inbox::Post;
-use gt_board::{Event, Failure, Order, Question};
+use gt_board::{BoardEvent, Failure, Invocation, Question};
 use gt_core::Kind;
 use gt_core::work::WorkId;
 use gt_town::Town;
@@ -26,14 +26,14 @@ enum Purpose {
 /// Queue of commands. Commands for one item run in order; commands for different items run
 /// concurrently.
 #[derive(Debug)]
-pub(super) struct Orders {
+pub(super) struct Invocations {
     lanes: Arc<Lanes>,
     words: Words,
     post: Post,
 }
 
 /// Waiting commands by item. A lane exists while a thread works on it.
-type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Order, Purpose)>>>;
+type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Invocation, Purpose)>>>;
 
 /// Arguments with which `gt` is called for this town.
 #[derive(Clone, Debug)]
@@ -42,9 +42,9 @@ struct Words {
     town: PathBuf,
 }
 
-impl Orders {
+impl Invocations {
     pub(super) fn new(town: &Town, post: &Post) -> Self {
-        Orders {
+        Invocations {
             lanes: Arc::default(),
             words: Words {
                 gt: town.around().gt.clone(),
@@ -54,19 +54,19 @@ impl Orders {
         }
     }
 
-    pub(super) fn run(&self, order: Order) {
+    pub(super) fn run(&self, order: Invocation) {
         self.take(order, Purpose::Run);
     }
 
-    pub(super) fn foresee(&self, order: Order) {
+    pub(super) fn foresee(&self, order: Invocation) {
         self.take(order, Purpose::Foresee);
     }
 
-    pub(super) fn ask(&self, order: Order) {
+    pub(super) fn ask(&self, order: Invocation) {
         self.take(order, Purpose::Ask);
     }
 
-    fn take(&self, order: Order, purpose: Purpose) {
+    fn take(&self, order: Invocation, purpose: Purpose) {
         let item = order.item.clone();
         match lock(&self.lanes).entry(item.clone()) {
             Entry::Occupied(mut lane) => return lane.get_mut().push_back((order, purpose)),
@@ -86,7 +86,7 @@ impl Orders {
 
     /// Runs a command that has the terminal to itself. Captures stderr, because the board covers
     /// the terminal again afterwards.
-    pub(super) fn run_here(&self, order: &Order) -> Event {
+    pub(super) fn run_here(&self, order: &Invocation) -> BoardEvent {
         let mut command = self.words.command(order);
         let ran = command.stderr(Stdio::piped()).spawn();
         let ran = ran.and_then(Child::wait_with_output);
@@ -95,7 +95,7 @@ impl Orders {
             Ok(output) => Err(failure(&output)),
             Err(error) => Err(error.to_string().into()),
         };
-        Event::Outcome {
+        BoardEvent::Outcome {
             order: order.number,
             result,
         }
@@ -103,7 +103,7 @@ impl Orders {
 }
 
 /// Returns the next command of a lane. Removes the lane if it is empty.
-fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Order, Purpose)> {
+fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Invocation, Purpose)> {
     let mut lanes = lock(lanes);
     let order = lanes.get_mut(item).and_then(VecDeque::pop_front);
     if order.is_none() {
@@ -117,26 +117,26 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Words {
-    fn command(&self, order: &Order) -> Command {
+    fn command(&self, order: &Invocation) -> Command {
         let mut command = Command::new(&self.gt);
         command.arg("--town").arg(&self.town).args(&order.words);
         command
     }
 }
 
-fn carry_out(words: &Words, order: &Order, purpose: Purpose) -> Event {
+fn carry_out(words: &Words, order: &Invocation, purpose: Purpose) -> BoardEvent {
     let number = order.number;
     let result = answer(words, order);
     match purpose {
-        Purpose::Run => Event::Outcome {
+        Purpose::Run => BoardEvent::Outcome {
             order: number,
             result: result.map(|answer| summary(&answer)),
         },
-        Purpose::Foresee => Event::Foreseen {
+        Purpose::Foresee => BoardEvent::Foreseen {
             order: number,
             result: in_words(result).and_then(|answer| steps(&answer)),
         },
-        Purpose::Ask => Event::Asked {
+        Purpose::Ask => BoardEvent::Asked {
             order: number,
             result: in_words(result).and_then(|answer| question(&answer)),
         },
@@ -148,7 +148,7 @@ fn in_words(result: Result<Value, Failure>) -> Result<Value, String> {
     result.map_err(|failure| failure.text)
 }
 
-fn answer(words: &Words, order: &Order) -> Result<Value, Failure> {
+fn answer(words: &Words, order: &Invocation) -> Result<Value, Failure> {
     let mut command = words.command(order);
     // A process group apart from the terminal's, so that Ctrl-C does not reach it.
     command.process_group(0);
@@ -285,8 +285,8 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    fn order(number: u64, item: &str, words: &[&str]) -> Order {
-        Order {
+    fn order(number: u64, item: &str, words: &[&str]) -> Invocation {
+        Invocation {
             number,
             item: Some(item.parse().unwrap()),
             title: String::new(),
@@ -300,7 +300,7 @@ mod tests {
         while found.len() < count {
             inbox.wait(Some(Duration::from_secs(30)));
             found.extend(inbox.news().into_iter().filter_map(|event| match event {
-                Event::Outcome { order, .. } => Some(order),
+                BoardEvent::Outcome { order, .. } => Some(order),
                 _ => None,
             }));
         }
@@ -323,7 +323,7 @@ mod tests {
     fn orders_for_one_item_keep_their_order_and_hold_up_no_others() {
         let dir = tempfile::tempdir().unwrap();
         let inbox = Inbox::open().unwrap();
-        let orders = Orders {
+        let invocations = Invocations {
             lanes: Arc::default(),
             words: Words {
                 gt: stand_in(dir.path()),
@@ -335,18 +335,18 @@ mod tests {
         let file = file.to_str().unwrap();
         for number in 0..8 {
             let item = format!("gt-0000{number}");
-            orders.run(order(number, &item, &["await", file]));
+            invocations.run(order(number, &item, &["await", file]));
         }
         // The second command of an item waits for its first, and all of them wait for a file that
         // the command of another item creates.
-        orders.run(order(8, "gt-00000", &["make", "/nonexistent/x"]));
-        orders.run(order(9, "gt-00009", &["make", file]));
+        invocations.run(order(8, "gt-00000", &["make", "/nonexistent/x"]));
+        invocations.run(order(9, "gt-00009", &["make", file]));
         let ended = outcomes(&inbox, 10);
         let place = |number: u64| ended.iter().position(|it| *it == number).unwrap();
         assert!(place(0) < place(8), "{ended:?}");
         // The last outcome is sent before its lane is removed.
         let until = std::time::Instant::now() + Duration::from_secs(30);
-        while !lock(&orders.lanes).is_empty() {
+        while !lock(&invocations.lanes).is_empty() {
             assert!(std::time::Instant::now() < until, "a lane stays open");
             std::thread::yield_now();
         }
@@ -360,7 +360,7 @@ mod tests {
             town: dir.path().to_owned(),
         };
         let copy = dir.path().join("copy");
-        let order = Order {
+        let order = Invocation {
             input: Some("x".repeat(300_000)),
             ..order(0, "gt-00000", &["flood", copy.to_str().unwrap()])
         };

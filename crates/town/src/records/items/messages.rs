@@ -10,13 +10,13 @@ use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::handoff::carrying;
-use gt_core::mail::{self, KIND, LABEL, Letter, PREFIX};
-use gt_core::work::{Item, Status, USUAL_PRIORITY, WorkId, check_priority, check_word};
+use gt_core::mail::{self, KIND, LABEL, Mail, PREFIX};
+use gt_core::work::{Item, ItemStatus, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// A message to be sent.
 #[derive(Clone, Debug)]
-pub struct LetterDraft {
+pub struct MailDraft {
     pub sender: String,
     pub subject: String,
     pub body: String,
@@ -27,9 +27,9 @@ pub struct LetterDraft {
     pub reply_to: Option<WorkId>,
 }
 
-impl LetterDraft {
+impl MailDraft {
     pub fn new(sender: &str, subject: &str, body: &str) -> Self {
-        LetterDraft {
+        MailDraft {
             sender: sender.to_owned(),
             subject: subject.to_owned(),
             body: body.to_owned(),
@@ -43,7 +43,7 @@ impl LetterDraft {
     pub(super) fn checked(&self) -> Result<Self> {
         mail::check_body(&self.body)?;
         check_priority(self.priority)?;
-        Ok(LetterDraft {
+        Ok(MailDraft {
             subject: mail::subject(&self.subject)?,
             ..self.clone()
         })
@@ -53,20 +53,20 @@ impl LetterDraft {
 impl Work {
     /// Sends the message to all recipients, or to none. The copies are one thread: that of the
     /// answered message, or a new one.
-    pub fn send(&self, draft: &LetterDraft, recipients: &[String]) -> Result<Vec<Letter>> {
+    pub fn send(&self, draft: &MailDraft, recipients: &[String]) -> Result<Vec<Mail>> {
         let mut draft = draft.checked()?;
         self.change(|db| {
             if let Some(answered) = &draft.reply_to {
                 let answered = mailbox::by_id(db, answered)?;
                 draft.thread = draft.thread.take().or(Some(answered.thread));
             }
-            let mut letters = Vec::new();
+            let mut messages = Vec::new();
             for recipient in recipients {
-                let id = write(db, &draft, recipient, Status::Open)?;
+                let id = write(db, &draft, recipient, ItemStatus::Open)?;
                 draft.thread.get_or_insert_with(|| id.clone());
-                letters.push(mailbox::by_id(db, &id)?);
+                messages.push(mailbox::by_id(db, &id)?);
             }
-            Ok(letters)
+            Ok(messages)
         })
     }
 
@@ -77,15 +77,15 @@ impl Work {
     pub fn hand_over(
         &self,
         agent: &str,
-        life: &str,
+        session: &str,
         ends: bool,
-        draft: &LetterDraft,
+        draft: &MailDraft,
     ) -> Result<HandedOver> {
-        let draft = LetterDraft {
+        let draft = MailDraft {
             sender: agent.to_owned(),
             ..draft.checked()?
         };
-        let label = format!("handoff:{life}");
+        let label = format!("handoff:{session}");
         check_word("label", &label)?;
         self.change(|db| {
             let molecule = match ends {
@@ -105,14 +105,14 @@ impl Work {
                     id
                 }
                 None => {
-                    let id = write(db, &draft, agent, Status::Hooked)?;
+                    let id = write(db, &draft, agent, ItemStatus::Hooked)?;
                     add_labels(db, &id, &[label])?;
                     id
                 }
             };
             let work = super::hook::send_along(db, agent, &id)?;
             Ok(HandedOver {
-                letter: must_have(db, &id)?,
+                mail: must_have(db, &id)?,
                 work,
                 molecule,
             })
@@ -124,7 +124,7 @@ impl Work {
 #[derive(Clone, Debug)]
 pub struct HandedOver {
     /// The handoff message, which is on the hook.
-    pub letter: Item,
+    pub mail: Item,
     /// Work that shares the hook with the message.
     pub work: Option<WorkId>,
     /// Molecule that continues; set only if the session ends.
@@ -146,7 +146,7 @@ fn unfinished(db: &Connection, agent: &str, label: &str) -> Result<Option<WorkId
     found.map(|id| id.parse()).transpose()
 }
 
-fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
+fn rewrite(db: &Connection, id: &WorkId, draft: &MailDraft) -> Result<()> {
     let now = now(db)?;
     db.execute(
         "UPDATE items SET title = ?2, description = ?3, priority = ?4, status = 'hooked',
@@ -165,9 +165,9 @@ fn rewrite(db: &Connection, id: &WorkId, draft: &LetterDraft) -> Result<()> {
 /// Writes a message to one recipient.
 pub(super) fn write(
     db: &Connection,
-    draft: &LetterDraft,
+    draft: &MailDraft,
     recipient: &str,
-    status: Status,
+    status: ItemStatus,
 ) -> Result<WorkId> {
     let id = free_id(db, PREFIX)?;
     let now = now(db)?;
@@ -226,7 +226,7 @@ pub(super) fn check_is_for(db: &Connection, id: &WorkId, agent: &str) -> Result<
         .map_err(problem)?;
     match recipient {
         Some(recipient) if recipient != agent => Err(Problem::conflict(format!(
-            "{id} is a letter to {recipient}"
+            "{id} is a message to {recipient}"
         ))
         .hint("`gt mail send` writes one to others")),
         _ => Ok(()),
@@ -267,12 +267,12 @@ mod tests {
         work.create(&draft).unwrap()
     }
 
-    fn hand_over(work: &Work, life: &str, subject: &str) -> Item {
-        let draft = LetterDraft::new(AGENT, subject, "half way");
-        work.hand_over(AGENT, life, true, &draft).unwrap().letter
+    fn hand_over(work: &Work, session: &str, subject: &str) -> Item {
+        let draft = MailDraft::new(AGENT, subject, "half way");
+        work.hand_over(AGENT, session, true, &draft).unwrap().mail
     }
 
-    fn status(work: &Work, item: &Item) -> (Status, Option<String>) {
+    fn status(work: &Work, item: &Item) -> (ItemStatus, Option<String>) {
         let item = work.get(&item.id).unwrap();
         (item.status, item.close_reason)
     }
@@ -281,46 +281,43 @@ mod tests {
     fn message_beside_work_can_be_taken_back() {
         let (_folder, work) = work();
         let work_item = item(&work, "Work");
-        let letter = hand_over(&work, "one", "First");
+        let mail = hand_over(&work, "one", "First");
         work.hook(AGENT, &work_item.id).unwrap();
         let both = work.hooked(AGENT).unwrap().unwrap();
         assert_eq!(
-            (both.item.id, both.letter.unwrap().id),
-            (work_item.id.clone(), letter.id.clone())
+            (both.item.id, both.mail.unwrap().id),
+            (work_item.id.clone(), mail.id.clone())
         );
-        work.take_back(&letter.id).unwrap();
+        work.take_back(&mail.id).unwrap();
         let hooked = work.hooked(AGENT).unwrap().unwrap();
-        assert_eq!(
-            (hooked.item.id, hooked.letter),
-            (work_item.id.clone(), None)
-        );
-        assert_eq!(status(&work, &letter).0, Status::Closed);
+        assert_eq!((hooked.item.id, hooked.mail), (work_item.id.clone(), None));
+        assert_eq!(status(&work, &mail).0, ItemStatus::Closed);
         work.take_back(&work_item.id).unwrap();
         assert_eq!(work.hooked(AGENT).unwrap(), None);
     }
 
     #[test]
-    fn a_letter_alone_is_what_hangs_on_the_hook() {
+    fn message_alone_is_on_the_hook() {
         let (_folder, work) = work();
-        let letter = hand_over(&work, "one", "First");
-        assert_eq!(letter.status, Status::Hooked);
-        assert_eq!(letter.assignee.as_deref(), Some(AGENT));
-        assert_eq!(letter.labels, ["gt:message", "handoff:one"]);
-        assert!(letter.id.as_str().starts_with("hq-") && letter.ephemeral);
+        let mail = hand_over(&work, "one", "First");
+        assert_eq!(mail.status, ItemStatus::Hooked);
+        assert_eq!(mail.assignee.as_deref(), Some(AGENT));
+        assert_eq!(mail.labels, ["gt:message", "handoff:one"]);
+        assert!(mail.id.as_str().starts_with("hq-") && mail.ephemeral);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
-        assert_eq!((&hooked.item, &hooked.letter), (&letter, &None));
+        assert_eq!((&hooked.item, &hooked.mail), (&mail, &None));
         // The message of the next session replaces it.
         let next = hand_over(&work, "two", "Second");
         assert_eq!(work.hooked(AGENT).unwrap().unwrap().item, next);
-        let superseded = (Status::Closed, Some("superseded".to_owned()));
-        assert_eq!(status(&work, &letter), superseded);
+        let superseded = (ItemStatus::Closed, Some("superseded".to_owned()));
+        assert_eq!(status(&work, &mail), superseded);
         work.unhook(AGENT).unwrap();
         assert_eq!(work.hooked(AGENT).unwrap(), None);
-        assert_eq!(status(&work, &next).0, Status::Closed);
+        assert_eq!(status(&work, &next).0, ItemStatus::Closed);
     }
 
     #[test]
-    fn a_letter_travels_with_the_work() {
+    fn message_travels_with_the_work() {
         let (_folder, work) = work();
         let task = item(&work, "Work");
         work.hook(AGENT, &task.id).unwrap();
@@ -328,43 +325,43 @@ mod tests {
         let second = hand_over(&work, "two", "Second");
         let hooked = work.hooked(AGENT).unwrap().unwrap();
         assert_eq!(hooked.item.id, task.id);
-        assert_eq!(hooked.letter, Some(second.clone()));
-        assert_eq!(status(&work, &first).0, Status::Closed);
-        assert_eq!(second.status, Status::Hooked);
+        assert_eq!(hooked.mail, Some(second.clone()));
+        assert_eq!(status(&work, &first).0, ItemStatus::Closed);
+        assert_eq!(second.status, ItemStatus::Hooked);
         // Hooking the same item again changes nothing.
         assert_eq!(work.hook(AGENT, &task.id).unwrap(), hooked);
         work.unhook_item(&task.id).unwrap();
-        assert_eq!(status(&work, &task).0, Status::Open);
-        assert_eq!(status(&work, &second).0, Status::Closed);
+        assert_eq!(status(&work, &task).0, ItemStatus::Open);
+        assert_eq!(status(&work, &second).0, ItemStatus::Closed);
         // The message is closed with the work.
         work.hook(AGENT, &task.id).unwrap();
         let third = hand_over(&work, "three", "Third");
         work.close(&task.id, Some("done")).unwrap();
-        assert_eq!(status(&work, &third).0, Status::Closed);
+        assert_eq!(status(&work, &third).0, ItemStatus::Closed);
         assert_eq!(work.hooked(AGENT).unwrap(), None);
     }
 
     #[test]
-    fn a_letter_makes_room_for_work_and_goes_on_with_it() {
+    fn message_makes_room_for_work_and_stays_with_it() {
         let (_folder, work) = work();
-        let letter = hand_over(&work, "one", "First");
+        let mail = hand_over(&work, "one", "First");
         let task = item(&work, "Work");
         let hooked = work.hook(AGENT, &task.id).unwrap();
         assert_eq!(hooked.item.id, task.id);
-        assert_eq!(hooked.letter.as_ref(), Some(&letter));
+        assert_eq!(hooked.mail.as_ref(), Some(&mail));
         let other = item(&work, "Other");
         assert!(work.hook(AGENT, &other.id).is_err(), "it is free no more");
-        assert!(work.hook("mayor", &letter.id).is_err(), "another's letter");
+        assert!(work.hook("mayor", &mail.id).is_err(), "another's letter");
         // The message can be taken off alone, and the work stays.
-        let taken = work.unhook_item(&letter.id).unwrap().unwrap();
-        assert_eq!(taken.item.id, letter.id);
+        let taken = work.unhook_item(&mail.id).unwrap().unwrap();
+        assert_eq!(taken.item.id, mail.id);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
-        assert_eq!((&hooked.item.id, &hooked.letter), (&task.id, &None));
-        assert_eq!(status(&work, &letter).0, Status::Closed);
+        assert_eq!((&hooked.item.id, &hooked.mail), (&task.id, &None));
+        assert_eq!(status(&work, &mail).0, ItemStatus::Closed);
     }
 
     #[test]
-    fn a_handoff_that_is_run_again_writes_one_letter() {
+    fn repeated_handoff_writes_one_message() {
         let (_folder, work) = work();
         let first = hand_over(&work, "one", "First");
         let again = hand_over(&work, "one", "Better");
@@ -374,40 +371,37 @@ mod tests {
         work.hook(AGENT, &task.id).unwrap();
         assert_eq!(hand_over(&work, "one", "Best").id, first.id);
         let hooked = work.hooked(AGENT).unwrap().unwrap();
-        assert_eq!(hooked.letter.unwrap().title, "Best");
+        assert_eq!(hooked.mail.unwrap().title, "Best");
         // A closed message is not rewritten.
         work.close(&first.id, None).unwrap();
-        assert_eq!(work.hooked(AGENT).unwrap().unwrap().letter, None);
+        assert_eq!(work.hooked(AGENT).unwrap().unwrap().mail, None);
         let new = hand_over(&work, "one", "New");
         assert_ne!(new.id, first.id);
     }
 
     #[test]
-    fn what_somebody_else_wrote_is_no_note_and_stays() {
+    fn text_of_another_writer_is_no_note_and_stays() {
         let (_folder, work) = work();
-        let draft = LetterDraft::new("mayor", "Do this", "");
+        let draft = MailDraft::new("mayor", "Do this", "");
         let mail = work.send(&draft, &[AGENT.to_owned()]).unwrap().remove(0);
         work.hook(AGENT, &mail.id).unwrap();
         let task = item(&work, "Work");
         assert!(work.hook(AGENT, &task.id).is_err(), "it is not free");
         let note = hand_over(&work, "one", "First");
         let hooked = work.hooked(AGENT).unwrap().unwrap();
-        assert_eq!(
-            (hooked.item.id, hooked.letter),
-            (mail.id.clone(), Some(note))
-        );
+        assert_eq!((hooked.item.id, hooked.mail), (mail.id.clone(), Some(note)));
         work.unhook(AGENT).unwrap();
         let back = work.get(&mail.id).unwrap();
-        assert_eq!(back.status, Status::Open);
+        assert_eq!(back.status, ItemStatus::Open);
         assert_eq!(back.assignee.as_deref(), Some(AGENT));
     }
 
     #[test]
-    fn a_letter_that_cannot_be_sent_leaves_everything_as_it_was() {
+    fn message_that_cannot_be_sent_changes_nothing() {
         let (_folder, work) = work();
-        let letter = hand_over(&work, "one", "First");
-        let draft = LetterDraft::new(AGENT, " ", "");
+        let mail = hand_over(&work, "one", "First");
+        let draft = MailDraft::new(AGENT, " ", "");
         assert!(work.hand_over(AGENT, "two", true, &draft).is_err());
-        assert_eq!(work.hooked(AGENT).unwrap().unwrap().item, letter);
+        assert_eq!(work.hooked(AGENT).unwrap().unwrap().item, mail);
     }
 }

@@ -30,30 +30,30 @@ impl Lives {
         let writer = left.and_then(|left| left.session_id.as_deref());
         let told_to = left.and_then(|left| left.told_to.as_deref());
         let named = [own, writer, told_to, other].into_iter().flatten();
-        let mut lives = Lives {
+        let mut records = Lives {
             own: own.map(str::to_owned),
             before: None,
             known: sessions.known(named)?,
         };
-        lives.before = lives.parent().map(str::to_owned);
+        records.before = records.parent().map(str::to_owned);
         // A failed start leaves no checkpoint: the session before it does.
         for _ in 0..MOST_FAILED_STARTS {
-            let Some(before) = lives.before.clone() else {
+            let Some(before) = records.before.clone() else {
                 break;
             };
-            if lives.get(&before).is_none() {
+            if records.get(&before).is_none() {
                 let found = sessions.known([before.as_str()].into_iter())?;
-                lives.known.extend(found);
+                records.known.extend(found);
             }
-            let failed = lives
+            let failed = records
                 .get(&before)
                 .filter(|session| session.failed_start == Some(true));
             match failed.map(|session| session.parent_id.clone()) {
-                Some(earlier) => lives.before = earlier,
+                Some(earlier) => records.before = earlier,
                 None => break,
             }
         }
-        Ok(lives)
+        Ok(records)
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<&Record> {

@@ -1,7 +1,7 @@
 //! The assignment of one item to an agent.
 
 use super::allocate::Allocation;
-use super::steps::Made;
+use super::steps::SlingChanges;
 use super::{SlingError, SlingOptions, Slung, held_by};
 use crate::base::fault;
 use crate::base::lock::FileLock;
@@ -26,14 +26,14 @@ const ATTEMPTS: usize = 5;
 const NUDGE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One item to assign, with its options.
-pub(super) struct Order<'a> {
+pub(super) struct Assignment<'a> {
     pub(super) town: &'a Town,
     pub(super) item: &'a Item,
     pub(super) options: &'a SlingOptions,
     pub(super) start: &'a StartOptions,
 }
 
-impl Order<'_> {
+impl Assignment<'_> {
     pub(super) fn to_polecat(
         &self,
         rig: &str,
@@ -48,7 +48,7 @@ impl Order<'_> {
                     reused,
                     claim,
                 } => {
-                    let made = Made {
+                    let made = SlingChanges {
                         hooked: true,
                         placed: Some(placed),
                         noted: None,
@@ -92,7 +92,7 @@ impl Order<'_> {
     /// Starts an agent that already has the item on its hook, unless it is running.
     fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
         let house = House::look(self.town)?;
-        if house.lives(agent) {
+        if house.sessions(agent) {
             if self.options.args.is_some() {
                 let words = format!("{agent} has {} and runs already", self.item.id);
                 let problem = Problem::new(Kind::Running, words);
@@ -105,9 +105,9 @@ impl Order<'_> {
             let _count = claim::count(self.town)?;
             House::look(self.town)?.admit(self.town, agent)?;
         }
-        let made = Made {
+        let made = SlingChanges {
             placed: self.repair(agent)?,
-            ..Made::default()
+            ..SlingChanges::default()
         };
         self.finish(agent, made, true, claim)
     }
@@ -135,7 +135,7 @@ impl Order<'_> {
     fn finish(
         &self,
         agent: &Identity,
-        mut made: Made,
+        mut made: SlingChanges,
         reused: bool,
         _claim: FileLock,
     ) -> Result<Slung, SlingError> {
@@ -171,7 +171,7 @@ impl Order<'_> {
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
             return Err(SlingError::Taken(held_by(&self.item.id, &holder)));
         }
-        if House::look(self.town)?.lives(agent) {
+        if House::look(self.town)?.sessions(agent) {
             return Ok(self.tell(agent, None)?);
         }
         let is_known = directory::has(self.town, agent);
@@ -179,11 +179,11 @@ impl Order<'_> {
         // Crew workers are created only by `gt crew add`.
         start.create = agent.role() != Role::Crew;
         start::check(self.town, agent, &start)?;
-        let made = Made {
+        let made = SlingChanges {
             hooked: self.hook(agent)?,
-            ..Made::default()
+            ..SlingChanges::default()
         };
-        let order = Order {
+        let order = Assignment {
             start: &start,
             ..*self
         };
@@ -222,16 +222,16 @@ impl Order<'_> {
 
     /// Hooks the item for a running agent and nudges the agent.
     fn tell(&self, agent: &Identity, placed: Option<Placed>) -> Result<Slung> {
-        let mut made = Made {
+        let mut made = SlingChanges {
             placed,
-            ..Made::default()
+            ..SlingChanges::default()
         };
         let hooked = self.hook(agent).map(|is_new| made.hooked = is_new);
         let noted = hooked.and_then(|()| self.note(&mut made));
         let told = noted.and_then(|()| {
             let more = self.options.args.as_deref().unwrap_or_default();
             let text = format!("You have new work on your hook: gt hook\n{more}");
-            let order = nudge::Order {
+            let order = nudge::NudgeRequest {
                 text: text.trim_end(),
                 sender: Some(self.sender()),
                 mode: nudge::Mode::WaitIdle,
@@ -256,7 +256,7 @@ impl Order<'_> {
 
     /// Returns the result for an agent that this call did not start, as this snapshot shows it.
     fn present_in(&self, house: &House, agent: &Identity, reused: bool) -> Result<Slung> {
-        let life = house.container(agent).and_then(Container::life);
+        let record = house.container(agent).and_then(Container::session_id);
         let work_dir = work_dir(self.town, agent)?;
         Ok(Slung {
             id: self.item.id.clone(),
@@ -264,7 +264,7 @@ impl Order<'_> {
             container: roles::container_name(self.town, agent)?,
             branch: self.branch(agent, &work_dir),
             work_dir,
-            session: life.filter(|_| house.lives(agent)),
+            session: record.filter(|_| house.sessions(agent)),
             started: false,
             reused,
             nudged: false,

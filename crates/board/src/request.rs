@@ -4,18 +4,18 @@ use crate::Tab;
 use gt_core::work::WorkId;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Request {
     Quit,
     /// Clear the terminal and draw the next frame in full.
     Redraw,
     /// Run `gt` with these arguments in the background, and report the outcome.
-    Run(Order),
+    Run(Invocation),
     /// Run `gt` with these arguments and the terminal, until it ends.
-    HandOver(Order),
+    HandOver(Invocation),
     /// Run this command with `--dry-run`, and report the planned steps.
-    Foresee(Order),
+    Foresee(Invocation),
     /// Read the question that this command shows (`gt answer` without an answer), and report it.
-    Ask(Order),
+    Ask(Invocation),
     /// The screen of this item is in view from now on.
     Look(Option<WorkId>),
     /// This tab of this item is in view from now on.
@@ -29,7 +29,7 @@ pub enum Wish {
 
 /// A `gt` command for one item, bound when the key was pressed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct Invocation {
     /// The number that the outcome refers to.
     pub number: u64,
     pub item: Option<WorkId>,

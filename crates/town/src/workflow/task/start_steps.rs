@@ -14,7 +14,7 @@ use crate::repo::workspace::WorktreesByBranch;
 use crate::repo::workspace::{self, Placed};
 use crate::terminal::background_tasks;
 use crate::terminal::containers::{Container, tmux_problem};
-use crate::terminal::windows::{self, AfterEnd, Wish};
+use crate::terminal::windows::{self, AfterEnd, NewWindow};
 use crate::work::hook;
 use crate::workflow::sling;
 use crate::{Result, Town};
@@ -27,7 +27,7 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, SessionName};
 use std::path::{Path, PathBuf};
 
-pub(super) struct Order<'a> {
+pub(super) struct TaskStart<'a> {
     pub(super) town: &'a Town,
     pub(super) item: &'a Item,
     pub(super) agent: &'a Identity,
@@ -38,12 +38,12 @@ pub(super) struct Order<'a> {
 
 /// Changes made so far, to be rolled back on failure.
 #[derive(Default)]
-struct Made {
+struct TaskChanges {
     placed: Option<Placed>,
     hooked: bool,
 }
 
-impl Order<'_> {
+impl TaskStart<'_> {
     pub(super) fn start(
         &self,
         existing: Option<Container>,
@@ -51,7 +51,7 @@ impl Order<'_> {
     ) -> Result<Started, StartError> {
         let town = self.town;
         let is_done = |container: &&Container| {
-            is_alive(container) || (self.options.no_agent && container.life().is_some())
+            is_alive(container) || (self.options.no_agent && container.session_id().is_some())
         };
         if let Some(container) = existing.as_ref().filter(is_done) {
             return Ok(self.complete(container)?);
@@ -70,7 +70,7 @@ impl Order<'_> {
             let wishes = start_options(self.options, self.item, harness, dir.clone());
             start::check(town, self.agent, &wishes)?;
         }
-        let mut made = Made::default();
+        let mut made = TaskChanges::default();
         let mut begun = None;
         let result = self.make(&dir, &at_base, &mut made, existing, &mut begun, go_on);
         match result {
@@ -113,7 +113,7 @@ impl Order<'_> {
         &self,
         dir: &Path,
         at_base: &Project,
-        made: &mut Made,
+        made: &mut TaskChanges,
         existing: Option<Container>,
         begun: &mut Option<()>,
         go_on: &mut dyn FnMut(&Ran) -> bool,
@@ -144,7 +144,7 @@ impl Order<'_> {
         let mut ran = Vec::new();
         let existing = match existing {
             // A shell that died during the initialization cannot be continued.
-            Some(dead) if dead.life().is_none() && dead.pane().dead => {
+            Some(dead) if dead.session_id().is_none() && dead.pane().dead => {
                 stop::remove_container(town, &dead)?;
                 None
             }
@@ -158,7 +158,7 @@ impl Order<'_> {
             }
             existing => existing,
         };
-        if let Some(container) = container.filter(|c| c.life().is_none() && !c.pane().dead) {
+        if let Some(container) = container.filter(|c| c.session_id().is_none() && !c.pane().dead) {
             *begun = Some(());
             if tag_of(town, &container, tags::INIT_DONE)? != "1" {
                 let mut go_on = |ran: &Ran| self.options.continue_on_failure || go_on(ran);
@@ -288,7 +288,7 @@ impl Order<'_> {
             }
             begun.push(task.clone());
             let window = format!("{}{task}", background_tasks::WINDOW);
-            let wish = Wish {
+            let wish = NewWindow {
                 name: &window,
                 command: line.as_str(),
                 dir,
@@ -307,12 +307,12 @@ impl Order<'_> {
     }
 
     /// Rolls back in reverse order; failures are appended to the error.
-    fn take_back(&self, dir: &Path, made: &Made, mut problem: Problem) -> Problem {
+    fn take_back(&self, dir: &Path, made: &TaskChanges, mut problem: Problem) -> Problem {
         let town = self.town;
         let mut failures = Vec::new();
         // A shell that this start has not initialized is useless.
         let left = own_container(town, self.agent, self.name).ok().flatten();
-        if let Some(shell) = left.filter(|container| container.life().is_none()) {
+        if let Some(shell) = left.filter(|container| container.session_id().is_none()) {
             stop::end_processes(town, std::slice::from_ref(&shell), processes::GRACE);
             failures.extend(stop::remove_container(town, &shell).err());
         }
