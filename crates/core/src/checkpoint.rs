@@ -55,7 +55,7 @@ impl Checkpoint {
             .any(|knows| knows.as_deref() == Some(session))
     }
 
-    /// Returns whether the checkpoint describes work that was in progress when the session `life`
+    /// Returns whether the checkpoint describes work that was in progress when the session `session`
     /// began. `before` is the previous session, and `outcome` returns how a session ended. A
     /// session's own checkpoint does not count. Nor does one whose writer, reader or successor
     /// ended well: that work is over.

@@ -9,7 +9,7 @@ use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Run AI coding agents as named tmux sessions, and keep their whole life in order.
+/// Run AI coding agents as named tmux sessions, and manage their whole lifecycle.
 #[derive(Debug, Parser)]
 #[command(
     name = "gt",

@@ -40,7 +40,7 @@ pub(crate) struct HandoffArgs {
     /// Add the state of git, the work and the inbox to the message
     #[arg(long)]
     collect: bool,
-    /// Why: `compaction` makes the next life go on without being told all anew
+    /// Why: `compaction` makes the next session go on without being told all anew
     #[arg(long, value_name = "WORD")]
     reason: Option<String>,
     /// Only save the state: the session goes on, as before a compaction

@@ -9,7 +9,7 @@ use gt_town::records::retention::{Auto, EventRetention, Pruned};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// The chronicle: how long events are kept, and what they are still worth
+/// Retention of events: how long they are kept, and what they are still worth
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum KrcCommand {

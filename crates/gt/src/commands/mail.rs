@@ -14,7 +14,7 @@ use gt_town::messaging::mail;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Letters between agents, and people
+/// Mail between agents and people
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum MailCommand {
@@ -59,7 +59,7 @@ fn writer(town: &Town) -> String {
     }
 }
 
-/// Returns a message as JSON. `life` is the present session of the recipient.
+/// Returns a message as JSON. `session` is the present session of the recipient.
 fn document(mail: &Mail, session: Option<&SessionId>) -> Value {
     let mut document = json!(mail);
     let stale = session.and_then(|session| mail::stale_reason(mail, session));

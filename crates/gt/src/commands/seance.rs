@@ -17,23 +17,23 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 
-/// Talk to earlier lives of agents
+/// Talk to earlier sessions of agents
 ///
-/// Without `--talk` the lives are listed, the newest first. With it, a copy of that
+/// Without `--talk` the sessions are listed, the newest first. With it, a copy of that
 /// conversation is gone on with, here in this terminal; the conversation itself stays as
 /// it is.
 #[derive(Debug, Args)]
 pub(crate) struct SeanceArgs {
-    /// Only lives of this role
+    /// Only sessions of this role
     #[arg(long, conflicts_with = "talk", value_parser = Words::of(Role::all().map(Role::as_str)))]
     role: Option<String>,
-    /// Only lives of this rig
+    /// Only sessions of this rig
     #[arg(long, conflicts_with = "talk")]
     rig: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "talk")]
     recent: usize,
-    /// Talk to this one: the beginning of the id of a life, or of a conversation
+    /// Talk to this one: the beginning of the id of a session, or of a conversation
     #[arg(long, value_name = "ID")]
     talk: Option<String>,
     /// Ask one thing and print the answer
@@ -45,7 +45,7 @@ pub(crate) struct SeanceArgs {
         requires = "talk"
     )]
     prompt: Option<String>,
-    /// Talk under another account than the one of that life
+    /// Talk under another account than the one of that session
     #[arg(long, value_name = "NAME", requires = "talk")]
     account: Option<String>,
 }

@@ -18,7 +18,7 @@ use gt_town::terminal::recording::Recordings;
 use std::process::ExitCode;
 use upkeep::{ArchiveArgs, ExportArgs, RebuildArgs};
 
-/// The lives of agents, as they are remembered
+/// The history of sessions
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum SessionsCommand {
@@ -33,7 +33,7 @@ pub(crate) enum SessionsCommand {
     Archive(ArchiveArgs),
 }
 
-/// List lives, the newest first
+/// List sessions, the newest first
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
@@ -43,17 +43,17 @@ pub(crate) struct ListArgs {
     limit: usize,
 }
 
-/// Show all that is known of one life
+/// Show all that is known of one session
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Its id, or the beginning of it
     id: String,
 }
 
-/// Show the lives that went on with each other's work
+/// Show the sessions that went on with each other's work
 #[derive(Debug, Args)]
 pub(crate) struct ChainArgs {
-    /// A life, a chain, or the work that they were about
+    /// A session, a chain, or the work that they were about
     #[arg(value_name = "ID-OR-BEAD")]
     what: String,
 }

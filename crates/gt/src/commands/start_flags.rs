@@ -88,7 +88,7 @@ pub(crate) struct StartFlags {
     /// Write no PID file
     #[arg(long)]
     no_track_pid: bool,
-    /// Do not look once more at the end whether it lives
+    /// Do not look once more at the end whether it runs
     #[arg(long)]
     no_verify: bool,
 }

@@ -114,7 +114,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Writes these lines for a caller that knows the journal's record of `life`, the only session
+    /// Writes these lines for a caller that knows the journal's record of `session`, the only one
     /// among them that is not new.
     pub(crate) fn record_known(&self, lines: &[Record], session: &Record) -> Result<()> {
         self.check_journal()?;

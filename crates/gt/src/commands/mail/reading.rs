@@ -15,7 +15,7 @@ use gt_town::records::items::{MailQuery, Work};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// List letters, the most urgent and newest first
+/// List messages, the most urgent and newest first
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
@@ -38,15 +38,15 @@ struct Shown {
     limit: usize,
 }
 
-/// Read a letter
+/// Read a message
 ///
 /// It counts as read when who got it reads it.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
-    /// The letter
+    /// The message
     #[arg(value_name = "ID")]
     id: String,
-    /// All letters that belong together, in the order in which they were written
+    /// All messages that belong together, in the order in which they were written
     #[arg(long)]
     thread: bool,
     /// It still counts as not read
@@ -57,10 +57,10 @@ pub(crate) struct ReadArgs {
     agent: Option<String>,
 }
 
-/// Put letters away
+/// Put messages away
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
-    /// The letters: all of them, or none
+    /// The messages: all of them, or none
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
     /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
@@ -68,7 +68,7 @@ pub(crate) struct ArchiveArgs {
     agent: Option<String>,
 }
 
-/// Find letters by their words: got or written, archived ones too
+/// Find messages by their words: got or written, archived ones too
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
     /// Text in the subject or body

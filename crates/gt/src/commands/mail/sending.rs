@@ -28,12 +28,12 @@ pub(crate) struct SendArgs {
     subject: String,
     #[command(flatten)]
     mail: MailFlags,
-    /// The letter that it answers: it goes on with its thread
+    /// The message that it answers: it goes on with its thread
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 }
 
-/// Answer a letter: who wrote it gets the answer
+/// Answer a message: who wrote it gets the answer
 #[derive(Debug, Args)]
 pub(crate) struct ReplyArgs {
     /// The message

@@ -20,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Play what was recorded of a life, in this terminal
+/// Play what was recorded of a session, in this terminal
 ///
 /// Space pauses and goes on, `.` shows the next piece of a paused one, `q` or Ctrl-C ends
 /// it. Where stdout is no terminal the text is printed at once. Sequences that reach
@@ -28,7 +28,7 @@ use std::path::PathBuf;
 /// --json it is only described.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The life's id, or the beginning of it
+    /// The session's id, or the beginning of it
     id: String,
     /// So many times as fast; 0 is the same as --dump
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = number)]

@@ -11,9 +11,9 @@ use gt_town::Town;
 use gt_town::records::sessions::{By, Sessions, Tally};
 use serde_json::{Map, Value, json};
 
-/// Add up lives, time, tokens and cost, by agent, rig or day
+/// Add up sessions, time, tokens and cost, by agent, rig or day
 ///
-/// Archived lives do not count.
+/// Archived sessions do not count.
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     /// Group the rows by this
@@ -103,7 +103,7 @@ fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
         .iter()
         .map(|tally| bars.of(tally))
         .fold(0.0, f64::max);
-    let mut titles = vec![title, "LIVES", "RUNNING"];
+    let mut titles = vec![title, "SESSIONS", "RUNNING"];
     titles.extend(Outcome::ALL.map(heading));
     titles.extend(["TIME", "TOKENS", "COST", "COMMITS", ""]);
     let mut table = Table::new(&titles);

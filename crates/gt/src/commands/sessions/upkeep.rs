@@ -9,7 +9,7 @@ use gt_town::base::time;
 use gt_town::records::sessions::Sessions;
 use serde_json::json;
 
-/// Print every life as a line of JSON, the oldest first
+/// Print every session as a line of JSON, the oldest first
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     /// One JSON document in each line; the only form there is
@@ -17,10 +17,10 @@ pub(crate) struct ExportArgs {
     jsonl: bool,
 }
 
-/// Move old lives out of the journal into compressed files
+/// Move old sessions out of the journal into compressed files
 ///
 /// `show`, `chain`, `export` and `list --work` still find them. It also happens by itself, once a day,
-/// to lives that ended longer ago than `archive_after_days` in town.toml says.
+/// to sessions that ended longer ago than `archive_after_days` in town.toml says.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
     /// Those that ended before: 90d, 2026-01-17 [default: as town.toml says]

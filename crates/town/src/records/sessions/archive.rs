@@ -40,7 +40,7 @@ impl Archive {
         Some(format!("{month}.jsonl.gz"))
     }
 
-    /// Adds sessions to a file and replaces those that it already has. `lives` maps ids to JSON
+    /// Adds sessions to a file and replaces those that it already has. `sessions` maps ids to JSON
     /// objects of one line.
     pub(super) fn add(&self, file: &str, sessions: BTreeMap<String, String>) -> Result<()> {
         let mut all = BTreeMap::new();
