@@ -38,9 +38,9 @@ done
 
 /// Stands in for `gt`: prints a restored text and runs the program after it. Other calls do nothing.
 const GT: &str = r#"#!/bin/sh
-[ "$1" = replay-scrollback ] || exit 0
-file=$2
-shift 2
+[ "$1 $2" = "internal replay-scrollback" ] || exit 0
+file=$3
+shift 3
 [ "$1" = --login ] && shift
 shift
 until [ -e "$file" ]; do sleep 0.01; done
