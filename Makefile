@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: test-agents test-beads help demo demo-clean test lint bench board-image build install docs
+.PHONY: test-cases test-checks test-agents test-beads help demo demo-clean test lint bench board-image build install docs
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -30,31 +30,14 @@ test: ## run every test, and the quick checks
 	@if [ "$$(uname -s)" = Linux ]; then \
 		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi; \
 	fi
-	@if cargo fmt --version >/dev/null 2>&1; then \
-		echo "cargo fmt --all --check"; cargo fmt --all --check; \
-	else \
-		echo "skipped: cargo fmt (rustup component add rustfmt)"; \
-	fi
-	@skipped=$$(mktemp) && export GT_TEST_SKIPPED="$$skipped"; \
-	if cargo nextest --version >/dev/null 2>&1; then \
-		: "most tests wait for tmux: two for each core"; \
-		threads="$${NEXTEST_TEST_THREADS:-$$(( $$(getconf _NPROCESSORS_ONLN || echo 1) * 2 ))}"; \
-		echo "cargo nextest run --workspace --no-fail-fast --test-threads $$threads"; \
-		cargo nextest run --workspace --no-fail-fast --test-threads "$$threads"; \
-	else \
-		echo "cargo test --workspace --lib --bins --tests --no-fail-fast"; cargo test --workspace --lib --bins --tests --no-fail-fast; \
-	fi; \
-	code=$$?; sort -u "$$skipped"; echo "$$(sort -u "$$skipped" | wc -l) tests were skipped"; rm -f "$$skipped"; exit $$code
-	cargo test --workspace --doc
-	@sh scripts/docs.sh --if-possible
-	@python3 -B -m doctest scripts/screen_svg.py
-	@sh scripts/agents.sh
-	@if cargo clippy --version >/dev/null 2>&1; then \
-		echo "cargo clippy -D warnings"; \
-		cargo clippy --workspace --all-targets --all-features -- -D warnings; \
-	else \
-		echo "skipped: cargo clippy (rustup component add clippy)"; \
-	fi
+	@sh scripts/test.sh build
+	@$(MAKE) --no-print-directory -j2 -k test-cases test-checks
+
+test-cases:
+	@sh scripts/test.sh cases
+
+test-checks:
+	@sh scripts/test.sh checks
 
 test-agents: ## install the pinned real agent programs and test against them, in full
 	@sh scripts/need.sh cargo cc tmux git
