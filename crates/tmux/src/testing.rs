@@ -1,8 +1,8 @@
 //! A private tmux server for tests, and waiting for a named condition.
 //!
 //! Every [`TestServer`] has its own folder and socket, no configuration and an environment of four
-//! variables, so it neither sees nor changes the user's tmux. It ends with the test, and the test
-//! fails if it does not.
+//! variables, so it neither sees nor changes the user's tmux. It is killed at the end of the test,
+//! and the test fails if it survives.
 //!
 //! The variable `TMUX_TEST_PROGRAM` selects another tmux than the one in `PATH`, to run the tests
 //! against several versions. `TMUX_TEST_DIRECT` sends commands directly to the socket (see
@@ -38,8 +38,7 @@ impl TestServer {
     #[must_use]
     #[expect(clippy::new_without_default, reason = "making folders is no default")]
     pub fn new() -> Self {
-        // The path of a socket has at most 107 bytes, and `TMPDIR` may be long.
-        let folder = PathBuf::from(format!("/tmp/gt-{}", &nonce()[..12]));
+        let folder = temp_root().join(format!("gt-{}", &nonce()[..12]));
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&folder)
@@ -56,6 +55,8 @@ impl TestServer {
                 ("TERM", "xterm-256color".into()),
                 ("LANG", "C.UTF-8".into()),
             ]);
+        // If the version is unknown, the tests run the tmux program, as they do without the
+        // variable.
         let version = std::env::var_os("TMUX_TEST_DIRECT").and_then(|_| server.version().ok());
         let server = match version {
             Some(version) => server.with_version(version),
@@ -118,8 +119,8 @@ impl TestServer {
         None
     }
 
-    /// Returns the process that listens on the socket. The kernel reports it even if the server no
-    /// longer answers.
+    /// Returns the process that listens on the socket; `None` if there is none. The kernel reports it
+    /// even if the server no longer answers.
     #[cfg(target_os = "linux")]
     fn process(&self) -> Option<Pid> {
         let stream = UnixStream::connect(self.socket_path()).ok()?;
@@ -153,6 +154,19 @@ impl Drop for TestServer {
         {
             panic!("the test server {pid} did not end");
         }
+    }
+}
+
+/// Returns the folder for the temporary folders of tests: `TMPDIR` if it is short, otherwise
+/// `/tmp`. The path of a socket has at most 107 bytes, and the `TMPDIR` of macOS takes half of them.
+#[must_use]
+pub fn temp_root() -> PathBuf {
+    const LONGEST: usize = 20;
+    let root = std::env::temp_dir();
+    if root.as_os_str().len() <= LONGEST {
+        root
+    } else {
+        PathBuf::from("/tmp")
     }
 }
 

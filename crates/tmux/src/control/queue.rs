@@ -202,7 +202,7 @@ mod tests {
         assert!(queue.take(block(false, "can't find pane: %1\n")));
         assert_eq!(wait(first).unwrap(), "a\n");
         assert_eq!(wait(second).unwrap_err().kind(), ErrorKind::NoSuchPane);
-        assert!(!queue.take(block(true, "")), "nobody waits any more");
+        assert!(!queue.take(block(true, "")), "no caller waits any more");
     }
 
     #[test]

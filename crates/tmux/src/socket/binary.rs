@@ -21,6 +21,7 @@ pub(crate) struct Binary {
 impl Binary {
     /// Reads the identity of the file as it is now.
     pub(crate) fn of(path: &Path) -> Option<Self> {
+        // Without the file the caller runs tmux instead, which reports the failure.
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
             device: metadata.dev(),

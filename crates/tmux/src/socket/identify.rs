@@ -51,6 +51,7 @@ impl<'a> Identity<'a> {
         });
         Self {
             term: variable("TERM").map_or(b"", OsStrExt::as_bytes),
+            // As tmux itself does in a folder that was removed.
             folder: named.or(real.ok()).unwrap_or_else(|| PathBuf::from("/")),
             process: rustix::process::getpid().as_raw_pid(),
             environment,

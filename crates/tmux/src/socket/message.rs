@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(layout("3.5a"), Some(Layout::Short));
         assert_eq!(layout("3.6"), Some(Layout::Long));
         assert_eq!(layout("3.8"), Some(Layout::Long));
-        assert_eq!(layout("3.9"), None, "what nobody has tried is not guessed");
+        assert_eq!(layout("3.9"), None, "an untested version is not guessed");
         assert_eq!(layout("master"), None);
     }
 

@@ -22,7 +22,8 @@ pub(crate) fn stopped_server(socket: &Path) -> Option<i32> {
     stopped_peer(&Stream::connect(socket, CONNECT_TIMEOUT).ok()?)
 }
 
-/// Returns the pid of the process at the other end of a connection, if it is stopped.
+/// Returns the pid of the process at the other end of a connection, if it is stopped; `None` as well
+/// if the process has ended.
 #[cfg(target_os = "linux")]
 pub(super) fn stopped_peer(connection: &impl AsFd) -> Option<i32> {
     let peer = rustix::net::sockopt::socket_peercred(connection).ok()?;

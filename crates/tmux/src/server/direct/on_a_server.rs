@@ -363,7 +363,7 @@ fn the_end_of_the_server_is_an_answer_or_a_loss() {
         ErrorKind::ServerLost
     );
 
-    wait_until("nobody listens", TIMEOUT, || {
+    wait_until("no server listens", TIMEOUT, || {
         (!socket.is_running()).then_some(())
     });
     socket.run(new_session("main")).unwrap();
