@@ -34,7 +34,7 @@ Check your hook and mail, then act on the hook if present:
 1. `gt hook` - shows hooked work (if any)
 2. `gt mail inbox` - check for messages
 3. If work is hooked → execute it immediately
-4. If nothing hooked → wait for instructions";
+4. If nothing hooked → ";
 
 impl Beacon<'_> {
     /// Returns the whole first prompt: the beacon, the steps for its topic, and the instructions.
@@ -47,6 +47,7 @@ impl Beacon<'_> {
         if PROPELLING.contains(&self.topic) {
             prompt.push_str("\n\n");
             prompt.push_str(FIND_WORK);
+            prompt.push_str(self.recipient.role().without_work());
         }
         if let Some(instructions) = instructions.filter(|text| !text.trim().is_empty()) {
             prompt.push_str("\n\n");
@@ -149,7 +150,16 @@ mod tests {
             must_ask: topic == "ready",
         };
         assert!(beacon("ready").prompt(None).contains("`gt prime`"));
-        assert!(beacon("handoff").prompt(None).contains("`gt hook`"));
+        let handoff = beacon("handoff").prompt(None);
+        assert!(handoff.contains("`gt hook`"));
+        assert!(handoff.ends_with("→ wait for instructions"), "{handoff}");
+        let witness = Identity::of_rig(Role::Witness, "gastown");
+        let driven = Beacon {
+            recipient: &witness,
+            ..beacon("handoff")
+        };
+        let driven = driven.prompt(None);
+        assert!(driven.contains("one round of your role"), "{driven}");
         let assigned = beacon("assigned").prompt(Some("Fix the build.\n"));
         assert!(!assigned.contains("`gt hook`"));
         assert!(assigned.ends_with("\n\nFix the build."));

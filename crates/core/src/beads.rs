@@ -1,9 +1,9 @@
 //! Beads, the issue tracker of a repository: parses the output of its programs and builds their
 //! command lines.
 //!
-//! There are two programs, `bd` and `br`, with nearly the same commands. This module converts
-//! their JSON to work items, and the difference between two versions of an item to command lines.
-//! It runs nothing; the engine does (`town::work`).
+//! There are two programs, `bd` and `br`, with nearly the same commands. This module converts their
+//! JSON to work items, and the difference between two versions of an item to command lines. It runs
+//! nothing; the engine does (`town::records::items`).
 //!
 //! Every value is in one argument with its option (`--title=…`), so that no title is parsed as an
 //! option.

@@ -65,10 +65,10 @@ fn death(window: &str, seen: &Observed<'_>) -> StateReport {
 /// Returns whether the program was stopped on purpose, by its exit status or signal.
 pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
     /// HUP, INT and TERM.
-    const BY_SOMEBODY: [i32; 3] = [1, 2, 15];
+    const BY_SIGNAL: [i32; 3] = [1, 2, 15];
     let by_signal =
         |signal: &i32| exit_signal == Some(*signal) || exit_status == Some(128 + *signal);
-    BY_SOMEBODY.iter().any(by_signal)
+    BY_SIGNAL.iter().any(by_signal)
 }
 
 /// Returns the reason why a person is needed. While the program works there is none: its screen
@@ -116,7 +116,7 @@ pub fn gist(reason: &str) -> String {
         Some((shown, "" | ")")) => shown,
         _ => reason,
     };
-    let is_kept = |mail: &char| !mail.is_whitespace() && *mail != '·';
+    let is_kept = |c: &char| !c.is_whitespace() && *c != '·';
     shown.chars().filter(is_kept).collect()
 }
 

@@ -52,6 +52,7 @@ impl Header {
         format!("{json}\n")
     }
 
+    /// Parses the first line of a recording. Returns `None` for a truncated line or another version.
     pub fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line)
             .ok()

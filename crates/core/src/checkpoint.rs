@@ -129,9 +129,9 @@ mod tests {
             let is_left = checkpoint.is_left_to(Some("now"), Some("crash-2"), outcome);
             assert_eq!(is_left, expected, "{writer:?}");
         }
-        let by_nobody = Checkpoint::default();
-        assert!(by_nobody.is_left_to(None, None, outcome));
-        assert!(by_nobody.is_left_to(Some("now"), Some("done-2"), outcome));
+        let anonymous = Checkpoint::default();
+        assert!(anonymous.is_left_to(None, None, outcome));
+        assert!(anonymous.is_left_to(Some("now"), Some("done-2"), outcome));
     }
 
     /// The ids of the test sessions begin with their outcome.

@@ -61,8 +61,8 @@ pub struct Event {
     pub source: String,
     #[serde(rename = "type")]
     pub kind: String,
-    /// The actor: a person by login name, an agent by address, or `gt` for an automatic action.
-    /// For what an agent does by itself (its sessions and turns), that agent.
+    /// The actor: a person by login name, an agent by address, or `gt` for an automatic action. The
+    /// actor of an agent's sessions and turns is that agent.
     pub actor: String,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub payload: Map<String, Value>,

@@ -2,7 +2,7 @@
 //!
 //! A formula is a TOML file with variables and steps. Some are embedded; a town or a rig can
 //! replace them. This module reads, validates, orders and fills in formulas. The engine
-//! (`town::molecule`) makes a molecule of one, for one agent.
+//! (`town::work::molecule`) makes a molecule of one, for one agent.
 
 use crate::name;
 use crate::overlay::{Layer, broken_toml};

@@ -95,7 +95,7 @@ pub struct Collected {
 
 /// Heading of the items that are not assigned.
 const READY: &str =
-    "Ready for anybody, and not yours unless you are given one (`gt hook ITEM` takes one up)";
+    "Ready for any agent, and not yours unless you are given one (`gt hook ITEM` takes one up)";
 
 /// Maximum number of lines of one kind. More would only use up the reader's context.
 pub const MOST_LINES: usize = 20;
@@ -168,7 +168,10 @@ fn list(text: &mut String, what: &str, lines: &[String], more: &str) {
 }
 
 /// Heading of the earlier message that a new message carries along.
-const CARRIED: &str = "## The letter before this one";
+const CARRIED: &str = "## The message before this one";
+
+/// The heading in messages of earlier versions.
+const CARRIED_BEFORE: &str = "## The letter before this one";
 
 /// Returns the body of a handoff message by a session that continues. The message replaces
 /// `before`, which is either the message that was left to this session and still applies, or the
@@ -176,7 +179,9 @@ const CARRIED: &str = "## The letter before this one";
 /// rest is outdated.
 pub fn carrying(body: &str, before: &str, is_own: bool) -> String {
     let body = body.trim_end();
-    let earlier = match (before.split_once(CARRIED), is_own) {
+    let carried = before.split_once(CARRIED);
+    let carried = carried.or_else(|| before.split_once(CARRIED_BEFORE));
+    let earlier = match (carried, is_own) {
         (Some((_, carried)), true) => carried.trim(),
         (None, true) => "",
         // One message back is enough: the part that it carried is more than a session old.

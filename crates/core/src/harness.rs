@@ -80,6 +80,8 @@ pub struct Preset {
     pub homepage: Option<String>,
     /// How to install it: the hint when it is missing.
     pub install: Option<String>,
+    /// Model that it is started with, unless the caller, the project or the role names another.
+    pub model: Option<String>,
     pub command: Command,
     pub process: Process,
     pub env: Env,
@@ -148,6 +150,8 @@ pub struct Command {
     /// Added when the role answers the dialogs at the start: trust in the agent's folder, which is
     /// `{folder}` in quotes.
     pub trust_folder: Vec<String>,
+    /// Added to choose the model, `{model}`. Empty if the program has no such option.
+    pub model_args: Vec<String>,
     pub version: Vec<String>,
     pub prompt: PromptStyle,
     pub prompt_flag: Option<String>,
@@ -174,9 +178,9 @@ pub enum PromptStyle {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {
-    /// Names of a live agent in the pane's process tree.
+    /// Process names by which a live agent is recognised in the pane's process tree.
     pub names: Vec<String>,
-    /// It re-executes itself as a child.
+    /// The program re-executes itself as a child process.
     pub relaunches: bool,
 }
 
@@ -384,8 +388,8 @@ pub struct Hooks {
     pub live: Option<String>,
 }
 
-/// A value that is written to one of the program's JSON files before it asks, unless a value is
-/// there already.
+/// A setting that is written to one of the program's JSON files before its start, so that the
+/// program does not ask for it. An existing value stays.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seed {

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(
             examine(&other, &table),
             Health::AgentDead,
-            "somebody else's codex"
+            "another user's codex"
         );
         let any = Vitals {
             process_names: &[],

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nobodys_stays_nobodys() {
+    fn other_session_names_are_no_agents() {
         let registry = registry();
         for name in [
             "main", "0", "hq-", "hq-foo", "hq-dog-", "gt", "gt-", "gt-crew-", "agent_", "zz-max",

@@ -268,6 +268,7 @@ fn cause(text: &str) -> String {
     let text = text.replace(is_drawn, " ");
     let words: Vec<&str> = text.split_whitespace().collect();
     let text = words.join(" ");
+    // A limit is printed as JSON or as a sentence.
     let from_json = serde_json::from_str::<serde_json::Value>(&text).ok();
     let message = from_json.as_ref().and_then(|it| {
         let message = it["message"].as_str();

@@ -2,7 +2,7 @@
 //!
 //! A message is a work item of the type [`KIND`] that belongs to the town, with a sender, a
 //! recipient and a thread. This module holds its type and its validation; the engine stores and
-//! delivers mail (`town::mail`).
+//! delivers mail (`town::messaging::mail`).
 
 use crate::identity::{Identity, unknown_rig};
 use crate::problem::Problem;

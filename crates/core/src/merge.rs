@@ -1,8 +1,8 @@
 //! The merge queue: its entries and its messages.
 //!
 //! A worker that is done leaves a branch; the merge queue of its rig merges the branches one after
-//! the other. This module holds the values and texts; the engine merges (`town::merge`) and stores
-//! the queue (`town::work`).
+//! the other. This module holds the values and texts; the engine merges (`town::workflow::merge`)
+//! and stores the queue (`town::records::items`).
 
 mod report;
 

@@ -17,16 +17,28 @@ pub enum NoticeKind {
     Done,
     /// The process ended in any other way, and was not stopped on purpose.
     Died,
+    /// An escalation asks for help.
+    Escalation,
+    /// Most of a budget is spent.
+    Budget,
 }
 
 impl NoticeKind {
-    pub const ALL: [NoticeKind; 3] = [NoticeKind::Waiting, NoticeKind::Done, NoticeKind::Died];
+    pub const ALL: [NoticeKind; 5] = [
+        NoticeKind::Waiting,
+        NoticeKind::Done,
+        NoticeKind::Died,
+        NoticeKind::Escalation,
+        NoticeKind::Budget,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             NoticeKind::Waiting => "waiting",
             NoticeKind::Done => "done",
             NoticeKind::Died => "died",
+            NoticeKind::Escalation => "escalation",
+            NoticeKind::Budget => "budget",
         }
     }
 
@@ -42,6 +54,8 @@ impl NoticeKind {
             NoticeKind::Waiting => "waits for you",
             NoticeKind::Done => "is done",
             NoticeKind::Died => "died",
+            NoticeKind::Escalation => "needs help",
+            NoticeKind::Budget => "has spent most of the budget",
         }
     }
 }

@@ -112,9 +112,9 @@ impl Message {
     }
 }
 
-/// Removes everything that a terminal would act on: control characters and the sequence that ends
-/// a bracketed paste. Line endings become `\n`, and tabs become blanks, because programs show them
-/// so.
+/// Removes everything that a terminal would act on: control characters and the sequence that ends a
+/// bracketed paste. Line endings become `\n`, and tabs become blanks, because programs show them
+/// that way.
 pub fn clean(text: &str) -> String {
     let text = text
         .replace("\r\n", "\n")
@@ -177,6 +177,10 @@ pub enum NotNow {
     NoPrompt,
     /// The agent is paused: a message would resume it.
     Paused,
+    /// An emergency stop holds all messages.
+    Stopped,
+    /// The agent is not to be disturbed, and the message is not urgent.
+    DoNotDisturb,
     /// Its process has ended, or was replaced.
     Ended,
 }
@@ -190,6 +194,8 @@ impl NotNow {
             NotNow::Occupied => "a person has begun to type there",
             NotNow::NoPrompt => "its prompt is not to be seen",
             NotNow::Paused => "it is paused",
+            NotNow::Stopped => "an emergency stop holds it",
+            NotNow::DoNotDisturb => "it is not to be disturbed",
             NotNow::Ended => "it has ended",
         }
     }

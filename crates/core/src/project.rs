@@ -81,6 +81,8 @@ pub struct DevServer {
 #[serde(default, deny_unknown_fields)]
 pub struct Harness {
     pub name: Option<Label>,
+    /// Model of all agents in this project's worktrees.
+    pub model: Option<String>,
 }
 
 impl Project {

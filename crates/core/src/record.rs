@@ -3,7 +3,7 @@
 //! A line of the journal is a [`Record`] too: the first line of a session has all fields, and later
 //! ones only those that changed. [`Record::merge`] combines them.
 
-use crate::usage::Usage;
+use crate::usage::{DailyUsage, Usage};
 use serde::{Deserialize, Serialize};
 
 /// End of a session.
@@ -133,6 +133,7 @@ macro_rules! record {
             /// Applies a later line. A line with the status running clears the end of the session.
             pub fn merge(&mut self, mut later: Record) {
                 later.earlier_work = self.merged_earlier_work(&mut later);
+                later.usage = self.larger_usage(later.usage.take());
                 if later.status == Some(SessionStatus::Running) {
                     self.outcome = None;
                     self.ended_at = None;
@@ -164,7 +165,7 @@ record! {
     started_at: String,
     ended_at: String,
     outcome: Outcome,
-    /// Caller who had it stopped: a person's login name, or an agent's address.
+    /// Caller that stopped it: a person's login name, or an agent's address.
     ended_by: String,
     /// Bead that was hooked last.
     work_unit: String,
@@ -183,6 +184,8 @@ record! {
     branch: String,
     commits: Vec<String>,
     harness: String,
+    /// Model that it was started with; absent if the program chose it.
+    model: String,
     /// Id of the conversation in the agent program.
     harness_session_id: String,
     pane: String,
@@ -193,7 +196,7 @@ record! {
     host: String,
     /// Start options, as its container's tag holds them.
     start: String,
-    /// Its start failed: it never had a conversation worth resuming.
+    /// Its start failed, so it has no conversation to resume.
     failed_start: bool,
     /// It went down with its tmux server.
     lost: bool,
@@ -201,6 +204,8 @@ record! {
     steps: Vec<SessionStep>,
     /// Usage, as far as it has been read.
     usage: Usage,
+    /// The usage by day and model. Absent if all of it is of one model and of the day of the start.
+    daily: Vec<DailyUsage>,
 }
 
 impl Record {
@@ -243,6 +248,14 @@ impl Record {
             }
         }
         Some(all)
+    }
+
+    /// Returns the larger of the known usage and that of a later line. Two processes may settle an
+    /// ended session concurrently; the second finds fewer transcripts, because the first has removed
+    /// the notes of where they are.
+    fn larger_usage(&self, later: Option<Usage>) -> Option<Usage> {
+        let known = self.usage.as_ref().map_or(0, Usage::tokens);
+        later.filter(|usage| usage.tokens() >= known)
     }
 
     /// Returns the line with which this session switches to another item. `so_far` is the usage of
@@ -353,6 +366,21 @@ mod tests {
             cost_usd: Some(output_tokens as f64 / 1e3),
             ..Usage::default()
         }
+    }
+
+    #[test]
+    fn usage_of_a_later_line_never_lowers_the_known_usage() {
+        let line = |output_tokens| Record {
+            usage: Some(tokens(output_tokens)),
+            ..Record::about("a")
+        };
+        let mut session = line(14);
+        session.merge(line(7));
+        assert_eq!(session.usage, Some(tokens(14)));
+        session.merge(Record::about("a"));
+        assert_eq!(session.usage, Some(tokens(14)));
+        session.merge(line(21));
+        assert_eq!(session.usage, Some(tokens(21)));
     }
 
     #[test]

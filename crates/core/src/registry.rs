@@ -66,6 +66,7 @@ impl Registry {
     }
 
     pub fn to_json(&self) -> String {
+        // Cannot fail: all fields are plain values.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text

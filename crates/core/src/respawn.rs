@@ -1,6 +1,7 @@
 //! Decides when to restart an agent that keeps dying, in which conversation and with which prompt,
 //! and when to give up.
 
+use crate::Role;
 use crate::record::{Outcome, Record};
 
 /// Time without a death after which an agent counts as healthy again.
@@ -58,8 +59,8 @@ pub fn deaths_over_item(crashes: &[Record], current: &str) -> usize {
 }
 
 /// Decides from the recent deaths, including the present one, and from the deaths over the agent's
-/// work item. An item that crashes every agent would do so for ever, however long each of them
-/// runs.
+/// work item. Without this limit, an item that crashes every agent would be retried for ever,
+/// however long each agent runs.
 pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
     let deaths = recent.len();
     if deaths > MOST_DEATHS {
@@ -70,12 +71,17 @@ pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
             deaths: over_item.deaths,
         };
     }
+    Decision::After {
+        seconds: wait_seconds(deaths),
+    }
+}
+
+/// Returns the delay of the respawn after this many recent deaths.
+pub fn wait_seconds(deaths: usize) -> u64 {
     let doublings = u32::try_from(deaths.saturating_sub(1))
         .unwrap_or(u32::MAX)
         .min(16);
-    Decision::After {
-        seconds: (FIRST_WAIT_SECONDS << doublings).min(LONGEST_WAIT_SECONDS),
-    }
+    (FIRST_WAIT_SECONDS << doublings).min(LONGEST_WAIT_SECONDS)
 }
 
 /// Returns whether the next session resumes the conversation of `ended`, which ended with `outcome`
@@ -97,16 +103,18 @@ pub fn resumes(
 
 /// Returns the next prompt of a conversation that is resumed after its program has ended. `how`
 /// describes the end.
-pub fn prompt(outcome: Outcome, how: &str) -> String {
+pub fn prompt(role: Role, outcome: Outcome, how: &str) -> String {
+    let without_work = role.without_work();
     match outcome {
         Outcome::Crash => format!(
             "Your program crashed ({how}). gt has started it again, in the same conversation. Look at \
              `git status` and `git log` first: what is there is your own work. Then go on from where you \
-             stopped, without asking. If you had nothing to do, wait for instructions."
+             stopped, without asking. If you had nothing to do, {without_work}."
         ),
-        _ => "Your program exited. gt has started it again, in the same conversation. Continue your previous \
-              task. If you had none, wait for instructions."
-            .to_owned(),
+        _ => format!(
+            "Your program exited. gt has started it again, in the same conversation. Continue your previous \
+             task. If you had none, {without_work}."
+        ),
     }
 }
 
@@ -143,9 +151,12 @@ mod tests {
     #[test]
     fn a_clean_exit_is_not_called_a_crash() {
         assert!(
-            prompt(Outcome::Crash, "killed by signal 9").contains("crashed (killed by signal 9)")
+            prompt(Role::Crew, Outcome::Crash, "killed by signal 9")
+                .contains("crashed (killed by signal 9)")
         );
-        assert!(!prompt(Outcome::Exited, "exit status 0").contains("crash"));
+        assert!(!prompt(Role::Crew, Outcome::Exited, "exit status 0").contains("crash"));
+        let witness = prompt(Role::Witness, Outcome::Exited, "exit status 0");
+        assert!(witness.contains("`gt done --exit`"), "{witness}");
     }
 
     #[test]

@@ -114,6 +114,23 @@ impl Role {
         matches!(self, Role::Crew | Role::Mayor)
     }
 
+    /// Returns the instruction for an agent of this role that has no work item, as the end of a
+    /// sentence. Only workers wait for a person.
+    pub fn without_work(self) -> &'static str {
+        match self {
+            Role::Deacon | Role::Boot | Role::Witness | Role::Refinery => {
+                "do one round of your role, and end your session with `gt done --exit`"
+            }
+            Role::Dog => "end your session with `gt done --exit`",
+            Role::Mayor => {
+                "decide what `gt escalate list` and `gt work ready` show, and end your turn"
+            }
+            Role::Overseer | Role::Crew | Role::Polecat | Role::Agent | Role::Task => {
+                "wait for instructions"
+            }
+        }
+    }
+
     /// Returns the built-in definition.
     pub fn builtin(self) -> Layer<'static> {
         Layer {
@@ -168,6 +185,8 @@ pub struct SessionConfig {
     pub process_names: Option<Vec<String>>,
     /// Harness; absent means the town's default.
     pub harness: Option<String>,
+    /// Model; absent means the harness's.
+    pub model: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -197,6 +216,8 @@ pub struct StartConfig {
     pub prompt: bool,
     /// Topic of the beacon when the caller gives none.
     pub topic: String,
+    /// Formula that `gt prime` pours for a session that has no molecule.
+    pub formula: Option<String>,
     /// Text appended to the beacon.
     pub instructions: Option<String>,
 }
@@ -279,7 +300,7 @@ mod tests {
             assert!(!config.start.topic.is_empty(), "{role}");
             assert!(
                 !config.record.enabled,
-                "{role}: only where somebody wants it"
+                "{role}: recording is off by default"
             );
             assert_eq!(config.record.max_bytes(), 64 << 20, "{role}");
             assert!(
@@ -310,6 +331,21 @@ mod tests {
                 Role::Refinery
             ]
         );
+    }
+
+    #[test]
+    fn roles_that_watch_others_patrol_and_do_not_wait() {
+        for role in Role::all() {
+            let formula = role.resolve(&[]).unwrap().value.start.formula;
+            let patrols = matches!(
+                role,
+                Role::Deacon | Role::Boot | Role::Witness | Role::Refinery
+            );
+            assert_eq!(formula.as_deref(), patrols.then_some("patrol"), "{role}");
+            let is_driven = patrols || matches!(role, Role::Dog | Role::Mayor);
+            let waits = role.without_work().contains("wait");
+            assert_eq!(waits, !is_driven, "{role}");
+        }
     }
 
     #[test]

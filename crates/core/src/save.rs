@@ -152,7 +152,7 @@ pub enum Verdict {
     Taken(String),
     /// Its session was ended on purpose after the save.
     Ended(Outcome),
-    /// Its agent was dead already, and was not to be respawned.
+    /// Its agent had already ended, and would not have been respawned.
     WasOver,
     /// The agent was removed.
     Removed,

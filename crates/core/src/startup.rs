@@ -18,6 +18,8 @@ pub mod tag {
     pub const AGENT: &str = "@gt_agent";
     pub const SESSION: &str = "@gt_session";
     pub const HARNESS: &str = "@gt_harness";
+    /// Model that the program was started with.
+    pub const MODEL: &str = "@gt_model";
     pub const PANE: &str = "@gt_pane";
     pub const PROCESS_NAMES: &str = "@gt_process_names";
     pub const STATE: &str = "@gt_state";
@@ -26,7 +28,7 @@ pub mod tag {
     pub const STATE_REASON: &str = "@gt_state_reason";
     pub const AUTO_RESPAWN: &str = "@gt_auto_respawn";
     pub const DEATHS: &str = "@gt_deaths";
-    /// Chain of sessions that this one belongs to, by the id of its first.
+    /// Chain of sessions that this one belongs to, identified by its first session.
     pub const CHAIN: &str = "@gt_chain";
     /// Id of the conversation in the agent program.
     pub const HARNESS_SESSION: &str = "@gt_harness_session";
@@ -60,6 +62,8 @@ pub mod tag {
     /// On a window that is being repainted: the start in seconds since the epoch, the width before
     /// it, and the window's own size policy, if it has one.
     pub const REPAINT: &str = "@gt_repaint";
+    /// Reason why nothing is typed to the agent and its state is paused, such as its budget.
+    pub const HOLD: &str = "@gt_hold";
     /// Start options, for a respawn.
     pub const START: &str = "@gt_start";
     /// For a program that a person has started: its process, as `PID BIRTH`, and `linked` if the
@@ -67,8 +71,9 @@ pub mod tag {
     pub const ADOPTED: &str = "@gt_adopted";
     /// For such a program: its hook has reported that it exits.
     pub const LEFT: &str = "@gt_left";
-    /// Hash of the environment variables and lasting options that the container was given last.
-    pub const DRESS: &str = "@gt_dress";
+    /// Hash of the environment variables and persistent options that were last set on the
+    /// container.
+    pub const OPTIONS: &str = "@gt_dress";
 }
 
 /// Tags of a task's container, in addition to those of every agent.
@@ -90,7 +95,8 @@ pub mod task_tag {
     pub const REMINDED: &str = "@gt_reminded";
     /// While being resumed: the caller that resumes it.
     pub const RESUMER: &str = "@gt_resumer";
-    /// While paused: mark of the input line into which the program put the message back.
+    /// While paused: mark that recognises the input line into which the program put the message
+    /// back.
     pub const PUT_BACK: &str = "@gt_put_back";
 }
 
@@ -125,9 +131,10 @@ pub struct StartRequest<'a> {
     pub prompt: Option<&'a str>,
     pub conversation: Conversation,
     pub config_dir: Option<&'a str>,
+    /// Model that the program is started with; `None` leaves it to the program.
+    pub model: Option<&'a str>,
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
-    pub auto_respawn: bool,
     /// Arguments that make the program call our hooks.
     pub hook_args: &'a [String],
     /// Whether the program calls our hooks, by these arguments or by its environment.
@@ -212,12 +219,17 @@ pub fn plan(request: &StartRequest<'_>) -> Plan {
                 .map_or_else(|| request.session.to_string(), str::to_owned),
         ),
         (tag::HARNESS, request.preset.name.clone()),
+        (tag::MODEL, request.model.unwrap_or_default().to_owned()),
         (tag::PROCESS_NAMES, process_names.join(",")),
         (tag::STATE, state.as_str().to_owned()),
         (tag::STATE_SINCE, request.now.to_string()),
         (tag::STATE_SOURCE, source.as_str().to_owned()),
     ];
-    let auto_respawn = if request.auto_respawn { "1" } else { "" };
+    let auto_respawn = if request.role.start.auto_respawn {
+        "1"
+    } else {
+        ""
+    };
     tags.push((tag::AUTO_RESPAWN, auto_respawn.to_owned()));
     let never_asks = request.role.start.skip_permissions
         && !request.preset.command.skip_permissions.is_empty()
@@ -262,6 +274,10 @@ fn argv(request: &StartRequest<'_>) -> Vec<String> {
     let command = &request.preset.command;
     let mut argv = vec![request.program.to_owned()];
     argv.extend(command.args.iter().cloned());
+    if let Some(model) = request.model {
+        let words = command.model_args.iter();
+        argv.extend(words.map(|word| word.replace("{model}", model)));
+    }
     argv.extend(match request.role.start.skip_permissions {
         true => command.skip_permissions.iter().cloned(),
         false => command.ask_permissions.iter().cloned(),
@@ -349,9 +365,9 @@ mod tests {
             prompt: Some("hi; $(x)"),
             conversation: Conversation::New,
             config_dir: None,
+            model: None,
             passed_env: &[],
             extra_env: &[],
-            auto_respawn: true,
             hook_args: &[],
             has_hooks: false,
             is_awaited: true,
@@ -359,6 +375,18 @@ mod tests {
         };
         change(&mut request);
         plan(&request)
+    }
+
+    #[test]
+    fn model_is_named_in_the_words_of_the_program() {
+        let argv = |harness: &str| {
+            let plan = planned(|_| {}, harness, |request| request.model = Some("big"));
+            plan.argv.join(" ")
+        };
+        for harness in ["claude", "codex", "gemini", "opencode", "demo"] {
+            assert!(argv(harness).contains("--model big"), "{harness}");
+        }
+        assert!(!argv("amp").contains("big"));
     }
 
     #[test]

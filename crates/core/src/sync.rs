@@ -1,8 +1,8 @@
 //! Reconciles the journal with tmux.
 //!
-//! tmux is right about what runs; the journal is right about what ran. [`plan`] compares both and
-//! returns the lines that the journal lacks. It has no side effects and is idempotent: once its
-//! lines are written, it returns none.
+//! tmux is the source of truth for running sessions, the journal for ended ones. [`plan`] compares
+//! both and returns the lines that the journal lacks. It has no side effects and is idempotent:
+//! once its lines are written, it returns none.
 
 use crate::record::{Outcome, Record, SessionStatus};
 use std::collections::{HashMap, HashSet};

@@ -14,10 +14,12 @@
 
 mod claude;
 mod codex;
+pub mod daily;
 mod gemini;
 pub mod opencode;
 mod prompt;
 
+pub use daily::DailyUsage;
 pub use prompt::is_prompt;
 
 use crate::price::Prices;
@@ -167,11 +169,18 @@ pub struct UsageWindow {
     pub since: String,
     /// Absent while the session runs.
     pub until: Option<String>,
+    /// Offset of the local time zone, for the day of an answer.
+    pub utc_offset_seconds: i32,
 }
 
 impl UsageWindow {
     fn holds(&self, at: &str) -> bool {
         at >= self.since.as_str() && self.until.as_deref().is_none_or(|until| at <= until)
+    }
+
+    /// Returns the local day of a time in UTC.
+    pub fn day(&self, at: &str) -> String {
+        daily::local_day(at, self.utc_offset_seconds)
     }
 }
 
@@ -181,6 +190,8 @@ impl UsageWindow {
 pub struct Reading {
     /// Usage of answers that will not change any more.
     settled: Usage,
+    /// The settled usage by day and model.
+    settled_daily: Vec<DailyUsage>,
     recent: VecDeque<Recent>,
     /// State that earlier lines set for later ones; only Codex needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,6 +201,7 @@ pub struct Reading {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Recent {
     id: String,
+    day: String,
     usage: Usage,
 }
 
@@ -203,31 +215,37 @@ impl Reading {
             Format::Gemini => gemini::answer(line),
             Format::Opencode => None,
         };
-        if let Some((_, answer)) = found.filter(|(at, _)| window.holds(at)) {
-            self.count(answer, prices);
+        if let Some((at, answer)) = found.filter(|(at, _)| window.holds(at)) {
+            self.count(answer, &window.day(&at), prices);
         }
     }
 
-    /// Counts an answer, or replaces the figures of an answer that was counted already.
-    pub fn count(&mut self, answer: ModelAnswer, prices: &Prices) {
+    /// Counts an answer of a day, or replaces the figures of an answer that was counted already.
+    pub fn count(&mut self, answer: ModelAnswer, day: &str, prices: &Prices) {
         let usage = priced(&answer, prices);
         if usage.tokens() == 0 {
             return;
         }
         let Some(id) = answer.id else {
-            self.settled += &usage;
+            self.settle(day, &usage);
             return;
         };
         if let Some(known) = self.recent.iter_mut().find(|known| known.id == id) {
             known.usage = usage;
             return;
         }
-        self.recent.push_back(Recent { id, usage });
+        let day = day.to_owned();
+        self.recent.push_back(Recent { id, day, usage });
         if self.recent.len() > RECENT
             && let Some(old) = self.recent.pop_front()
         {
-            self.settled += &old.usage;
+            self.settle(&old.day, &old.usage);
         }
+    }
+
+    fn settle(&mut self, day: &str, usage: &Usage) {
+        self.settled += usage;
+        daily::add(&mut self.settled_daily, &DailyUsage::of(day, usage));
     }
 
     /// Returns the usage so far.
@@ -237,6 +255,15 @@ impl Reading {
             sum += &recent.usage;
         }
         sum.rounded()
+    }
+
+    /// Returns the usage so far by day and model.
+    pub fn daily(&self) -> Vec<DailyUsage> {
+        let mut parts = self.settled_daily.clone();
+        for recent in &self.recent {
+            daily::add(&mut parts, &DailyUsage::of(&recent.day, &recent.usage));
+        }
+        parts
     }
 }
 
@@ -263,6 +290,8 @@ fn priced(answer: &ModelAnswer, prices: &Prices) -> Usage {
 mod tests {
     use super::*;
 
+    const DAY: &str = "2026-11-17";
+
     fn answer(id: Option<&str>, output: u64) -> ModelAnswer {
         ModelAnswer {
             id: id.map(str::to_owned),
@@ -279,14 +308,14 @@ mod tests {
     fn an_answer_counts_once_with_its_newest_figures() {
         let prices = Prices::builtin();
         let mut reading = Reading::default();
-        reading.count(answer(Some("a"), 1), &prices);
-        reading.count(answer(Some("b"), 2), &prices);
-        reading.count(answer(Some("a"), 100), &prices);
+        reading.count(answer(Some("a"), 1), DAY, &prices);
+        reading.count(answer(Some("b"), 2), DAY, &prices);
+        reading.count(answer(Some("a"), 100), DAY, &prices);
         assert_eq!(reading.usage().output_tokens, 102);
         // It can be stored and continued.
         let text = serde_json::to_string(&reading).unwrap();
         let mut reading: Reading = serde_json::from_str(&text).unwrap();
-        reading.count(answer(Some("a"), 101), &prices);
+        reading.count(answer(Some("a"), 101), DAY, &prices);
         assert_eq!(reading.usage().output_tokens, 103);
         let cost = reading.usage().cost_usd.unwrap();
         assert!((cost - 103.0 * 25e-6).abs() < 1e-12, "{cost}");
@@ -297,10 +326,12 @@ mod tests {
         let prices = Prices::builtin();
         let mut reading = Reading::default();
         for n in 0..10_000 {
-            reading.count(answer(Some(&format!("msg_{n}")), 1), &prices);
-            reading.count(answer(None, 1), &prices);
+            reading.count(answer(Some(&format!("msg_{n}")), 1), DAY, &prices);
+            reading.count(answer(None, 1), DAY, &prices);
         }
         assert_eq!(reading.usage().output_tokens, 20_000);
+        assert_eq!(reading.daily().len(), 1);
+        assert_eq!(reading.daily()[0].tokens, 20_000);
         assert!(serde_json::to_string(&reading).unwrap().len() < 32_768);
     }
 
@@ -313,11 +344,11 @@ mod tests {
             cost,
             ..answer(None, 7)
         };
-        reading.count(unknown(None), &prices);
+        reading.count(unknown(None), DAY, &prices);
         assert_eq!(reading.usage().cost_usd, None);
         assert_eq!(reading.usage().unpriced_tokens, 7);
         // The program's own cost counts, and unpriced tokens do not hide it.
-        reading.count(unknown(Some(0.5)), &prices);
+        reading.count(unknown(Some(0.5)), DAY, &prices);
         assert_eq!(reading.usage().cost_usd, Some(0.5));
         assert_eq!(reading.usage().unpriced_tokens, 7);
         assert_eq!(reading.usage().model.as_deref(), Some("gpt-unheard-of"));

@@ -1,6 +1,6 @@
 //! Work items: their fields, ids and statuses.
 //!
-//! The documents call an item a bead. `town::work` stores the items.
+//! The documents call an item a bead. `town::records::items` stores the items.
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};

@@ -242,7 +242,7 @@ fn claude_asks() {
     );
     ask(
         &format!(
-            "{RULE}\n  Something new that nobody has seen\n\n    Leave it\n  ❯ Take it\n\n  Press enter"
+            "{RULE}\n  Something new and unknown\n\n    Leave it\n  ❯ Take it\n\n  Press enter"
         ),
         screen::UNKNOWN,
         &["Leave it", "Take it"],

@@ -139,8 +139,9 @@ fn is_shown_as(input: &str, message: &str, form: Form) -> bool {
             && is_subsequence(soft(input), soft(message)))
 }
 
-/// Returns whether a line that cannot show all of its text shows that part of the message: its end,
-/// its beginning, or both. The last `own` characters of the message come after its sender.
+/// Returns whether the visible part of a line that scrolls belongs to the message: it is the
+/// message's end, its beginning, or both. The last `own` characters of the message come after its
+/// sender.
 fn is_part(shown: &str, wanted: &str, own: usize) -> bool {
     let (length, sender) = (wanted.chars().count(), wanted.chars().count() - own);
     let visible = shown.chars().count();
@@ -179,8 +180,8 @@ pub fn squeeze(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Returns whether a screen ends with this message at the cursor, if nothing else is known about
-/// the program. Blanks are ignored, and the end is enough.
+/// Returns whether the text before the cursor ends with this message, for programs whose input line
+/// is not described. Ignores blanks, and compares only the last characters.
 pub fn ends_with(before_cursor: &str, message: &str) -> bool {
     let ends_in = |form: &Form| {
         let last = |text: &str| -> String {

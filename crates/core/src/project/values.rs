@@ -17,6 +17,7 @@ impl<T> Default for Each<T> {
 impl<T> Each<T> {
     /// Returns the valid values: all of them, once the file is checked.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
+        // The check of the file reports the invalid values.
         self.0.iter().filter_map(|(_, value)| value.as_ref().ok())
     }
 

@@ -13,6 +13,20 @@ mod tests;
 
 /// Derives the state from all sources.
 pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
+    let report = by_sources(seen, preset, patterns);
+    match (seen.tag_hold, report.state) {
+        // Its turn is over, and the next one does not begin before the hold ends.
+        (Some(reason), State::Idle | State::Done | State::Error) => StateReport {
+            since: report.since,
+            reason: Some(reason.into()),
+            background: report.background,
+            ..StateReport::new(State::Paused, StateSource::Gt)
+        },
+        _ => report,
+    }
+}
+
+fn by_sources(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
     let report = without_screen(seen, preset);
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return report;

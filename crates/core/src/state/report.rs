@@ -19,6 +19,8 @@ pub struct Observed<'a> {
     pub tag_reason: Option<&'a str>,
     /// The tag `@gt_background_tasks`.
     pub tag_background: u32,
+    /// The tag `@gt_hold`.
+    pub tag_hold: Option<&'a str>,
     /// Time of the pane's last output.
     pub printed_at: Option<i64>,
     /// Time of the last input, typed by hand or through `gt`.

@@ -41,6 +41,7 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
     if !(line.contains(r#""assistant""#) && line.contains(r#""usage""#)) {
         return None;
     }
+    // A line that is still being written is read again when it is complete.
     let line: Line = serde_json::from_str(line).ok()?;
     // Messages that the program writes in place of an answer, such as errors.
     if line.r#type != "assistant" || line.message.model == "<synthetic>" {
@@ -116,13 +117,14 @@ mod tests {
     fn only_events_of_the_session_count() {
         let later = UsageWindow {
             since: "2026-11-16T02:32:55.000Z".into(),
-            until: None,
+            ..UsageWindow::default()
         };
         assert_eq!(read(&[FIRST], &later).tokens(), 0);
         assert_eq!(read(&[FIRST, SECOND], &later).output_tokens, 70);
         let earlier = UsageWindow {
             since: "2026-11-16T02:00:00.000Z".into(),
             until: Some("2026-11-16T02:32:55.000Z".into()),
+            ..UsageWindow::default()
         };
         assert_eq!(read(&[FIRST, SECOND], &earlier).output_tokens, 1);
     }

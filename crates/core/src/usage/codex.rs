@@ -81,6 +81,7 @@ impl Context {
         if !(line.contains(r#""token_count""#) || line.contains(r#""turn_context""#)) {
             return None;
         }
+        // A line that is still being written is read again when it is complete.
         let line: Line = serde_json::from_str(line).ok()?;
         if line.r#type == "turn_context" {
             self.model = line.payload.model.unwrap_or_default();
@@ -107,7 +108,8 @@ impl Context {
     }
 }
 
-/// Returns the folder of the conversation, from the first line of its file.
+/// Returns the folder of the conversation, from the first line of its file; `None` for a file of
+/// another format.
 pub(super) fn folder(first_line: &str) -> Option<String> {
     let line: Line = serde_json::from_str(first_line).ok()?;
     line.payload.cwd.filter(|_| line.r#type == "session_meta")
@@ -166,7 +168,7 @@ mod tests {
         // A later session of the same conversation.
         let later = UsageWindow {
             since: "2026-11-16T02:33:30.000Z".into(),
-            until: None,
+            ..UsageWindow::default()
         };
         assert_eq!(read(&lines, &later).output_tokens, 13);
     }

@@ -38,6 +38,7 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
     if !line.contains(r#""tokens""#) {
         return None;
     }
+    // A line that is still being written is read again when it is complete.
     let line: Line = serde_json::from_str(line).ok()?;
     let Figures {
         input,
@@ -60,7 +61,8 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
     Some((line.timestamp, answer))
 }
 
-/// Returns the SHA-256 of the conversation's folder, from the first line of its file.
+/// Returns the SHA-256 of the conversation's folder, from the first line of its file; `None` for a
+/// file of another format.
 pub(super) fn project(first_line: &str) -> Option<String> {
     let header: Header = serde_json::from_str(first_line).ok()?;
     Some(header.project_hash)

@@ -35,7 +35,8 @@ struct Cache {
     write: u64,
 }
 
-/// Parses the answer in a row of the table `message`, from its id and its data.
+/// Parses the answer in a row of the table `message`, from its id and its data. Returns `None` for
+/// other messages and for data of another format.
 pub fn answer(id: &str, data: &str) -> Option<ModelAnswer> {
     let message: Message = serde_json::from_str(data).ok()?;
     if message.role != "assistant" {

@@ -1,0 +1,79 @@
+//! Settings of the patrol rules. Times are in seconds.
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+
+/// Settings of the rules. The engine reads them from `[patrol]` in `town.toml`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Names of rules that are disabled.
+    pub off: Vec<String>,
+    /// Restore the agents that went down with their tmux server.
+    pub restore: bool,
+    /// Resumes of the agent that holds an item, before the item goes to another.
+    pub resumes: u32,
+    /// Number of times that an item goes to another agent, before an escalation.
+    pub reassigns: u32,
+    /// Restarts of one hung agent within a day, before an escalation.
+    pub restarts: u32,
+    /// Maximum number of agents that patrols start within a minute.
+    pub starts_per_minute: usize,
+    /// Number of agents whose simultaneous deaths are a mass death.
+    pub mass_deaths: usize,
+    /// Time within which deaths count as simultaneous.
+    pub mass_death_window: i64,
+    /// Time without starts after a mass death.
+    pub mass_death_pause: i64,
+    /// Time after which a polecat that exited cleanly with an item is resumed.
+    pub exited_after: i64,
+    /// Time after which a start counts as hung.
+    pub start_timeout: i64,
+    /// Time without any sign after which a busy agent counts as hung.
+    pub hung_after: i64,
+    /// Time after which an idle agent with work is nudged.
+    pub idle_after: i64,
+    /// Time after which a failed turn is continued.
+    pub failed_after: i64,
+    /// Time after which an unanswered question of an unattended agent escalates.
+    pub question_after: i64,
+    /// Age of a waiting message.
+    pub message_after: i64,
+    /// Age of a waiting merge.
+    pub merge_after: i64,
+    /// Age of a queued assignment.
+    pub schedule_after: i64,
+    /// Age of a dead container without work.
+    pub clean_after: i64,
+    /// Age of an unused worktree; 0 keeps them.
+    pub worktree_after: i64,
+    /// Minimum free disk space in bytes.
+    pub min_free: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            off: Vec::new(),
+            restore: true,
+            resumes: 2,
+            reassigns: 1,
+            restarts: 3,
+            starts_per_minute: 4,
+            mass_deaths: 3,
+            mass_death_window: 30,
+            mass_death_pause: 2 * MINUTE,
+            exited_after: 2 * MINUTE,
+            start_timeout: 5 * MINUTE,
+            hung_after: 30 * MINUTE,
+            idle_after: 5 * MINUTE,
+            failed_after: 2 * MINUTE,
+            question_after: 15 * MINUTE,
+            message_after: 10 * MINUTE,
+            merge_after: 5 * MINUTE,
+            schedule_after: MINUTE,
+            clean_after: HOUR,
+            worktree_after: 0,
+            min_free: 500 * 1024 * 1024,
+        }
+    }
+}
