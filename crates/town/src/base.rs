@@ -1,8 +1,10 @@
-//! Foundations: the town and its settings, files, locks, databases, processes, git. No agents here.
+//! Foundations: the town and its settings, files, locks, databases, processes, git. This layer
+//! knows no agents.
 
 pub mod callback;
 pub mod clock;
 pub(crate) mod database;
+pub mod estop;
 pub(crate) mod fault;
 pub(crate) mod file_watcher;
 pub mod files;

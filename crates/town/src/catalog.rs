@@ -1,4 +1,5 @@
-//! Tables that a town may change: roles, harnesses, formulas; and the agents that it has on disk.
+//! Tables that a town may override (roles, harnesses, formulas), and the agents that have a folder
+//! in the town.
 
 pub mod directory;
 pub mod formulas;

@@ -13,6 +13,7 @@ pub mod lifecycle;
 pub mod messaging;
 pub mod records;
 pub mod repo;
+pub mod supervision;
 pub mod terminal;
 pub mod views;
 

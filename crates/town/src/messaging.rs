@@ -1,7 +1,9 @@
 //! Messages to agents and people, and what agents report.
 
 pub mod answer;
+pub mod escalate;
 pub mod inject;
+pub(crate) mod interrupt;
 pub mod mail;
 pub mod notify;
 pub mod nudge;

@@ -1,5 +1,6 @@
 //! Records on disk: sessions, events, work items and mail, usage, keepalives.
 
+pub mod budget;
 pub mod events;
 pub mod items;
 pub mod keepalive;

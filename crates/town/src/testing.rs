@@ -118,6 +118,15 @@ impl TestTown {
         self
     }
 
+    /// Adds settings to `town.toml`, and opens the town again.
+    pub(crate) fn with_settings(mut self, text: &str) -> Self {
+        let file = self.town.root().join("town.toml");
+        let before = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{before}\n{text}")).unwrap();
+        self.town = Town::open(self.town.root(), self.town.around().clone()).unwrap();
+        self
+    }
+
     /// Runs git in a folder; returns its output.
     pub(crate) fn git(&self, dir: &Path, words: &[&str]) -> String {
         let output = std::process::Command::new("git")

@@ -1,4 +1,4 @@
-//! Accounts: configuration folders of agent programs, under names.
+//! Accounts: named configuration folders of agent programs.
 //!
 //! An agent program keeps its login, settings and conversations in one folder. Most programs accept
 //! another folder through a variable (`env.config_dir` of the preset). An account is a name for
@@ -294,7 +294,8 @@ fn check_takes_a_folder(town: &Town, preset: &Preset) -> Result<()> {
     .hint(format!("these do: {}", able.join(", "))))
 }
 
-/// Fails if a folder to purge contains a folder of another account, or a chosen folder.
+/// Fails if a folder to purge contains a folder of another account, or a folder that a person
+/// chose.
 fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Result<()> {
     let of_others = others.iter().flat_map(|account| {
         let folders = account.folders.values();
@@ -302,7 +303,7 @@ fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Re
     });
     let chosen = kept
         .iter()
-        .map(|folder| ("somebody's choice".to_owned(), folder));
+        .map(|folder| ("a person's choice".to_owned(), folder));
     for (who, folder) in of_others.chain(chosen) {
         if let Some(hit) = purged.iter().find(|purged| is_below(folder, purged)) {
             let problem = Problem::conflict(format!("{} holds a folder of {who}", hit.display()));
@@ -350,7 +351,8 @@ fn config_dir(session: &Record) -> Result<Option<PathBuf>> {
     Ok(start.config_dir)
 }
 
-/// Returns whether `inner` is `outer` or a folder below it, also through symbolic links.
+/// Returns whether `inner` is `outer` or a folder below it, before or after symbolic links are
+/// resolved.
 fn is_below(inner: &Path, outer: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     inner.starts_with(outer) || real(inner).starts_with(real(outer))

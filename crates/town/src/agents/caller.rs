@@ -1,9 +1,9 @@
 //! Detects the caller of a command.
 //!
-//! It starts no subprocess and does not call tmux. It reads the environment first, then the current
-//! folder: the agent of that folder is the caller if its process is an ancestor of ours. Otherwise
-//! the caller is the person. [`crate::agents::target::own`] resolves the agent of a command without a
-//! target.
+//! Detection starts no subprocess and does not call tmux. It reads the environment first, then the
+//! current folder: the agent of that folder is the caller if the agent's process is an ancestor of
+//! this process. Otherwise the caller is the person. For a command without a target,
+//! [`crate::agents::target::own`] finds the agent that it means.
 
 use crate::Town;
 use crate::agents::claim;
@@ -33,8 +33,8 @@ impl Town {
         Event::new(kind, self.caller())
     }
 
-    /// Returns a new event that the caller caused and that happens to an agent. The agent is the
-    /// target unless it is the caller itself.
+    /// Returns a new event that the caller caused and that concerns an agent. The event names the
+    /// agent as its target unless the agent is the caller.
     pub(crate) fn event_at(&self, kind: &str, agent: &str) -> Event {
         let caller = self.caller();
         let target = (!caller.is_agent(agent)).then(|| agent.to_owned());
@@ -56,8 +56,8 @@ pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
             .filter(|agent| !is_person(agent))
             .filter(|_| address != mail::PERSON);
     }
-    // A program may hide our variables from the commands that it runs. The folder alone is no
-    // proof: people work in those folders too.
+    // An agent program may remove our variables from the environment of its commands. The folder
+    // alone is no proof, because people work in those folders too.
     let agent = directory::by_folder(town, &around.current_dir)?;
     // A role that cannot be read proves nothing.
     let container = roles::container_name(town, &agent).ok();
@@ -110,7 +110,7 @@ mod tests {
         check(".", &automatic, Caller::Gt);
         let behalf = [("GT_ROLE", "deacon"), ("GT_CALLER", "bob")];
         check(".", &behalf, Caller::Person("bob".to_owned()));
-        // A person in an agent's folder stays a person until the agent's process is an ancestor.
+        // In an agent's folder, the caller is a person unless the agent's process is an ancestor.
         check("mayor", &[], person());
         if processes::caller().is_none() {
             // If init itself runs the tests, as in a container, there is no process to claim.

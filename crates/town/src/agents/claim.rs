@@ -1,8 +1,8 @@
 //! Claims on identities: one process per agent at a time.
 //!
 //! Two programs that both act as `gastown/crew/max` would both do its work. Each session therefore
-//! claims its identity with its process and its session id. A claim ends with the process that made
-//! it, or with the session.
+//! claims its identity in a file with its process and its session id. A claim is valid until that
+//! process or that session ends.
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
@@ -11,6 +11,7 @@ use crate::records::sessions::Sessions;
 use crate::{Result, Town};
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,7 +34,7 @@ impl Claim {
         if !self.runs() {
             return false;
         }
-        // A process that exits slowly after its session has ended owns nothing.
+        // A process that is still exiting after the end of its session holds no claim.
         let Some(session) = &self.session else {
             return true;
         };
@@ -53,14 +54,29 @@ pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
     claim.runs().then_some(claim.pid)
 }
 
-/// Parses a claim. One that cannot be read counts as ended: its process is unknown.
+/// Returns the files of claims whose processes have ended.
+pub(crate) fn ended(town: &Town) -> Vec<PathBuf> {
+    let folder = town.runtime_dir().join("claims");
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|it| it == "json"))
+        .filter(|path| {
+            // One that cannot be read may be written just now.
+            let text = std::fs::read(path).unwrap_or_default();
+            serde_json::from_slice::<Claim>(&text).is_ok_and(|claim| !claim.runs())
+        })
+        .collect()
+}
+
+/// Parses a claim. A claim that cannot be parsed counts as ended, because its process is unknown.
 fn parse(agent: &Identity, text: &str) -> Option<Claim> {
     let claim = serde_json::from_str(text);
     claim.or_warn(format_args!("the claim of {agent} cannot be read"))
 }
 
-/// Claims an identity for the program that runs this command. Returns the reason if another running
-/// process holds the claim.
+/// Claims an identity for the program that runs this command. Returns the problem to report if
+/// another running process holds the claim.
 pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Option<Problem>> {
     let path = town.file_about(agent, "claims");
     let Some(pid) = processes::caller() else {
@@ -77,15 +93,16 @@ pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Opti
     let present = text.and_then(|text| parse(agent, &text));
     let same_session =
         |claim: &Claim| claim.session.is_some() && claim.session.as_deref() == session;
-    // The caller may be a child process with the agent's variables. A claim by it would end before
-    // the agent does.
+    // The caller may be a child process that inherited the agent's variables. Its claim would end
+    // before the agent does, so the existing claim stays.
     let is_kept = |claim: &Claim| same_session(claim) && claim.runs();
     if present.as_ref().is_some_and(is_kept) {
         return Ok(None);
     }
     let is_other = |claim: &Claim| {
         let same_process = claim.pid == pid && claim.born == born;
-        // A program that was not started as this agent gives way to a session of the agent.
+        // The claim of a program that was not started as this agent (it has no session) yields to a
+        // session of the agent.
         let is_stray = claim.session.is_none() && session.is_some();
         !same_session(claim) && !same_process && !is_stray
     };

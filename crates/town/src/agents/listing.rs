@@ -20,6 +20,8 @@ pub struct AgentView {
     pub identity: Identity,
     pub container: String,
     pub harness: Option<String>,
+    /// Model that it was started with; `None` if the program chose it.
+    pub model: Option<String>,
     pub report: StateReport,
     pub health: Health,
     pub session: Option<SessionId>,
@@ -33,7 +35,7 @@ pub struct AgentView {
     pub adopted: bool,
     /// The socket of its tmux server, if that is not the town's.
     pub socket: Option<String>,
-    /// Seconds since its last `gt` command while it runs; one year if it never ran any.
+    /// Seconds since its last `gt` command, if it runs; one year if it never ran any.
     pub keepalive_age: Option<i64>,
 }
 
@@ -44,7 +46,7 @@ impl AgentView {
     }
 }
 
-/// Filter of a listing.
+/// Selects the agents of a listing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AgentFilter<'a> {
     /// Includes agents that do not run.
@@ -73,7 +75,7 @@ pub fn list_among(
         let is_wanted = |identity: &Identity| wanted.takes(identity);
         for identity in directory::on_disk(town).into_iter().filter(is_wanted) {
             if agents.iter().all(|agent| agent.identity != identity) {
-                // The doctor reports agents with broken settings; the list leaves them out.
+                // `gt doctor` reports agents with broken settings; the listing omits them.
                 agents.extend(stopped(town, identity).ok());
             }
         }
@@ -155,6 +157,7 @@ fn view(
         identity: identity.clone(),
         container: container.name().to_owned(),
         harness: text(&pane.tag_harness),
+        model: text(&pane.tag_model),
         health: health::examine(&vitals, table),
         report,
         session: container.session_id(),
@@ -179,6 +182,7 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
                 .to_string(),
         ),
         harness: None,
+        model: None,
         report: StateReport::new(State::Stopped, StateSource::Process),
         health: Health::SessionDead,
         session: None,

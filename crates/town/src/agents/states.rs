@@ -1,9 +1,9 @@
 //! States of agents, including those that only the screen shows.
 //!
-//! One call of tmux gives most states. The screen is the last source: it is read only for agents
-//! whose state no other source knows, or whose other source may be out of date, all in one more
-//! call. Additional patterns come from the preset and from the project file in the folder that the
-//! agent was started in.
+//! One call of tmux returns most states. The screen is the last source: it is read only for agents
+//! whose state is unknown to the other sources or may be out of date there. One more call per tmux
+//! server reads all these screens. Additional patterns come from the preset, and from the project
+//! file in the folder in which the agent was started.
 
 use crate::Town;
 use crate::catalog::harnesses::Presets;
@@ -47,7 +47,7 @@ impl From<Resolver> for card::Resolver {
 }
 
 impl States {
-    /// Returns the states of these agents, in their order.
+    /// Returns the states of the agents in these containers, in the same order.
     pub fn read(&mut self, town: &Town, containers: &[&Container]) -> Vec<StateReport> {
         let mut reports: Vec<StateReport> = containers
             .iter()
@@ -90,7 +90,7 @@ impl States {
         container.state_shown(preset, &patterns, Some(looked))
     }
 
-    /// Returns the conflict resolver beside this agent. Reads a screen only if there is one.
+    /// Returns the conflict resolver beside this agent, if one exists. Reads its screen if it runs.
     pub fn read_resolver(&mut self, town: &Town, container: &Container) -> Option<Resolver> {
         let row = container.resolver_pane()?;
         let lines = match row.dead {
@@ -178,7 +178,7 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
     let all: Batch = panes.iter().map(capture).collect::<Vec<_>>().into();
     match town.server().run_each(all) {
         Ok(shown) if shown.len() == panes.len() => shown.into_iter().map(lines).collect(),
-        // One pane has gone meanwhile: the others are read one by one.
+        // A pane has disappeared meanwhile, and the batch failed: reads the panes one by one.
         _ => {
             // A pane that is gone has no screen.
             let one = |pane| town.server().run(capture(pane)).ok().and_then(lines);
@@ -193,11 +193,11 @@ pub struct Moved {
     pub agent: Identity,
     pub container: String,
     pub session: Option<SessionId>,
-    /// Set if this is the program in a window beside the agent, and not the agent itself.
+    /// Set if the change is of a program in a window beside the agent, and not of the agent itself.
     pub window: Option<Window>,
-    /// `None` if it was not known before.
+    /// `None` if the previous state is unknown.
     pub before: Option<State>,
-    /// [`State::Stopped`] if it is gone.
+    /// [`State::Stopped`] if the container or window is gone.
     pub now: StateReport,
 }
 

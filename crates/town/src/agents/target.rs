@@ -1,4 +1,4 @@
-//! Resolves the text that a person typed to an agent.
+//! Resolves targets: finds the agent that a typed text means.
 
 use crate::agents::caller;
 use crate::base::or_log::OrLog;
@@ -29,7 +29,7 @@ pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
     }
 }
 
-/// Resolves `witness` and `refinery` for an agent of a rig: those of its own rig.
+/// Resolves `witness` and `refinery`, if the caller is an agent of a rig, to those of that rig.
 fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
     let role =
         Role::from_word(text).filter(|role| matches!(role, Role::Witness | Role::Refinery))?;
@@ -83,8 +83,8 @@ fn by_pane(town: &Town) -> Option<Identity> {
     let around = town.around();
     let (socket, _) = around.var("TMUX")?.split_once(',')?;
     let pane: PaneId = around.var("TMUX_PANE")?.parse().ok()?;
-    // First: the pane of an adopted program is also in a session of its person, which may itself be
-    // an agent's container.
+    // Adopted agents are checked first: the pane of an adopted program is also in a session of the
+    // person, which may itself be the container of another agent.
     if let Some(agent) = adopted::agent_of_pane(town, Path::new(socket), pane) {
         return Some(agent);
     }
@@ -100,7 +100,8 @@ fn by_pane(town: &Town) -> Option<Identity> {
     Identity::from_address(agent, town.registry()).filter(|_| root == town.root_text())
 }
 
-/// Returns the agent that runs in this folder: agents may be started in any folder.
+/// Returns the agent whose running session has this folder, or a parent of it, as its work folder:
+/// agents may be started in any folder.
 fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     let running = Sessions::of(town).find(&Query {
         status: Some(SessionStatus::Running.as_str().to_owned()),
@@ -110,7 +111,7 @@ fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
         let cwd = session.cwd.as_deref().map(Path::new);
         cwd.is_some_and(|cwd| dir.starts_with(cwd))
     });
-    // If several agents run in one folder, the folder names none of them.
+    // If several agents run in this folder, none of them is chosen.
     let agent = match (here.next(), here.next()) {
         (Some(only), None) => only.agent,
         _ => None,
@@ -118,15 +119,15 @@ fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
     Ok(agent.and_then(|agent| Identity::from_address(&agent, town.registry())))
 }
 
-/// Resolves a target that must be known, for queries about an agent: an unknown agent is a typing
-/// error, and not an agent without work. A removed agent may still have records.
+/// Resolves a target for queries, and fails if the agent is unknown: that is a typing error, and
+/// not an agent without work. A removed agent is known as long as it has records.
 pub fn known(town: &Town, text: &str) -> Result<Identity> {
     let agent = resolve(town, text)?;
     check_known(town, &agent)?;
     Ok(agent)
 }
 
-/// Fails for an agent of which there is no record.
+/// Fails if the agent has no folder, no work, no session and no container.
 pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
     let query = Query {
         agent: Some(agent.address()),
@@ -148,7 +149,8 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
 /// Returns whether the target depends on the existing agents.
 fn is_ambiguous(text: &str, identity: &Identity) -> bool {
     match identity.role() {
-        // A task's container name cannot contain the dots of its id; its tag does.
+        // A container name cannot contain the dots of a task's id; only the container's tag has the
+        // id.
         Role::Task => true,
         // The id of a work item looks like a polecat's container, and may mean the item's agent.
         Role::Polecat => text.parse::<WorkId>().is_ok(),

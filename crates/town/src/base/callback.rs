@@ -1,5 +1,5 @@
-//! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes. The calls
-//! that only these make are under `gt internal`: [`Call`] is their table.
+//! Deferred calls of `gt`: shell lines for tmux's `run-shell`, and detached processes. [`Call`] is
+//! the table of the subcommands of `gt internal`, which only such calls use.
 
 mod call;
 
@@ -22,27 +22,29 @@ pub fn quiet(line: &str) -> String {
     format!("{line} >/dev/null 2>&1 || true")
 }
 
-/// Returns a quiet line that calls `gt` with these words for the container in which tmux runs it.
-/// The container's tags name the binary and the town.
+/// Returns a quiet line that calls `gt` with these arguments. tmux fills in the binary and the town
+/// from the tags of the container in which it runs the line.
 pub(crate) fn by_tags(words: &str) -> String {
     quiet(&format!("#{{q:@gt_bin}} --town #{{q:@gt_town}} {words}"))
 }
 
-/// Returns a line by tags for a call that neither a person nor an agent asked for.
+/// Returns a line like [`by_tags`], for a call that neither a person nor an agent asked for.
 pub(crate) fn automatic_by_tags(words: &str) -> String {
     format!("{AUTOMATIC} {}", by_tags(words))
 }
 
-/// Assignment before every call that neither a person nor an agent asked for.
+/// Shell assignment that precedes every call that neither a person nor an agent asked for.
 pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 
-/// Returns a line that calls `gt` for this town. The words must need no quoting. The line is
-/// escaped for tmux.
+/// Returns a quiet line that calls `gt` for this town, escaped for tmux. The arguments in `words`
+/// are not quoted, so they must not need it.
 pub(crate) fn line(town: &Town, words: &str) -> String {
-    // A server that holds only adopted agents of the town is not the town's own.
+    // `town` may be on another server, which holds only adopted agents: the line names the town's
+    // own.
     let socket = town.own().server().socket_path();
     let line = [
-        // tmux runs the line with the variables of an arbitrary session, or of none.
+        // tmux runs the line with the environment of an arbitrary session, or of none, so the line
+        // sets its own.
         AUTOMATIC.to_owned(),
         format!("GT_TMUX_SOCKET={}", shell::quote(&socket.to_string_lossy())),
         shell::quote(&town.around().gt.to_string_lossy()),
@@ -51,9 +53,9 @@ pub(crate) fn line(town: &Town, words: &str) -> String {
     format::escape(&quiet(&line.join(" ")))
 }
 
-/// Returns a call of `gt` for this town in a separate process group: Ctrl-C does not reach it, and
-/// it outlives the caller's terminal. It lacks the `TMUX` variables by which a stop recognises the
-/// processes of an agent, so that stopping the calling agent does not kill it.
+/// Returns a call of `gt` for this town in a separate process group, so that Ctrl-C does not reach
+/// it and it outlives the caller's terminal. Its environment lacks the `TMUX` variables, by which
+/// `gt stop` recognises the processes of an agent, so stopping the calling agent does not kill it.
 pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
     let mut call = bare_call(town, words, |_| true);
     call.process_group(0);
@@ -61,7 +63,7 @@ pub(crate) fn call(town: &Town, words: &[&str]) -> Process {
 }
 
 /// Returns a call of `gt` for this town without the variables of an agent, for a process that
-/// leaves the caller's session. It belongs to no agent and does not have a process group yet.
+/// leaves the caller's session. It belongs to no agent and stays in the caller's process group.
 pub(crate) fn unattached(town: &Town, words: &[&str]) -> Process {
     bare_call(town, words, |name| !belongs_to_an_agent(name))
 }
@@ -92,8 +94,7 @@ pub(crate) fn begin(mut call: Process) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts `gt` for this town in the background. If it cannot be started, the next command that
-/// looks does its work.
+/// Starts `gt` for this town in the background. If that fails, a later command does the work.
 pub(crate) fn apart(town: &Town, words: &[&str]) {
     let what = words.join(" ");
     begin(call(town, words)).or_warn(format_args!("cannot start `gt {what}` in the background"));

@@ -59,7 +59,7 @@ mod tests {
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM x").unwrap();
         tidy(&db, &path).unwrap();
-        assert!(log_length(&path) > LONG_LOG, "somebody reads it");
+        assert!(log_length(&path) > LONG_LOG, "another process reads it");
         reader.execute_batch("COMMIT").unwrap();
         tidy(&db, &path).unwrap();
         assert_eq!(log_length(&path), 0);

@@ -3,9 +3,9 @@
 //! An operation with several steps must survive a SIGKILL between any two of them. Each such point
 //! has a name, `<operation>.<completed step>`, and a process with `GT_FAULT=<name>` in its
 //! environment kills itself there. Each operation lists its points in a table, so that a test
-//! covers all of them. With `GT_HOLD=<name>=<path>` a process waits at the point until that file
-//! exists, and creates `<path>.reached` to report it: a test uses this to force the order of two
-//! processes. Release builds contain none of this.
+//! covers all of them. With `GT_HOLD=<name>=<path>` a process creates `<path>.reached` at the point
+//! and waits until `<path>` exists, so that a test can force the order of two processes. Release
+//! builds contain none of this.
 
 use crate::{Surroundings, Town};
 #[cfg(debug_assertions)]
@@ -18,7 +18,7 @@ pub(crate) fn point(town: &Town, name: &str) {
     point_in(town.around(), name);
 }
 
-/// Does the work of [`point`] if only the surroundings are at hand.
+/// Does the work of [`point`] for callers without a [`Town`].
 #[cfg(debug_assertions)]
 pub(crate) fn point_in(around: &Surroundings, name: &str) {
     hold(around, name);
@@ -41,7 +41,7 @@ fn hold(around: &Surroundings, name: &str) {
     let Some((_, path)) = wanted.filter(|(wanted, _)| *wanted == name) else {
         return;
     };
-    // If the file cannot be written, the test fails because it never appears.
+    // If this fails, the file never appears, and the test that waits for it fails.
     let _ = std::fs::write(format!("{path}.reached"), "");
     let deadline = Instant::now() + TIMEOUT;
     while !Path::new(path).exists() && Instant::now() < deadline {

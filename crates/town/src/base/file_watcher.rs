@@ -2,10 +2,10 @@
 //!
 //! This module is the only one that uses inotify. rustix has its system calls; a larger crate would
 //! add a thread or an event loop, whereas the callers poll the watcher together with processes and
-//! sockets. Without inotify (on macOS, or if the instances of the user are used up)
-//! [`FileWatcher::open`] returns `None`, and the caller looks at intervals.
+//! sockets. Without inotify (on macOS, or if the user's limit of inotify instances is reached)
+//! [`FileWatcher::open`] returns `None`, and the caller polls at intervals.
 //!
-//! *Closing* a watcher waits for the kernel (15 ms measured), so a short wait is better without.
+//! *Closing* a watcher waits for the kernel (15 ms measured), so polling is better for short waits.
 
 #[cfg(target_os = "linux")]
 #[path = "file_watcher/linux.rs"]
@@ -34,7 +34,7 @@ pub(crate) enum Report<'a> {
         /// The changed entry of a watched folder.
         name: Option<&'a OsStr>,
     },
-    /// The watch has ended: its file is gone, or it was asked for one change only.
+    /// The watch has ended: its file is gone, or the watch was for one change only.
     Ended(WatchId),
     /// Reports were lost, so anything may have changed.
     Lost,

@@ -18,8 +18,8 @@ pub fn make_dir(path: &Path) -> Result<()> {
         .map_err(|error| cannot("make the folder", path, &error))
 }
 
-/// Writes a file atomically and durably: after a crash, the old or the new file is there. It writes
-/// a temporary file beside it, syncs it, renames it and syncs the folder.
+/// Replaces a file atomically and durably: a crash leaves either the old or the new contents.
+/// Writes a temporary file in the same folder, syncs it, renames it and syncs the folder.
 pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::ToDisk)
 }
@@ -45,9 +45,9 @@ pub fn write_passing(path: &Path, text: &[u8]) -> Result<()> {
     replace(path, text, Sync::NotNeeded)
 }
 
-/// Overwrites the first line of a file with one write. Remains of a longer line stay behind it;
-/// only the first line counts. After a power failure the line may be incomplete, so readers must be
-/// able to detect that.
+/// Overwrites the first line of a file with one write. The rest of a longer previous line stays
+/// after it, so readers must use only the first line. After a power failure the line may be
+/// incomplete, which readers must be able to detect.
 pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
     let open = || {
         OpenOptions::new()
@@ -123,7 +123,7 @@ fn replace_by(
         File::open(dir)?.sync_all()
     };
     write().map_err(|error| {
-        // The original is untouched; only the temporary file remains.
+        // If this fails, a temporary file remains.
         let _ = fs::remove_file(&temporary);
         cannot("write", path, &error)
     })
@@ -155,7 +155,7 @@ pub fn remove_if_there(path: &Path) -> Result<()> {
     }
 }
 
-/// Removes a folder and its contents if it exists, also if parts of it are read-only.
+/// Removes a folder and its contents if it exists, even if folders in it are read-only.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     let removed = match fs::remove_dir_all(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -172,11 +172,11 @@ pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes a folder and the folders in it writable for the owner. Failures show up in the operation
-/// that follows.
+/// Makes a folder and the folders in it writable for the owner. Failures are ignored: the operation
+/// that follows then fails.
 pub(crate) fn make_writable(path: &Path) {
     use std::os::unix::fs::PermissionsExt;
-    // Symbolic links are not followed: they lead out of the folder.
+    // Symbolic links are not followed, because they may lead out of the folder.
     let Ok(meta) = path.symlink_metadata() else {
         return;
     };
@@ -252,7 +252,7 @@ pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
 }
 
 /// Returns a temporary name beside a file, for its replacement. It ends with the id of the writing
-/// process, by which leftovers of a killed process are recognised.
+/// process, which identifies the leftovers of a killed process.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(temporary_name(&name))
@@ -264,8 +264,8 @@ pub(crate) fn temporary_name(name: &str) -> String {
     format!(".{name}.{id}.{process}.tmp")
 }
 
-/// Returns the process that created a temporary file of this name, or SQLite's log beside such a
-/// file. Returns `None` for other names, and 0 if the process is unknown.
+/// Returns the id of the process that created a temporary file, from the name of the file or of a
+/// SQLite log beside it. Returns `None` for other names, and 0 if the name has no process id.
 pub(crate) fn temporary_of(name: &str) -> Option<u32> {
     let name = ["-wal", "-shm", "-journal"]
         .iter()
@@ -275,7 +275,7 @@ pub(crate) fn temporary_of(name: &str) -> Option<u32> {
     let last = parts.next()?;
     let is_id = |part: &str| part.len() == 32 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     match is_id(last) {
-        // Created by an earlier version.
+        // Earlier versions of `gt` wrote no process id.
         true => Some(0),
         false => parts
             .next()

@@ -149,7 +149,7 @@ impl<'a> Git<'a> {
             // Our code parses its output.
             .env("LC_ALL", "C")
             .env_remove("LANGUAGE")
-            // No person is there to type a password: fail instead of hanging.
+            // There is no person to type a password: git must fail instead of waiting for one.
             .env("GIT_TERMINAL_PROMPT", "0")
             // A read-only command must not block an agent's commit.
             .env("GIT_OPTIONAL_LOCKS", "0")
@@ -173,7 +173,7 @@ impl<'a> Git<'a> {
         let limits = Limits {
             time: self.limit,
             cancel: (!self.to_the_end).then_some(&self.around.cancel),
-            // No limit: git rolls back what it has begun, however long that takes.
+            // No KILL after TERM: git rolls back its operation, however long that takes.
             grace: None,
         };
         tracing::debug!("{shown}, in {}", self.dir.display());
@@ -195,13 +195,80 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// Returns whether a git command that answers with its exit code succeeds.
-    pub fn says<I, S>(&self, args: I) -> bool
+    /// Runs a git command that answers with its exit code: 0 is yes, 1 is no. Any other code is an
+    /// error, as is a git that cannot be run.
+    pub fn says<I, S>(&self, args: I) -> Result<bool>
     where
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
-        self.run(args).is_ok()
+        self.ask(args).map(|(yes, _)| yes)
+    }
+
+    /// Runs a git command that looks something up and exits with 1 if it does not exist. Returns
+    /// its output without trailing whitespace.
+    pub fn find<I, S>(&self, args: I) -> Result<Option<String>>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let (is_there, text) = self.ask(args)?;
+        Ok(is_there.then(|| text.trim_end().to_owned()))
+    }
+
+    /// Returns the commit of a name; `None` if it does not exist.
+    pub fn commit(&self, name: &str) -> Result<Option<String>> {
+        let name = format!("{name}^{{commit}}");
+        self.find([
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &name,
+        ])
+    }
+
+    /// Returns whether `part` is an ancestor of `whole`; `false` if one of them does not exist.
+    pub fn contains(&self, whole: &str, part: &str) -> Result<bool> {
+        self.says(["merge-base", "--is-ancestor", part, whole])
+            .or_else(|problem| {
+                let is_missing = self.commit(part)?.is_none() || self.commit(whole)?.is_none();
+                is_missing.then_some(false).ok_or(problem)
+            })
+    }
+
+    /// Runs `rev-list --count` with these arguments. Returns the number of commits.
+    pub fn count<I, S>(&self, args: I) -> Result<usize>
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<OsStr>,
+    {
+        let words: Vec<S> = args.into_iter().collect();
+        let words = words.iter().map(AsRef::as_ref);
+        let count = self.run(
+            ["rev-list", "--count"]
+                .map(OsStr::new)
+                .into_iter()
+                .chain(words),
+        )?;
+        count
+            .parse()
+            .map_err(|_| Problem::failed(format!("git did not count the commits: {count:?}")))
+    }
+
+    /// Returns whether the folder is in a repository. Reads git's message, because git has no
+    /// distinct exit code for this.
+    pub fn is_repository(&self) -> Result<bool> {
+        if !self.dir.is_dir() {
+            return Ok(false);
+        }
+        let (command, shown) = self.command(["rev-parse", "--git-dir"]);
+        let output = self.output(command, &shown)?;
+        let is_none = String::from_utf8_lossy(&output.stderr).contains("not a git repository");
+        match output.status.success() {
+            false if !is_none => Err(failure(&shown, &output)),
+            answer => Ok(answer),
+        }
     }
 }
 
@@ -226,6 +293,7 @@ pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
         .iter()
         .map(|name| own.join(name))
         .collect();
+    // Without a HEAD there is no branch to watch.
     let head = fs::read_to_string(own.join("HEAD")).unwrap_or_default();
     if let Some(branch) = head.strip_prefix("ref: ") {
         files.push(common_dir(&own).join(branch.trim_end()));
@@ -295,11 +363,11 @@ pub fn is_merging(dir: &Path) -> bool {
 }
 
 /// Returns the options that set the committer to gt, if git has no user configured.
-pub(crate) fn committer(git: Git<'_>) -> Vec<&'static str> {
-    match git.says(["config", "--get", "user.email"]) {
+pub(crate) fn committer(git: Git<'_>) -> Result<Vec<&'static str>> {
+    Ok(match git.says(["config", "--get", "user.email"])? {
         true => Vec::new(),
         false => vec!["-c", "user.name=gt", "-c", "user.email=gt@localhost"],
-    }
+    })
 }
 
 #[cfg(test)]
@@ -316,5 +384,37 @@ mod tests {
             without_password("git clone git@host:x.git"),
             "git clone git@host:x.git"
         );
+    }
+
+    /// Returns surroundings whose only variable is `PATH`.
+    fn around(path: &str) -> Surroundings {
+        Surroundings {
+            env: [("PATH".to_owned(), path.to_owned())].into(),
+            ..Surroundings::default()
+        }
+    }
+
+    #[test]
+    fn git_that_fails_is_not_a_no() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = std::env::var("PATH").unwrap();
+        let (around, without_git) = (around(&path), around("/nowhere"));
+        let git = Git::at(folder.path(), &around).own_alone();
+        let merged = ["show-ref", "--verify", "--quiet", "refs/heads/main"];
+        assert!(git.says(merged).is_err(), "not a repository");
+        assert!(!git.is_repository().unwrap());
+        git.run(["init", "--quiet"]).unwrap();
+        assert!(git.is_repository().unwrap());
+        assert!(!git.says(merged).unwrap(), "no such branch");
+        assert_eq!(git.commit("HEAD").unwrap(), None);
+        assert!(!git.contains("HEAD", "HEAD").unwrap());
+        fs::write(folder.path().join(".git/config"), "[broken").unwrap();
+        assert!(git.says(merged).is_err());
+        assert!(git.commit("HEAD").is_err());
+        assert!(git.contains("HEAD", "HEAD").is_err());
+        assert!(git.is_repository().is_err());
+        assert!(git.count(["HEAD"]).is_err());
+        let git = Git::at(folder.path(), &without_git);
+        assert!(git.is_repository().is_err(), "git is not installed");
     }
 }

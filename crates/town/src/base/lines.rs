@@ -43,7 +43,8 @@ impl Lines {
             Durability::InSystem => Ok(()),
         });
         written.map_err(|error| {
-            // Otherwise a partial line on a full disk would be left for the next writer to repair.
+            // Removes a partial line, as on a full disk. If this fails, the next writer repairs the
+            // file.
             let _ = file.set_len(before);
             files::cannot("write", &self.path, &error)
         })

@@ -83,7 +83,8 @@ impl FileLock {
             if Instant::now() >= deadline {
                 return Ok(None);
             }
-            // A lock has no timeout, and a signal to interrupt it would affect the whole process.
+            // Polls, because `flock` takes no timeout, and a signal to interrupt it would affect
+            // the whole process.
             std::thread::sleep(pause);
             pause = (pause * 2).min(Duration::from_millis(20));
         }
@@ -96,10 +97,10 @@ fn still_held(path: &Path) -> Problem {
         .hint("try again when it is done")
 }
 
-/// Returns the process that took the lock last.
+/// Returns the id of the process that took the lock last.
 pub fn holder(path: &Path) -> Option<u32> {
     let mut text = String::new();
-    // For a message only.
+    // The id is only for a message, so failures are ignored.
     File::open(path).ok()?.read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }
@@ -129,7 +130,7 @@ fn open(path: &Path) -> Result<File> {
 fn note_holder(file: &mut File) {
     // One write: formatting directly into the file would write the padding separately.
     let text = format!("{:<10}", std::process::id());
-    // Only a message lacks the process id then.
+    // If this fails, a message lacks the process id.
     let _ = file.write_all_at(text.as_bytes(), 0);
 }
 
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
     use rustix::fs::{FlockOperation, flock};
 
-    /// Earlier versions of `gt` call `flock`, and may still run.
+    /// Processes of earlier versions of `gt` call `flock`, and may still be running.
     #[test]
     fn locks_and_flock_exclude_each_other() {
         let dir = tempfile::tempdir().unwrap();

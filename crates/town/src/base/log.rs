@@ -1,7 +1,7 @@
 //! `.runtime/gt.log`: warnings and errors of all `gt` processes of a town.
 //!
-//! Hooks of agent programs and of tmux call `gt`, and its output is discarded. The binary installs a
-//! `tracing` subscriber that appends each warning and error here, one line each; `gt logs` and
+//! Hooks of agent programs and of tmux call `gt`, and its output is discarded. The binary installs
+//! a `tracing` subscriber that appends each warning and error here, one line each; `gt logs` and
 //! `gt doctor` read them. Several processes append at the same time. A full file is renamed to
 //! `gt.log.1`, which replaces the previous one, so the size is bounded.
 //!
@@ -24,7 +24,8 @@ use tracing::Level;
 const MAX_BYTES: u64 = 512 * 1024;
 /// Maximum length of the text of one entry. The output of a failed program may be long.
 const MAX_TEXT: usize = 4000;
-/// Time during which the last entries are not repeated. A status line fails every few seconds.
+/// Time within which a repeated entry is not written again: a status line may fail every few
+/// seconds.
 const REPEAT_SECONDS: i64 = 60;
 
 /// The log of one town. It needs no open town: a town that cannot be opened is logged too.
@@ -107,7 +108,7 @@ impl Log {
         self.path.with_extension("log.1")
     }
 
-    /// Returns the entries since then of at least the level of a warning, oldest first.
+    /// Returns the warnings and errors since a time, oldest first.
     pub fn warnings_since(&self, then: Timestamp) -> Result<Vec<Entry>> {
         let (mut entries, _) = LogReader::begin(self)?;
         entries.retain(|entry| entry.at >= then && entry.level <= Level::WARN);
@@ -119,7 +120,7 @@ impl Log {
 #[derive(Debug)]
 pub struct LogReader {
     log: Log,
-    /// The current file, and how far it is read.
+    /// The current file, and the position up to which it was read.
     current: Option<(File, u64)>,
 }
 
@@ -158,7 +159,7 @@ impl LogReader {
         let lines = Lines::at(self.log.path.clone());
         let mut found = Vec::new();
         loop {
-            // Decided before reading: a writer may append to the old file until it is rotated.
+            // Checked before the read: a writer may append to the old file until it is rotated.
             let is_current = match &self.current {
                 Some((file, _)) => is_same_file(file, &self.log.path),
                 None => false,
@@ -209,7 +210,8 @@ impl Entry {
         })
     }
 
-    /// Returns whether this entry says the same as an entry that was written a moment before.
+    /// Returns whether this entry repeats an entry that was written less than [`REPEAT_SECONDS`]
+    /// ago.
     fn repeats(&self, last: &Entry) -> bool {
         let is_recent =
             self.at.duration_since(last.at).abs() < SignedDuration::from_secs(REPEAT_SECONDS);

@@ -1,33 +1,35 @@
-//! Logs the failure of a result and goes on without its value.
+//! Logs the error of a `Result` and continues without the value.
 
 use gt_core::Problem;
 use std::fmt;
 use std::io;
 
-/// A failure that is logged instead of returned.
+/// Converts a `Result` to an `Option` and logs the error.
 ///
-/// For callers that go on without the value. Callers that can act on a failure return it.
+/// For callers that continue without the value. Callers that can handle an error return it instead.
 pub trait OrLog<T> {
-    /// Returns the value, or logs `what` with the failure as a warning.
+    /// Returns the value, or logs `what` with the error as a warning.
     fn or_warn(self, what: impl fmt::Display) -> Option<T>;
 
-    /// Returns the value, or logs `what` with the failure for `--verbose`.
+    /// Returns the value, or logs `what` with the error at debug level, which `--verbose` shows.
     fn or_debug(self, what: impl fmt::Display) -> Option<T>;
 }
 
 impl<T, E: LogText> OrLog<T> for Result<T, E> {
     fn or_warn(self, what: impl fmt::Display) -> Option<T> {
+        // The log has the failure.
         self.inspect_err(|error| tracing::warn!("{what}: {}", error.text()))
             .ok()
     }
 
     fn or_debug(self, what: impl fmt::Display) -> Option<T> {
+        // The log has the failure.
         self.inspect_err(|error| tracing::debug!("{what}: {}", error.text()))
             .ok()
     }
 }
 
-/// An error as text of one log entry.
+/// An error that can be written as the text of one log entry.
 pub trait LogText {
     fn text(&self) -> String;
 }

@@ -26,6 +26,15 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// Maximum wait for the kernel to end a killed process.
 pub(crate) const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Returns the load average of the last minute per processor; `None` if the system has no file for
+/// it.
+pub fn load_per_processor() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let load: f64 = text.split(' ').next()?.parse().ok()?;
+    let processors = std::thread::available_parallelism().ok()?;
+    Some(load / f64::from(u32::try_from(processors.get()).ok()?))
+}
+
 /// Returns all processes, in one pass.
 pub fn snapshot() -> Table {
     system::snapshot().into_iter().collect()

@@ -15,7 +15,7 @@ pub(crate) struct Limits<'a> {
     pub(crate) time: Option<Duration>,
     /// Cancellation by the caller.
     pub(crate) cancel: Option<&'a Cancel>,
-    /// Time between TERM and KILL; without it the program is never killed.
+    /// Time between TERM and KILL; if `None`, the program only gets TERM.
     pub(crate) grace: Option<Duration>,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn output(
             continue;
         };
         if process.has_ended() {
-            // Its children may still hold its output, and are not waited for.
+            // Its children may still hold the pipes open; they are not waited for.
             return Ok(Err(reason));
         }
         let is_over = limits.grace.is_some_and(|grace| since.elapsed() > grace);
@@ -63,7 +63,7 @@ pub(crate) fn output(
 /// Maximum bytes of standard output. A program that prints more is killed: a truncated answer must
 /// not be taken for a complete one.
 const MOST_OUTPUT: u64 = 256 * 1024 * 1024;
-/// Bytes of standard error that are kept of the beginning and of the end.
+/// Bytes of standard error that are kept, from its beginning and from its end.
 const MOST_ERRORS: usize = 32 * 1024;
 
 /// Waits for a program with piped output, and reads both pipes.
@@ -83,6 +83,7 @@ fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>>
     if is_too_much {
         return Ok(Err("it printed more than 256 MiB"));
     }
+    // Fails only if the thread panicked.
     let stderr = errors.join().unwrap_or_default();
     Ok(Ok(Output {
         status,

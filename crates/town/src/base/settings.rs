@@ -1,8 +1,13 @@
 //! `town.toml`: the settings of a town. It also marks the town's root.
 
+mod patrol;
+
+pub use patrol::PatrolSettings;
+
 use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
+use gt_core::budget::BudgetLimits;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
 use gt_core::overlay::broken_toml;
@@ -29,6 +34,9 @@ pub struct Settings {
     pub handoff: HandoffSettings,
     pub notify: NotifySettings,
     pub merge: MergeDefaults,
+    pub budget: BudgetLimits,
+    pub patrol: PatrolSettings,
+    pub schedule: ScheduleSettings,
     /// Settings of single rigs, by name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
@@ -37,6 +45,8 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields)]
 pub struct RigSettings {
     pub merge: MergeSettings,
+    /// Overrides the town's budgets, except that of the day.
+    pub budget: BudgetLimits,
     pub beads: BeadsUse,
     /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
     pub beads_program: Option<String>,
@@ -75,11 +85,14 @@ pub struct MergeSettings {
     pub validate: Vec<String>,
     /// Timeout in minutes for each of them.
     pub timeout_minutes: u64,
+    /// Maximum number of entries that are validated together.
+    pub batch: usize,
     /// The target of merged work; if absent, it depends on the rig's remote.
     pub into: Option<MergeInto>,
     /// Overrides the town's setting of the same name.
     pub automatic: Option<bool>,
     pub repair_agents: Option<bool>,
+    pub repair_by: Option<RepairBy>,
     pub confirm: Option<bool>,
 }
 
@@ -91,6 +104,8 @@ pub struct MergeDefaults {
     pub automatic: bool,
     /// Whether an agent is started for a branch that could not be merged.
     pub repair_agents: bool,
+    /// The agent that repairs such a branch.
+    pub repair_by: RepairBy,
     /// Whether a person confirms the first `gt task merge` of a rig.
     pub confirm: bool,
 }
@@ -100,9 +115,20 @@ impl Default for MergeDefaults {
         MergeDefaults {
             automatic: true,
             repair_agents: true,
+            repair_by: RepairBy::Polecat,
             confirm: true,
         }
     }
+}
+
+/// The agent that repairs a branch that could not be merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RepairBy {
+    /// A polecat.
+    Polecat,
+    /// The worker that made the branch; a polecat if the worker has other work or is gone.
+    Worker,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -119,9 +145,11 @@ impl Default for MergeSettings {
         MergeSettings {
             validate: Vec::new(),
             timeout_minutes: 30,
+            batch: 1,
             into: None,
             automatic: None,
             repair_agents: None,
+            repair_by: None,
             confirm: None,
         }
     }
@@ -338,6 +366,38 @@ impl Default for Limits {
     }
 }
 
+/// Limits of starts beside the maximum numbers of polecats.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScheduleSettings {
+    /// Maximum number of running agents by harness.
+    pub harnesses: BTreeMap<String, usize>,
+    /// Maximum number of running agents by account.
+    pub accounts: BTreeMap<String, usize>,
+    /// Load average per processor at which nothing more starts; if absent, there is no maximum.
+    pub max_load: Option<f64>,
+    /// Minimum time between two starts from the queue.
+    pub start_spacing: Length,
+}
+
+impl Default for ScheduleSettings {
+    fn default() -> Self {
+        ScheduleSettings {
+            harnesses: BTreeMap::new(),
+            accounts: BTreeMap::new(),
+            max_load: None,
+            start_spacing: Length(2),
+        }
+    }
+}
+
+impl ScheduleSettings {
+    /// Returns whether there are limits beside the numbers of polecats.
+    pub fn has_limits(&self) -> bool {
+        !self.harnesses.is_empty() || !self.accounts.is_empty() || self.max_load.is_some()
+    }
+}
+
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PolecatSettings {
@@ -391,6 +451,7 @@ impl Settings {
         MergeDefaults {
             automatic: own.automatic.unwrap_or(self.merge.automatic),
             repair_agents: own.repair_agents.unwrap_or(self.merge.repair_agents),
+            repair_by: own.repair_by.unwrap_or(self.merge.repair_by),
             confirm: own.confirm.unwrap_or(self.merge.confirm),
         }
     }

@@ -1,7 +1,7 @@
 //! The engine's view of the calling process.
 //!
-//! Only the binary reads the environment. It passes a copy, so that tests can run the engine with
-//! other surroundings.
+//! Only the binary reads the environment of the process. It passes a copy to the engine, so that
+//! tests can run the engine with other values.
 
 mod login;
 
@@ -21,7 +21,8 @@ pub(crate) fn host() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// The caller's environment, folder and binary.
+/// The environment, current folder and binary of the calling process, and its limits: cancellation
+/// and deadline.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
     pub env: BTreeMap<String, String>,
@@ -35,7 +36,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    /// Returns a variable that is set and not empty.
+    /// Returns the value of a variable; `None` if it is unset or empty.
     pub fn var(&self, name: &str) -> Option<&str> {
         self.env
             .get(name)
@@ -47,14 +48,14 @@ impl Surroundings {
         self.var("HOME").map(Path::new)
     }
 
-    /// Returns the `PATH` for an agent: the caller's, by which its program was found, followed by
-    /// our own folder, so that it can call `gt`. A tmux server keeps the `PATH` that it was started
-    /// with, which may be different.
+    /// Returns the `PATH` for an agent: the caller's `PATH`, in which the agent's program was
+    /// found, followed by the folder of our binary, so that the agent can call `gt`. The agent
+    /// cannot inherit it from the tmux server, whose `PATH` may be different.
     pub fn agents_path(&self) -> Option<String> {
         self.with_own_folder(self.var("PATH")?)
     }
 
-    /// Returns a `PATH` with our own folder at its end.
+    /// Appends the folder of our binary to a `PATH`, unless it is already in it.
     pub fn with_own_folder(&self, path: &str) -> Option<String> {
         let own = self.gt.parent()?.to_str()?;
         if path.split(':').any(|dir| dir == own) || own.contains(':') {
@@ -89,16 +90,16 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Limit for waiting for locks and for processes that do not answer. By default each wait has its
-/// own timeout. In a hook, one deadline applies to all waits together, because the programs that
-/// call hooks do not wait longer.
+/// Limit on the waits for locks and for processes that do not answer. By default each wait has only
+/// its own timeout. In a hook, one deadline limits all waits together, because the program that
+/// calls the hook stops waiting at that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deadline {
     pub(crate) until: Option<Instant>,
 }
 
 impl Deadline {
-    /// Returns a deadline after this time from now.
+    /// Returns the deadline that is `time` from now.
     pub fn after(time: Duration) -> Self {
         Deadline {
             until: Some(Instant::now() + time),
@@ -113,7 +114,7 @@ impl Deadline {
     }
 }
 
-/// Cancellation flag, set when the person pressed Ctrl-C or closed the terminal. Long operations
+/// Cancellation flag, set when the person presses Ctrl-C or closes the terminal. Long operations
 /// check it and roll back.
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Arc<AtomicBool>);

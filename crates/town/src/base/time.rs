@@ -15,22 +15,21 @@ pub fn timestamp(seconds: i64) -> String {
 
 /// Parses a time expression, relative to `now`.
 pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
-    let midnight = |date: Date| date.to_zoned(now.time_zone().clone());
+    // Days at the limits of the calendar have no midnight: they are refused like any other text.
+    let midnight = |date: Date| {
+        let at = date.to_zoned(now.time_zone().clone()).ok()?;
+        Some(at.timestamp())
+    };
     let found = match text.trim() {
         "now" => Some(now.timestamp()),
-        "today" => midnight(now.date()).ok().map(|at| at.timestamp()),
+        "today" => midnight(now.date()),
         "yesterday" => {
             let date = now.date().checked_sub(Span::new().days(1)).ok();
-            date.and_then(|date| midnight(date).ok())
-                .map(|at| at.timestamp())
+            date.and_then(midnight)
         }
         text => ago(text, now)
             .or_else(|| text.parse::<Timestamp>().ok())
-            .or_else(|| {
-                midnight(text.parse::<Date>().ok()?)
-                    .ok()
-                    .map(|at| at.timestamp())
-            }),
+            .or_else(|| midnight(text.parse().ok()?)),
     };
     found.ok_or_else(|| {
         Problem::usage(format!("{text:?} is no time"))
@@ -81,6 +80,13 @@ pub fn at(text: &str) -> Result<Timestamp> {
 /// Parses a time expression and formats it for a record.
 pub fn recorded(text: &str) -> Result<String> {
     Ok(format!("{:.3}", at(text)?))
+}
+
+/// Returns the local day of a time in RFC 3339.
+pub fn local_day(at: &str) -> Option<String> {
+    let at: Timestamp = at.parse().ok()?;
+    let zoned = at.to_zoned(TimeZone::system());
+    Some(zoned.date().to_string())
 }
 
 #[cfg(test)]

@@ -148,6 +148,11 @@ impl Town {
         &self.settings
     }
 
+    #[cfg(test)]
+    pub(crate) fn change_settings(&mut self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.settings);
+    }
+
     pub fn registry(&self) -> &Registry {
         &self.registry
     }

@@ -2,7 +2,7 @@
 //!
 //! tmux sends no notification when an option changes. A process that changes a tag therefore also
 //! touches `.runtime/board/changed`, which monitors watch. The file exists only while a monitor
-//! runs: otherwise the touch is a single failing system call.
+//! runs; without one, the touch is one system call, which fails.
 
 use crate::base::files;
 use crate::{Result, Town};
@@ -17,8 +17,7 @@ pub(crate) fn folder(town: &Town) -> PathBuf {
     town.runtime_dir().join("board")
 }
 
-/// Wakes open monitors: the state of an agent may have changed. Costs one system call. Failures are
-/// ignored, because without a monitor there is no file.
+/// Wakes open monitors after a change that may affect the state of an agent. Costs one system call.
 pub fn monitors(town: &Town) {
     let now = Timespec {
         tv_sec: 0,
@@ -28,12 +27,13 @@ pub fn monitors(town: &Town) {
         last_access: now,
         last_modification: now,
     };
-    // Without a monitor there is no file.
+    // Fails if no monitor runs, because the file does not exist then.
     let _ = utimensat(CWD, folder(town).join(FILE), &times, AtFlags::empty());
 }
 
-/// The file, for as long as a monitor listens. All listeners share it; the last one removes it. A
-/// killed listener leaves it behind, which costs other processes next to nothing.
+/// A listening monitor, which keeps the file in existence. All listeners share the file; the last
+/// one removes it on drop. A killed listener leaves it behind, which costs other processes next to
+/// nothing.
 #[derive(Debug)]
 pub(crate) struct Listening {
     path: PathBuf,
@@ -55,7 +55,8 @@ impl Listening {
                 .open(&path)
                 .map_err(cannot)?;
             file.lock_shared().map_err(cannot)?;
-            // The last of the other listeners may have removed the file before the lock was taken.
+            // Another listener may have been the last and removed the file before this lock was
+            // taken.
             if is_at(&file, &path) {
                 return Ok(Listening { path, file });
             }
@@ -69,10 +70,10 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        // `std` does not define the upgrade of a lock that is held.
+        // `std` does not specify how a shared lock is upgraded, so it is released first.
         let is_alone = self.file.unlock().is_ok() && self.file.try_lock().is_ok();
         if is_alone && is_at(&self.file, &self.path) {
-            // A file that stays costs other processes one system call.
+            // If this fails, the remaining file costs other processes one system call each.
             let _ = fs::remove_file(&self.path);
         }
     }

@@ -1,4 +1,4 @@
-//! The agents that a town has on disk: their folders and files.
+//! The agents that have a folder in the town, and their `agent.toml` files.
 
 use crate::base::files;
 use crate::{Result, Town};
@@ -7,8 +7,8 @@ use gt_core::{Identity, Role};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Returns the agents whose folders exist, and the roles of the town and its rigs that always
-/// exist.
+/// Returns the agents whose folders exist, and the agents that every town (mayor, deacon, boot) and
+/// every rig (witness, refinery) has.
 pub fn on_disk(town: &Town) -> Vec<Identity> {
     let mut found: Vec<Identity> = [Role::Mayor, Role::Deacon, Role::Boot]
         .map(Identity::town)
@@ -30,8 +30,8 @@ pub fn on_disk(town: &Town) -> Vec<Identity> {
     found
 }
 
-/// Returns whether the agent exists without being created first. A task's agent is created with its
-/// work.
+/// Returns whether the agent exists without being created first. Always true for the overseer, and
+/// for the agent of a task, which is created together with its work.
 pub fn has(town: &Town, identity: &Identity) -> bool {
     identity.role() == Role::Task
         || identity.role() == Role::Overseer
@@ -51,7 +51,8 @@ pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
         .collect()
 }
 
-/// Returns the agent whose folder contains this path. Symbolic links are resolved on both sides.
+/// Returns the agent whose folder contains this path; `None` if there is none or the path is
+/// missing. Symbolic links are resolved on both sides.
 pub fn by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let root = town.root().canonicalize().ok()?;
     let dir = dir.canonicalize().ok()?;

@@ -1,9 +1,9 @@
-//! Our hooks in the agent programs.
+//! Installs our hooks in agent programs that `gt` starts.
 //!
-//! Each program gets them through its command line or its environment, for one process only: the
-//! user's settings and the repository stay unchanged, and the user's own hooks run as well. Each
-//! hook calls `gt signal`, which never fails and never prints, so that it does not disturb the
-//! agent.
+//! Each process gets the hooks through its command line or its environment: the user's settings and
+//! the repository stay unchanged, and the user's own hooks run as well. The hooks that report
+//! states call `gt signal` with its output and its exit status discarded, so that they do not
+//! disturb the agent. `live_hooks.rs` handles programs that are already running.
 
 mod claude;
 mod codex;
@@ -27,7 +27,7 @@ pub struct Wiring {
 
 /// Installation of our hooks for one kind of program.
 struct Installer {
-    /// The name in presets.
+    /// The name by which presets refer to it.
     name: &'static str,
     /// Returns whether the program accepts the hooks in this town.
     fits: fn(&Town) -> bool,
@@ -57,7 +57,7 @@ const INSTALLERS: &[Installer] = &[
     },
 ];
 
-/// Returns the wiring of a program whose preset names an installer.
+/// Returns the wiring for a program; empty if its preset names no installer.
 pub fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wiring> {
     match installer(preset)? {
         Some(installer) if (installer.fits)(town) => (installer.wire)(town, preset, on_compact),
@@ -65,7 +65,7 @@ pub fn wire(town: &Town, preset: &Preset, on_compact: OnCompact) -> Result<Wirin
     }
 }
 
-/// Returns whether the output of our hook at the start of a session reaches the model.
+/// Returns whether the program passes the output of our session-start hook to the model.
 pub fn primes(town: &Town, preset: &Preset) -> Result<bool> {
     let installer = installer(preset)?;
     Ok(preset.hooks.primes && installer.is_some_and(|installer| (installer.fits)(town)))
@@ -95,8 +95,8 @@ fn installer(preset: &Preset) -> Result<Option<&'static Installer>> {
     })
 }
 
-/// Returns the file of our hooks. There is one per compaction mode, so that agents of different
-/// roles do not overwrite each other's file.
+/// Returns the path of the file with our hooks. There is one file per compaction mode, so that
+/// agents of different roles do not overwrite each other's file.
 fn file(town: &Town, name: &str, ending: &str, on_compact: OnCompact) -> PathBuf {
     let way = match on_compact {
         OnCompact::Auto => "",
@@ -113,18 +113,18 @@ fn shell_line(town: &Town) -> String {
     calling(town, "signal >/dev/null 2>&1")
 }
 
-/// Returns the shell line for the start of a session. Its output goes to the model.
+/// Returns the shell line that runs at the start of a session. Its output goes to the model.
 fn prime_line(town: &Town) -> String {
     calling(town, "prime --hook 2>/dev/null")
 }
 
-/// Returns the shell line to run before a context is compacted.
+/// Returns the shell line that runs before the program compacts its context.
 fn compact_line(town: &Town, on_compact: OnCompact) -> Option<String> {
     let words = compact_words(on_compact)?.join(" ");
     Some(calling(town, &format!("{words} >/dev/null 2>&1")))
 }
 
-/// Returns the arguments of `gt` before a context is compacted.
+/// Returns the arguments of the `gt` call before the program compacts its context.
 fn compact_words(on_compact: OnCompact) -> Option<[&'static str; 4]> {
     let mode = match on_compact {
         OnCompact::Auto => "--auto",

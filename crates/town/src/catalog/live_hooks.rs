@@ -1,8 +1,8 @@
-//! Installs our hooks in the settings of a running program that rereads them.
+//! Installs our hooks in the settings file of a running program that rereads the file.
 //!
-//! The file belongs to the person: its contents stay, and removal takes out only our own hook.
-//! Other programs in the same folder call the hook as well; it finds no container for them and
-//! reports nothing.
+//! The file belongs to the person: its contents stay, and a removal deletes only our own hooks.
+//! Programs that are not adopted read the same file and call the hooks as well; `gt` finds no
+//! container for them and reports nothing.
 
 use crate::base::files;
 use crate::{Result, Town};
@@ -11,8 +11,8 @@ use gt_core::{Problem, adopt as core, shell};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Events that report the state of an agent. `SessionStart` is only recorded: a person's program
-/// gets no text that the person did not ask for.
+/// The program's events that get a hook. Our hook prints nothing at `SessionStart`: a program that
+/// a person started gets no context that the person did not ask for.
 const EVENTS: [&str; 9] = [
     "SessionStart",
     "UserPromptSubmit",
@@ -37,7 +37,7 @@ pub(crate) struct LiveHooks {
 /// file.
 pub(crate) fn plan(town: &Town, preset: &Preset, folder: Option<&Path>) -> Option<LiveHooks> {
     let path = folder?.join(preset.hooks.live.as_ref()?);
-    // A symbolic link stays: the file that it points to is changed.
+    // If the path is a symbolic link, the file that it points to is changed and the link stays.
     let path = path.canonicalize().unwrap_or(path);
     let gt = shell::quote(&town.around().gt.to_string_lossy());
     let root = shell::quote(town.root_text());

@@ -1,8 +1,9 @@
-//! Writes answers into a program's own files before it asks.
+//! Writes the answers to a program's first-start questions into the program's own settings files,
+//! so that it does not ask them.
 //!
 //! Only missing values are written: values of the user or the program stay, and a file that is not
-//! valid JSON is left alone. The rows are in the presets (`[[seeds]]`). Remaining questions are
-//! answered by reading the dialog.
+//! valid JSON is not changed. The presets define the answers, as rows (`[[seeds]]`). Questions that
+//! the program still asks are answered in its dialog, after the start.
 
 use crate::Result;
 use crate::base::clock::Clock;
@@ -16,7 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Facts about a start, which fill the rows.
+/// Facts about a start, which determine the values of the rows.
 #[derive(Clone, Debug)]
 pub struct OnboardingFacts<'a> {
     /// The program's settings folder, or the home folder if it has none.
@@ -24,7 +25,7 @@ pub struct OnboardingFacts<'a> {
     pub work_dir: &'a str,
     /// Whether the agent runs without asking for permission.
     pub never_asks: bool,
-    /// The variables that the agent will have.
+    /// The environment variables that the agent will have.
     pub env: &'a BTreeMap<String, String>,
     /// The names of the variables that the caller of the start or the role has set.
     pub given: &'a BTreeSet<String>,
@@ -78,15 +79,15 @@ fn wanted(seed: &Seed, facts: &OnboardingFacts<'_>) -> Option<Value> {
 }
 
 fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>) -> Result<()> {
-    // Usually everything is in place, which can be seen without the lock.
+    // Usually all values are present already, which needs no lock to check.
     if merged(path, rows, facts)?.is_none() {
         return Ok(());
     }
     let Some(target) = writable(path) else {
         return Ok(());
     };
-    // Without the lock, a write of the program could be lost. Its dialog is then answered by
-    // reading it.
+    // Without the lock, this could overwrite a concurrent change by the program. The program then
+    // asks, and the start answers its dialog.
     let Some(_lock) = ProgramsLock::take(path) else {
         return Ok(());
     };
@@ -102,8 +103,8 @@ fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>)
     Ok(())
 }
 
-/// Returns the target of a symbolic link: dotfiles are often kept elsewhere. Returns `None` for a
-/// dangling link and for a file of another user.
+/// Returns the file to write, with symbolic links resolved, because dotfiles are often links.
+/// Returns `None` for a dangling link and for a file of another user.
 fn writable(path: &Path) -> Option<PathBuf> {
     if fs::symlink_metadata(path).is_err() {
         return Some(path.to_owned());
@@ -178,6 +179,8 @@ fn set(document: &mut Value, seed: &Seed, value: &Value, facts: &OnboardingFacts
 struct ProgramsLock(PathBuf);
 
 impl ProgramsLock {
+    /// Takes the lock. Returns `None` if it is still held after [`LOCK_TIMEOUT`] or cannot be
+    /// created.
     fn take(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".lock");
@@ -202,7 +205,7 @@ impl ProgramsLock {
                 // Another process may have removed it.
                 let _ = fs::remove_dir(&lock);
             } else {
-                // There is no event for the removal of a folder.
+                // Polls: it would need a file watcher to see the removal of the folder.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
@@ -211,7 +214,7 @@ impl ProgramsLock {
 
 impl Drop for ProgramsLock {
     fn drop(&mut self) {
-        // Another process takes a lock that stays as stale.
+        // If this fails, other processes treat the lock as stale after a while.
         let _ = fs::remove_dir(&self.0);
     }
 }

@@ -1,8 +1,8 @@
 //! The tmux servers of this user's towns.
 //!
-//! A town's server may be anywhere, and tmux knows only one folder of sockets. Each town therefore
-//! leaves a small file in the user's state folder, so that the menu of one town finds the agents of
-//! another.
+//! The socket of a town's server may be at any path, and tmux's own folder lists only some sockets.
+//! Each town with a socket elsewhere therefore records its path in the user's state folder, so that
+//! the menu of one town finds the agents of another.
 
 use crate::base::files;
 use crate::{Result, Surroundings, Town};
@@ -10,7 +10,7 @@ use gt_core::theme::fnv32a;
 use gt_tmux::Socket;
 use std::path::{Path, PathBuf};
 
-/// Records this town's server if it is not in tmux's own folder.
+/// Records the socket of this town's server if it is not in tmux's own folder.
 pub fn remember(town: &Town) -> Result<()> {
     let socket = town.server().socket_path();
     if !matches!(town.server().socket(), Socket::Path(_)) {
@@ -22,7 +22,7 @@ pub fn remember(town: &Town) -> Result<()> {
     }
 }
 
-/// Removes the record of a server, and folders that are empty then.
+/// Removes the record of a server, and the folders that become empty.
 pub fn forget(around: &Surroundings, socket: &Path) -> Result<()> {
     let Some(note) = note(around, socket) else {
         return Ok(());

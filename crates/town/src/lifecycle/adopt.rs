@@ -6,10 +6,11 @@
 //! stores the socket ([`crate::terminal::adopted`]).
 //!
 //! A session named `agent_{slug}` without tags is an agent by its name alone: it can be listed,
-//! read and messaged without a change ([`crate::terminal::containers`]). `gt adopt` adds its conversation and hooks.
+//! read and messaged without a change ([`crate::terminal::containers`]). `gt adopt` adds its
+//! conversation and hooks.
 //!
-//! [`candidates`] finds candidates, [`conversation`] finds conversations, and [`crate::catalog::live_hooks`]
-//! installs hooks in a running program.
+//! [`candidates`] finds programs to adopt, [`conversation`] finds their conversations, and
+//! [`crate::catalog::live_hooks`] installs hooks in a running program.
 
 mod candidates;
 mod conversation;

@@ -16,6 +16,7 @@ mod marker;
 pub use marker::{read as read_marker, remove as remove_marker};
 
 use crate::base::callback::{self, Call};
+use crate::base::estop;
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::catalog::{harnesses, roles};
@@ -122,6 +123,7 @@ pub fn intend(
     check_adopted(agent, &container, options.mode)?;
     let session = session_of(town, agent, &container, options.mode)?;
     if options.mode != Mode::Auto {
+        estop::check(town, agent.rig())?;
         check_program(town, agent, &container, &session, options)?;
         if !options.force {
             check_cooldown(town, agent, &container)?;
@@ -243,7 +245,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     let harness = marker.harness.as_deref();
     let wishes = wishes(town, &container, &session, marker.mode, harness, before)?;
     let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
-    let mut started = start::take_over(town, prepared, container, None)?;
+    let mut started = start::take_over(town, &prepared, container, None)?;
     started.warnings.extend(cut_off(marker.mode, &wishes));
     Ok(started)
 }
@@ -271,7 +273,7 @@ pub fn go_on(
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let prepared = prepared.inspect_err(|_| call_off(town, &intent.agent));
     let handed = handed?;
-    let mut started = start::take_over(town, prepared?, container.clone(), Some(&handed))?;
+    let mut started = start::take_over(town, &prepared?, container.clone(), Some(handed.clone()))?;
     started.warnings.extend(cut_off(options.mode, &wishes));
     Ok((handed.mail.id, started))
 }
@@ -345,8 +347,8 @@ fn options_before(town: &Town, container: &Container, session: &Record) -> Resul
     }
 }
 
-/// Fails if the agent is a program that a person started and the next session could not take over,
-/// because the program would continue to run.
+/// Fails if the container is an agent's by its name alone, or if a cycle would have to resume the
+/// conversation of an adopted program, which continues to run.
 fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<(), HandoffError> {
     if let Owner::Orphan(_) = container.owner() {
         let problem = Problem::conflict(format!("{agent} is an agent by its session's name alone"));
@@ -402,9 +404,9 @@ pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
     Ok(now.is_some_and(|now| now.pane().tag_session != intent.session.id))
 }
 
-/// Returns the session in a container. tmux nearly always has what a handoff needs. The journal is
-/// read for the conversation, for start options that do not fit into a tag, and for an earlier
-/// handoff of the session that was interrupted.
+/// Returns the session in a container. The tags in tmux are nearly always sufficient. The journal
+/// is read only for the conversation, for start options that do not fit into a tag, and for an
+/// earlier handoff of the session that was interrupted.
 fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
     let pane = container.pane();
     let id = pane.tag_session.clone();

@@ -1,17 +1,21 @@
 //! Builds the text that an agent gets at the start of a session.
 //!
 //! [`gather`] reads the state: data left to the agent, the item on its hook, and its role's text.
-//! It changes nothing. After the agent has received the text, [`settle`] removes the data that was
-//! meant for it alone.
+//! It changes nothing. [`begin`] is for the agent itself: it also pours the formula of the role, once
+//! per session. After the agent has received the text, [`settle`] removes the data that was meant for
+//! it alone.
 
 mod sections;
 
 use crate::agents::target;
+use crate::base::or_log::OrLog;
+use crate::catalog::{formulas, roles};
 use crate::lifecycle::handoff;
 use crate::records::events::Events;
 use crate::records::items::{Hooked, Work};
 use crate::terminal::containers::tmux_problem;
-use crate::work::checkpoint::{self, Lives};
+use crate::work::checkpoint::{self, SessionsAround};
+use crate::work::molecule::{self, FormulaRequest};
 use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
 use gt_core::event::Event;
@@ -61,6 +65,54 @@ pub fn who(town: &Town) -> Result<Identity> {
 
 /// Reads the state of an agent.
 pub fn gather(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Primed> {
+    composed(town, read(town, agent, source)?)
+}
+
+/// Reads the state of the calling agent, after pouring the formula of its role if the session has
+/// had no molecule yet. A failure to pour is logged: the agent still gets its text.
+pub fn begin(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Primed> {
+    let primed = read(town, agent, source)?;
+    if primed.reminder.is_none() {
+        pour(town, &primed).or_warn(format_args!("the formula of {agent} is not poured"));
+    }
+    composed(town, primed)
+}
+
+/// Pours the formula of the agent's role. Work on the hook comes first.
+fn pour(town: &Town, primed: &Primed) -> Result<()> {
+    let agent = &primed.agent;
+    let has_molecule = |session: &Record| session.molecule_id.is_some();
+    if primed.hooked.is_some() || primed.session.as_ref().is_none_or(has_molecule) {
+        return Ok(());
+    }
+    let role = roles::resolve(town, agent.role(), agent.rig())?.value;
+    let Some(formula) = role.start.formula.filter(|name| !name.is_empty()) else {
+        return Ok(());
+    };
+    // An unfinished molecule of the previous session continues.
+    if molecule::id(town, agent)?.is_some() {
+        return Ok(());
+    }
+    let rig = agent.rig().map(|rig| ("rig".to_owned(), rig.to_owned()));
+    let known = formulas::resolve(town, &formula, agent.rig())?.formula.vars;
+    let request = FormulaRequest {
+        formula: &formula,
+        vars: rig
+            .into_iter()
+            .filter(|(name, _)| known.contains_key(name))
+            .collect(),
+        on: None,
+    };
+    molecule::attach(town, agent, request).map(drop)
+}
+
+fn composed(town: &Town, mut primed: Primed) -> Result<Primed> {
+    primed.sections = sections::of(town, &primed)?;
+    primed.composed = prime::compose(&primed.sections, town.settings().prime.budget);
+    Ok(primed)
+}
+
+fn read(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Primed> {
     let hooked = Work::of(town).hooked(&agent.address())?;
     let work = hooked.as_ref().and_then(Hooked::unit);
     let found = checkpoint::read(town, agent)?;
@@ -68,11 +120,11 @@ pub fn gather(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Prim
     let marker = handoff::read_marker(town, agent)?;
     let own = session_of(town, agent)?;
     let named = marker.as_ref().map(|marker| marker.session.as_str());
-    let look = || Lives::around(town, own.as_deref(), found.as_ref(), named);
+    let look = || SessionsAround::around(town, own.as_deref(), found.as_ref(), named);
     let mut sessions = look()?;
     // A fast program calls before its start has recorded the session and its predecessor.
     let until = Instant::now() + town.deadline().at_most(BEGINNING);
-    let is_unknown = |sessions: &Lives| {
+    let is_unknown = |sessions: &SessionsAround| {
         own.as_deref()
             .is_some_and(|own| sessions.get(own).is_none())
     };
@@ -116,7 +168,7 @@ pub fn gather(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Prim
     let compacted = marker.as_ref().is_some_and(|marker| {
         marker.is_compaction() && own.as_deref() == Some(marker.session.as_str())
     });
-    let mut primed = Primed {
+    Ok(Primed {
         agent: agent.clone(),
         session,
         before,
@@ -127,10 +179,7 @@ pub fn gather(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Prim
         reminder: source.reminder(compacted),
         sections: Vec::new(),
         composed: Composed::default(),
-    };
-    primed.sections = sections::of(town, &primed)?;
-    primed.composed = prime::compose(&primed.sections, town.settings().prime.budget);
-    Ok(primed)
+    })
 }
 
 /// Returns why a prompt needs the state: it is the first of its conversation in this session, or

@@ -1,24 +1,27 @@
 //! Restarts an agent whose program ended, with back-off.
 //!
-//! A tmux hook calls `gt internal respawn` when the program ends. The deaths are stored as a tag on the
-//! container, so that no process has to remember them, and tmux's timer does the waiting. A
-//! container that was disarmed, stopped or restarted meanwhile is left alone, and so is an agent
-//! whose role does not respawn it after a clean exit. The conversation is resumed by the code that
-//! `gt restore` uses.
+//! A tmux hook calls `gt internal respawn` when the program ends. The times of recent deaths are
+//! stored in a tag of the container, and tmux's timer does the waiting, so no process of `gt` has
+//! to stay. A container that was disarmed, stopped or restarted meanwhile is left alone, and so is
+//! an agent whose role does not respawn it after a clean exit. The conversation is resumed by the
+//! code that `gt restore` uses.
 
 use crate::base::callback::{self, Call};
+use crate::base::estop;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::catalog::roles;
 use crate::lifecycle::restore::{self, Resumable};
 use crate::lifecycle::start::{self, StartError, StartOptions, Started};
-use crate::records::events::Events;
+use crate::messaging::escalate::{self, NewEscalation};
 use crate::records::items::Work;
 use crate::records::sessions::{Query, Sessions};
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::save_schedule;
 use crate::{Result, Town};
 use gt_core::Identity;
+use gt_core::escalation::Severity;
 use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, Decision, OverItem};
 use gt_core::role::OnExit;
@@ -63,6 +66,10 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         save_schedule::request(town);
         return Ok(RespawnOutcome::Exited);
     }
+    if estop::read(town, identity.rig()).is_some() {
+        // The end of the emergency stop calls again; the tag is still set.
+        return Ok(RespawnOutcome::LeftAlone);
+    }
     if !due {
         let now = u64::try_from(town.clock().seconds()).unwrap_or_default();
         let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
@@ -95,7 +102,7 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         .reason
         .map_or_else(String::new, String::from);
     let options = StartOptions {
-        resume_prompt: Some(respawn::prompt(ended, &how)),
+        resume_prompt: Some(respawn::prompt(identity.role(), ended, &how)),
         sender: Some("gt".to_owned()),
         auto_respawn: Some(true),
         // A death during the start must be counted like any other.
@@ -128,6 +135,61 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         Err(error) if error.is_lost_to_another() => Ok(RespawnOutcome::LeftAlone),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Starts an agent that does not run, whatever its role says about respawns. Its last conversation
+/// goes on, if its program can resume it.
+pub(crate) fn resume(town: &Town, identity: &Identity) -> Result<Started> {
+    let container = containers::of_agent(town, identity)?;
+    let last = Sessions::of(town).newest_that_came_up(&identity.address())?;
+    let (options, conversation, ended, how) = match &container {
+        Some(found) => {
+            let ended = found.outcome();
+            let how = found.state(None).reason;
+            let options = start::options_of(town, found)?;
+            let conversation = conversation(town, identity, found, ended)?;
+            (options, conversation, ended, how.map(String::from))
+        }
+        None => {
+            let record = last.unwrap_or_default();
+            let tag = record.start.as_deref().unwrap_or_default();
+            let harness = record.harness.clone();
+            let ended = Resumable {
+                harness: harness.as_deref().unwrap_or_default(),
+                start: tag,
+                id: record.harness_session_id.as_deref(),
+                alone: true,
+            };
+            let conversation = restore::conversation(town, identity, &ended);
+            let options = StartOptions {
+                harness,
+                ..StartOptions::from_tag(tag)?
+            };
+            (options, conversation, Ended::Crash, None)
+        }
+    };
+    let options = StartOptions {
+        resume_prompt: Some(respawn::prompt(
+            identity.role(),
+            ended,
+            how.as_deref().unwrap_or("killed"),
+        )),
+        sender: Some("gt".to_owned()),
+        topic: Some("assigned".to_owned()),
+        keep_on_timeout: true,
+        keep_container: true,
+        ..options
+    };
+    let (mut started, _, warning) =
+        restore::resume_or_begin(town, &conversation, |conversation| {
+            let options = StartOptions {
+                conversation: conversation.clone(),
+                ..options.clone()
+            };
+            start::start(town, identity, &options)
+        })?;
+    started.warnings.extend(warning);
+    Ok(started)
 }
 
 /// Returns the conversation of the new session. If the agent crashed again right after it was
@@ -214,12 +276,22 @@ fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str
     set(town, container, tag::AUTO_RESPAWN, "")?;
     set(town, container, tag::STATE_REASON, reason)?;
     wake::monitors(town);
+    let address = identity.address();
+    let hooked = Work::of(town).hooked(&address);
+    let hooked = hooked.or_warn("the hook of a crash loop").flatten();
+    let new = NewEscalation {
+        severity: Severity::High,
+        message: format!("{address} {reason}"),
+        source: "respawn",
+        item: hooked.map(|hooked| hooked.item.id),
+        agent: Some(address.clone()),
+        key: Some(format!("respawn:{address}")),
+    };
     let event = town
-        .event_at("escalation_raised", &identity.address())
+        .event_at("escalation_raised", &address)
         .with("reason", reason)
         .by_gt();
-    Events::of(town).note(vec![event]);
-    Ok(())
+    escalate::raise_with(town, &new, event).map(drop)
 }
 
 fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<()> {

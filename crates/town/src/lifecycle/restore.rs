@@ -2,10 +2,11 @@
 //! agent in its last conversation.
 //!
 //! [`plan`] returns what a restore would do; [`restore`] does it for one container, through the
-//! usual start. `restore/layout.rs` recreates the user's own windows and panes beside the agent.
+//! usual start. `start/layout.rs` recreates the user's own windows and panes beside the agent.
 
 mod source;
 
+pub(crate) use source::lost_agents;
 pub use source::{RestoreSource, find};
 
 use crate::base::lock::FileLock;
@@ -36,7 +37,8 @@ pub struct Intent {
     pub saved: Saved,
     pub verdict: Verdict,
     pub conversation: Conversation,
-    /// The tmux server of its last session, if that is not the town's. It comes back on the town's.
+    /// The tmux server of its last session, if that is not the town's. It is restored on the town's
+    /// server.
     pub other_server: Option<String>,
     /// The agent's newest session in the journal.
     last: Option<Record>,
@@ -198,6 +200,7 @@ pub(crate) fn conversation(
     let own_line = options.command.is_some()
         || role.is_ok_and(|role| role.value.session.start_command.is_some());
     let preset = harnesses::resolve(town, ended.harness);
+    // The start reports a harness that cannot be read.
     let Some(preset) = preset.ok().filter(|_| !own_line) else {
         return Conversation::New;
     };
@@ -287,7 +290,7 @@ fn start(
 }
 
 /// Takes the lock for a restore of this town. A second restore waits for the first, and then plans
-/// what is left.
+/// the rest.
 pub fn lock(town: &Town) -> Result<FileLock> {
     FileLock::take(&town.runtime_dir().join("locks/restore.lock"), TIMEOUT)
 }

@@ -1,9 +1,9 @@
 //! Saves all containers of a town, so that `gt restore` can recreate them.
 //!
 //! [`save`] makes one listing, captures panes in batches and writes one file atomically. Automatic
-//! saves run in the background: [`save_schedule::request`] asks tmux to call `gt save` after a short delay, once for
-//! all requests in the meantime, and a timer of tmux calls it every few minutes. `save/store.rs`
-//! handles the files, `save/seen.rs` reads tmux.
+//! saves run in the background: [`save_schedule::request`] asks tmux to call `gt internal save`
+//! after a short delay, once for all requests in that time, and a timer of tmux calls it every few
+//! minutes. `save/store.rs` handles the files, `save/seen.rs` reads tmux.
 //!
 //! The newest save always contains all agents to restore. An agent that was lost with its server is
 //! carried over from save to save until it is restored, deliberately ended, or too old. So neither
@@ -125,7 +125,10 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
         status: Some(SessionStatus::Running.as_str().to_owned()),
         ..Query::default()
     };
-    let running = sessions.find(&query).unwrap_or_default();
+    let running = sessions
+        .find(&query)
+        .or_warn("the save may lack conversations");
+    let running = running.unwrap_or_default();
     for container in containers.iter_mut() {
         let session = running
             .iter()
@@ -135,7 +138,7 @@ fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
     }
 }
 
-/// Returns the time of the newest save in seconds since the epoch.
+/// Returns the time of the newest save in seconds since the epoch; `None` if there is none.
 pub(crate) fn newest_at(town: &Town) -> Option<i64> {
     let written = store::newest_file(town)?.metadata().ok()?.modified().ok()?;
     let at = jiff::Timestamp::try_from(written).ok()?;

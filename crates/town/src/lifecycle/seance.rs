@@ -1,9 +1,9 @@
 //! Seances: questions to an ended session, or to one that should not be disturbed.
 //!
-//! A session's dialogue is in its program's own conversation. A *fork* of it is asked, in the same
-//! folder: the original is never written to. The fork does not act as the agent, because it has
-//! none of the agent's variables and none of our hooks. This module finds the sessions that can be
-//! asked and prepares the command; the caller, which has the terminal, runs it.
+//! A session's dialogue is in its program's own conversation. A seance asks a *fork* of it, in the
+//! same folder, and never writes to the original. The fork does not act as the agent, because it
+//! has none of the agent's variables and none of our hooks. This module finds the sessions that can
+//! be asked and prepares the command; the caller, which has the terminal, runs it.
 
 mod across;
 

@@ -1,15 +1,16 @@
-//! Starts agents of every role; there is no other way to start one.
+//! Starts agents of every role. Every start of an agent goes through this module.
 //!
 //! The order of the steps is fixed, because each needs the previous one: resolve role, harness and
 //! folder; take the container's lock; check what exists; create the container with its environment,
-//! tags and options in one call (so that no exit falls between the process and `remain-on-exit`,
-//! and no secret is in any argv); wait until it is up; then note its process. A failure rolls back
-//! what was made.
+//! tags and options in one call (so that the process cannot exit before `remain-on-exit` is set,
+//! and no secret is in any argv); record the session; wait until it is up. `start/changes.rs` makes
+//! the changes, and rolls them back unless the start succeeds.
 
 mod await_ready;
 mod beside;
+mod changes;
 mod container;
-mod dress;
+mod container_options;
 mod error;
 mod existing;
 mod layout;
@@ -27,34 +28,31 @@ pub(crate) use options::{options_of, start_tag};
 pub(crate) use prepared::hooked_work;
 pub use restored::Restored;
 
-use crate::base::clock::Clock;
+use crate::agents::caller;
+use crate::base::estop;
 use crate::base::lock::{self, FileLock};
-use crate::base::or_log::OrLog;
-use crate::base::{fault, processes, wake};
+use crate::base::{fault, wake};
 use crate::catalog::{hook_installers, other_towns, roles};
-use crate::lifecycle::stop::LeavingProcesses;
-use crate::lifecycle::{epilogue, stop};
 use crate::messaging::inject::{Reached, Submission, Typist};
 use crate::messaging::queue::{Phase, Queue};
 use crate::messaging::signal;
 use crate::records::items::HandedOver;
-use crate::records::sessions::{End, Sessions};
 use crate::records::usage;
 use crate::repo::{rig, workspace};
 use crate::terminal::containers::{self, Container, tmux_problem};
-use crate::terminal::{appearance, pidfile, save_schedule};
+use crate::terminal::{appearance, save_schedule};
 use crate::{Result, Town};
-use container::NewContainer;
-use existing::{Existing, Previous, StartPlace};
-use gt_core::record::{Outcome, Record};
+use changes::StartChanges;
+use container::AgentProcess;
+use existing::Existing;
+use gt_core::record::Record;
 use gt_core::session::SessionId;
 use gt_core::startup::{Plan, tag};
 use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
-use lineage::Parent;
+use lineage::Lineage;
 pub(crate) use prepared::Prepared;
-use restored::Replay;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -82,267 +80,134 @@ pub fn start(
 ) -> Result<Started, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
+    check_not_stopped(town, identity)?;
     let prepared = Prepared::new(town, identity, options)
         .map_err(|error| options.hint_other_program(identity, error))?;
+    prepared.refuse_exhausted_budget(town)?;
     let _held = hold(town, identity)?;
     fault::point(town, "start.locked");
+    // An emergency stop may have begun since the first check.
+    check_not_stopped(town, identity)?;
     let existing = existing::existing(town, identity, &prepared)?;
-    begin(town, prepared, existing, began)
+    begin(town, &prepared, existing, began)
 }
 
 /// Starts the next session in the container of a session that has handed over. The caller has read
 /// the container while it held the agent's lock.
 pub(crate) fn take_over(
     town: &Town,
-    mut prepared: Prepared<'_>,
+    prepared: &Prepared<'_>,
     container: Container,
-    handed: Option<&HandedOver>,
+    handed: Option<HandedOver>,
 ) -> Result<Started, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
-    prepared.handed = handed.cloned();
-    let existing = existing::taken_over(&prepared, container)?;
+    check_not_stopped(town, prepared.identity)?;
+    let existing = existing::taken_over(prepared, container, handed)?;
     begin(town, prepared, existing, began)
 }
 
+/// Fails during an emergency stop. A person's own shell may start.
+fn check_not_stopped(town: &Town, identity: &Identity) -> Result<(), StartError> {
+    if caller::is_person(identity) {
+        return Ok(());
+    }
+    estop::check(town, identity.rig()).map_err(StartError::Stopped)
+}
+
+/// Starts the agent under its lock. Every error rolls back the changes that were made.
 fn begin(
     town: &Town,
-    mut prepared: Prepared<'_>,
-    existing: Existing,
+    prepared: &Prepared<'_>,
+    mut existing: Existing,
     began: Instant,
 ) -> Result<Started, StartError> {
-    let (identity, options) = (prepared.identity, prepared.options);
-    // The processes of the old session are found by their parents, so this must happen while it
-    // lives.
-    let before = existing.leaving.as_ref().and_then(|leaving| {
-        let roots = [leaving.pane().pid, std::process::id()];
-        LeavingProcesses::of(leaving, &processes::trees(&roots))
-    });
-    let new_server = !appearance::keys_are_current(&existing.keys_tag);
-    if new_server {
+    let leaving = existing.leaving_processes();
+    let is_new_server = !appearance::keys_are_current(&existing.keys_tag);
+    if is_new_server {
         check_version(town)?;
     }
-    let mut warnings: Vec<String> = Vec::new();
-    // Dropped last, after the container is gone, by every return below.
-    let new_worktree = prepared.make_workspace(town, &mut warnings)?;
-    warnings.extend(prepared.permission_warning());
-    prepared.wiring =
-        hook_installers::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let session = SessionId::new(town.clock().new_id());
-    let sessions = Sessions::of(town);
-    let restored = options.restored.as_ref().map(Previous::from);
-    let mut previous = existing.previous.or(restored);
-    let begin = prepared.record(town, session);
-    let parent = match options.takes_over.is_some() {
-        true => previous.as_ref().map(Parent::from),
-        false => {
-            note_ended(&sessions, previous.as_mut());
-            // Without its parent it is still a session.
-            let found =
-                lineage::parent(&sessions, &begin, &options.conversation, previous.as_ref());
-            found.unwrap_or_else(|_| previous.as_ref().map(Parent::from))
-        }
-    };
-    let begin = Prepared::after(begin, parent.as_ref());
-    let chain = parent.as_ref().map(|parent| parent.chain.as_str());
-    let mut plan = prepared.plan(town, session, chain);
-    let replay = Replay::prepare(town, &prepared, session, &mut plan.argv)?;
-    let mut is_recorded = false;
+    let mut changes = StartChanges::new(town, prepared, session);
+    let mut warnings = changes.make_workspace()?;
+    warnings.extend(prepared.permission_warning());
+    let on_compact = prepared.role.handoff.on_compact;
+    let wiring = hook_installers::wire(town, &prepared.preset, on_compact)?;
+    let lineage = Lineage::of(town, changes.sessions(), prepared, session, &mut existing);
+    let mut plan = prepared.plan(town, session, lineage.chain(), &wiring);
+    changes.prepare_replay(&mut plan.argv)?;
     warnings.extend(prepared.plant_answers(town, &plan));
-    if options.takes_over.is_some() {
-        // Written before anything is replaced, so that a session that hands over is not mistaken
-        // for one that died.
-        let known = options
-            .takes_over
-            .as_ref()
-            .and_then(|record| record.known.as_ref());
-        if let Some(stray) = known.and_then(|record| record.child_id.as_ref()) {
-            // An earlier handoff was interrupted before its session had a process.
-            sessions.record(&[Record {
-                failed_start: Some(true),
-                ..Sessions::ending(stray.clone(), End::of(Outcome::Crash), town.clock())
-            }])?;
+    let process = match &prepared.options.takes_over {
+        None => make_and_record(&mut changes, &lineage, &plan, &existing)?,
+        Some(before) => {
+            record_takeover(town, &mut changes, &lineage, before)?;
+            let process = changes.make_container(&plan, &existing)?;
+            fault::point(town, "handoff.respawned");
+            changes.settle_apart(leaving.as_ref());
+            changes.write_pid_file(&process)?;
+            let line = process.add_to(Record::about(session.to_string()));
+            changes.sessions().add_process(line)?;
+            process
         }
-        remember(
-            &sessions,
-            begin.clone(),
-            previous.as_ref(),
-            parent.as_ref(),
-            known,
-            town.clock(),
-        )?;
-        is_recorded = true;
-        fault::point(town, "handoff.recorded");
-    }
-    let mut is_settled = false;
-    let mut noted = None;
-    let place = match &existing.given_back {
-        Some(container) => existing::give_back(town, prepared.container.as_str(), container),
-        None => Ok(existing.place),
     };
-    let place = place.map_err(StartError::from);
-    let is_new = matches!(place, Ok(StartPlace::New));
-    let result = place
-        .and_then(|place| container::make(town, &prepared, &plan, place, &existing.dress_tag))
-        .and_then(|made| {
-            // tmux sends no notification when a pane gets another process.
-            wake::monitors(town);
-            if is_recorded {
-                fault::point(town, "handoff.respawned");
-                is_settled = true;
-                settle_apart(town, previous.as_ref(), before.as_ref());
-                noted = note_process(town, &prepared, &made)?;
-                sessions.add_process(made.add_to(Record::about(session.to_string())))?;
-            } else {
-                let begin = made.add_to(begin);
-                remember(
-                    &sessions,
-                    begin,
-                    previous.as_ref(),
-                    parent.as_ref(),
-                    None,
-                    town.clock(),
-                )?;
-                is_recorded = true;
-                noted = note_process(town, &prepared, &made)?;
-            }
-            if new_server {
-                let greeted =
-                    appearance::install_keys(town).and_then(|()| other_towns::remember(town));
-                warnings.extend(greeted.err().map(|problem| problem.to_string()));
-            }
-            let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
-            warnings.extend(noted.err().map(|problem| problem.to_string()));
-            if let Some(replay) = &replay {
-                warnings.extend(replay.show(town, &made, is_new)?);
-            }
-            let state = await_ready::bring_up(town, &prepared, &plan, &made, &mut warnings)?;
-            let state = match plan.is_awaited {
-                true => finish(town, &prepared, &plan, &made, state)?,
-                false => state,
-            };
-            Ok((made, state))
-        });
-    if let Some(lost) = previous.filter(|_| is_recorded && !is_settled) {
-        epilogue::write(town, &sessions, &[lost.id]);
+    if is_new_server {
+        let greeted = appearance::install_keys(town).and_then(|()| other_towns::remember(town));
+        warnings.extend(greeted.err().map(|problem| problem.to_string()));
     }
-    if result.is_err() {
-        save_schedule::request(town);
-    }
-    match result {
-        Ok((made, state)) => {
-            if let Some(worktree) = new_worktree {
-                worktree.keep();
-            }
-            signal::wake_after_start(town, identity, &prepared.container);
-            Ok(Started {
-                identity: identity.clone(),
-                container: prepared.container.to_string(),
-                session,
-                pane: made.pane,
-                pid: made.pid,
-                harness: prepared.preset.name.clone(),
-                work_dir: prepared.work_dir.clone(),
-                state,
-                elapsed: began.elapsed(),
-                warnings,
-            })
-        }
-        Err(error) => {
-            if is_recorded {
-                // If this fails, the next sync records the end.
-                let crash = End::of(Outcome::Crash);
-                let recorded = sessions.record(&[Record {
-                    failed_start: Some(true),
-                    ..Sessions::ending(session.to_string(), crash, town.clock())
-                }]);
-                recorded.or_warn("the end of a failed start is not recorded");
-            }
-            // Each step checks that it acts on this session, so the container of another process
-            // with this name is not touched.
-            if !options.keep_container {
-                undo(town, &prepared, session, replay.is_some() && is_new);
-                if let Some(pid) = noted {
-                    // A file that stays only makes the next `gt doctor` check it.
-                    let _ = pidfile::remove_of(town, prepared.container.as_str(), pid);
-                }
-            }
-            if is_recorded {
-                epilogue::write(town, &sessions, &[session.to_string()]);
-            }
-            Err(error)
-        }
-    }
-}
-
-/// Writes the PID file by which the agent's process is found if its container is lost. Returns the
-/// PID that was written.
-fn note_process(town: &Town, prepared: &Prepared<'_>, made: &NewContainer) -> Result<Option<u32>> {
-    if !prepared.role.start.track_pid {
-        return Ok(None);
-    }
-    pidfile::write(town, prepared.container.as_str(), made.pid)?;
-    Ok(Some(made.pid))
-}
-
-/// Ends the processes that the previous session left and writes its epilogue, in a detached
-/// process: a handoff waits neither for those processes nor for git. It begins as soon as the pane
-/// has its new process, and survives this process.
-fn settle_apart(town: &Town, previous: Option<&Previous>, leaving: Option<&LeavingProcesses>) {
-    if let Some(lost) = previous {
-        let leaving = leaving.map(LeavingProcesses::to_word);
-        epilogue::write_apart(town, &lost.id, leaving.as_deref());
-    }
-}
-
-/// Looks up whether the journal already has the end of the replaced session, which is written once.
-/// If the index cannot be read, `previous` stays as it is.
-fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
-    let Some(previous) = previous else {
-        return;
+    let noted = usage::note_folder(town, session, &prepared.preset, &plan.env);
+    warnings.extend(noted.err().map(|problem| problem.to_string()));
+    warnings.extend(changes.show_replay(&process)?);
+    let seen = await_ready::bring_up(town, prepared, &plan, &process, &mut warnings)?;
+    let state = match plan.is_awaited {
+        true => finish(town, prepared, &plan, &process, seen)?,
+        false => seen,
     };
-    let known = sessions.known([previous.id.as_str()].into_iter());
-    let is_ended = known.is_ok_and(|known| {
-        let session = known.get(&previous.id);
-        session.is_some_and(|session| session.outcome.is_some())
-    });
-    previous.is_ended |= is_ended;
+    changes.commit();
+    signal::wake_after_start(town, prepared.identity, &prepared.container);
+    Ok(Started {
+        identity: prepared.identity.clone(),
+        container: prepared.container.to_string(),
+        session,
+        pane: process.pane,
+        pid: process.pid,
+        harness: prepared.preset.name.clone(),
+        work_dir: prepared.work_dir.clone(),
+        state,
+        elapsed: began.elapsed(),
+        warnings,
+    })
 }
 
-/// Writes to the journal that a session has begun, that the session it replaces has ended, and
-/// which session it continues.
-fn remember(
-    sessions: &Sessions,
-    begin: Record,
-    previous: Option<&Previous>,
-    parent: Option<&Parent>,
-    known: Option<&Record>,
-    clock: &Clock,
+/// Makes the container of a session, then records the session with its process.
+fn make_and_record(
+    changes: &mut StartChanges<'_>,
+    lineage: &Lineage,
+    plan: &Plan,
+    existing: &Existing,
+) -> Result<AgentProcess, StartError> {
+    let process = changes.make_container(plan, existing)?;
+    changes.record(lineage, process.add_to(lineage.begin.clone()), None)?;
+    changes.write_pid_file(&process)?;
+    Ok(process)
+}
+
+/// Records a session that takes over, before anything is replaced: a session that hands over must
+/// not be mistaken for one that died.
+fn record_takeover(
+    town: &Town,
+    changes: &mut StartChanges<'_>,
+    lineage: &Lineage,
+    before: &TakeOver,
 ) -> Result<()> {
-    let replaced = previous.filter(|before| !before.is_ended).map(|before| {
-        let end = End {
-            outcome: before.outcome,
-            at: before.died_at,
-            exit_code: before.exit_code,
-        };
-        Sessions::ending(before.id.clone(), end, clock)
-    });
-    let mut lines: Vec<Record> = replaced.into_iter().collect();
-    if let Some(parent) = parent {
-        let child = Record {
-            child_id: Some(begin.id.clone()),
-            ..Record::about(parent.id.clone())
-        };
-        match lines.iter_mut().find(|line| line.id == parent.id) {
-            Some(line) => line.merge(child),
-            None => lines.push(child),
-        }
+    let known = before.known.as_ref();
+    if let Some(stray) = known.and_then(|record| record.child_id.as_ref()) {
+        // An earlier handoff was interrupted before its session had a process.
+        let line = changes::failed(stray.clone(), town);
+        changes.sessions().record(&[line])?;
     }
-    lines.push(begin);
-    match known {
-        Some(known) => sessions.record_known(&lines, known),
-        None => sessions.record(&lines),
-    }
+    changes.record(lineage, lineage.begin.clone(), known)?;
+    fault::point(town, "handoff.recorded");
+    Ok(())
 }
 
 /// Fetches the rigs of these agents if their roles ask for it: each rig once, whatever the number
@@ -351,8 +216,8 @@ pub fn pre_sync(town: &Town, identities: &[Identity]) -> Vec<String> {
     let mut rigs: Vec<&str> = identities
         .iter()
         .filter_map(|identity| {
-            // The start reports a role that cannot be read.
             let role = roles::resolve(town, identity.role(), identity.rig());
+            // The start reports a role that cannot be read.
             let role = role.ok()?.value;
             identity.rig().filter(|_| role.session.needs_pre_sync)
         })
@@ -411,6 +276,7 @@ pub fn options_again(
     Ok(StartOptions {
         config_dir: before.config_dir,
         keeps_folder: true,
+        model: options.model.clone().or(before.model),
         ..options.clone()
     })
 }
@@ -443,7 +309,7 @@ fn finish(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &NewContainer,
+    made: &AgentProcess,
     seen: State,
 ) -> Result<State, StartError> {
     let name = &prepared.container;
@@ -500,35 +366,11 @@ fn finish(
     Ok(told.and_then(State::from_word).unwrap_or(seen))
 }
 
-/// Rolls back a container that did not come up. The caller reports the original problem; failures of
-/// the rollback are logged.
-/// `made_all` says that this start has made everything in the container.
-fn undo(town: &Town, prepared: &Prepared<'_>, session: SessionId, made_all: bool) {
-    let left = format!("the container {} is left", prepared.container.as_str());
-    let found = containers::find(town, prepared.container.as_str());
-    let found = found.or_warn(&left).flatten();
-    // Removes only what this start has made: the container may hold panes of the user, or belong to
-    // another session by now.
-    if let Some(container) = found.filter(|container| container.session_id() == Some(session)) {
-        stop::end_processes(
-            town,
-            std::slice::from_ref(&container),
-            Duration::from_millis(500),
-        );
-        let removed = match made_all {
-            // The panes beside the agent were restored by this start.
-            true => stop::remove_whole(town, &container),
-            false => stop::remove_container(town, &container),
-        };
-        removed.or_warn(&left);
-    }
-}
-
-/// Types the first prompt of a program that takes it in no other way.
+/// Types the first prompt of a program that does not accept it as an argument.
 fn type_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
-    made: &NewContainer,
+    made: &AgentProcess,
     prompt: &str,
 ) -> Result<()> {
     const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,4 +1,5 @@
-//! Stops agents, many at once, in common phases; there is no other way to stop one.
+//! Stops agents, several at once, in common phases. Every stop of an agent goes through this
+//! module.
 //!
 //! Agents are asked to quit; then all their processes get TERM, a grace period and KILL; then the
 //! containers are removed. All agents pass each phase together, so that fifty take about as long as
@@ -315,8 +316,9 @@ enum Certainty {
     Seen,
 }
 
-/// Returns the line that ends a session: with the known outcome, else that of its process if it
-/// ended before, else done if its task is finished, else stopped by the caller.
+/// Returns the journal line that ends a session. Its outcome is `known`, if given; else that of the
+/// process, if it had already ended; else done, if the agent's task is finished; else stopped by
+/// the caller.
 fn ending(
     town: &Town,
     container: &Container,
@@ -357,8 +359,7 @@ pub fn end_processes(town: &Town, victims: &[Container], grace: Duration) {
     end_members(town, victims, &processes::snapshot(), None, grace);
 }
 
-/// Prevents respawns after the deaths that follow, and notifications about reports of agents that
-/// are being stopped.
+/// Prevents respawns of agents that are about to be stopped, and notifications about their reports.
 fn disarm(town: &Town, victims: &[Container]) {
     let mut batch = Batch::new();
     for container in victims {
@@ -494,8 +495,8 @@ fn end_members(
     killed
 }
 
-/// Returns the live processes of these agents: those of their panes, then and now, and strays that
-/// carry their session's variable.
+/// Returns the live processes of these agents: those of their panes, in either snapshot, and strays
+/// that carry the variables of their panes.
 fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
     let mut members = BTreeSet::new();
     for container in victims {

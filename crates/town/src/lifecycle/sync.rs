@@ -154,7 +154,8 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
 }
 
 /// Keeps only the revivals of sessions that tmux still shows. A session may begin after the journal
-/// was read, be listed, and be stopped before the journal is asked about it: then its end is right.
+/// was read, be listed, and be stopped before the journal is asked about it: then the recorded end
+/// is correct.
 fn confirm_revivals(town: &Town, lines: &mut Vec<(JournalChange, Record)>) -> Result<()> {
     if lines
         .iter()
@@ -274,7 +275,7 @@ fn settle_leftovers(town: &Town, sessions: &Sessions) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a line is still news, given the journal's current record.
+/// Returns whether the journal still lacks a line, given its current record.
 fn is_news(change: JournalChange, now: Option<&Record>) -> bool {
     match (change, now) {
         (JournalChange::Found | JournalChange::Adopted, Some(_)) => false,

@@ -1,8 +1,8 @@
 //! Answers a dialog: reads it, moves the mark to the wanted option, checks the mark and confirms.
 //!
-//! As everywhere in [`crate::messaging::inject`], the screen is read before every key. If the question changes
-//! meanwhile, no further key is sent. The dialog belongs to an agent, or to the program that
-//! resolves merge conflicts in a window beside it.
+//! As everywhere in [`crate::messaging::inject`], the screen is read before every key. If the
+//! question changes meanwhile, no further key is sent. The dialog belongs to an agent, or to the
+//! program that resolves merge conflicts in a window beside it.
 
 use crate::base::lock::FileLock;
 use crate::base::wake;
@@ -72,7 +72,7 @@ impl<'a> Asker<'a> {
         if window != containers::RESOLVER_WINDOW {
             let known = containers::RESOLVER_WINDOW;
             return Err(
-                Problem::usage(format!("nobody asks in the window {window}")).hint(format!(
+                Problem::usage(format!("the window {window} asks no questions")).hint(format!(
                     "`--window {known}` is for the conflicts of a merge"
                 )),
             );

@@ -47,8 +47,8 @@ pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Presses keys by their tmux names, and notes the time: for a program without hooks there is no
-/// other source of when its work began.
+/// Presses keys by their tmux names, and records the time, which for a program without hooks is the
+/// only source of when its work began.
 pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
     let now = town.clock().seconds().to_string();
     let note = Command::new("set-option").arg("-p").target(pane);
@@ -63,7 +63,7 @@ pub fn press(town: &Town, pane: PaneId, keys: &[String]) -> Result<()> {
 }
 
 /// Types a line into a shell and presses Enter. Only for panes that can hold nothing but a shell: a
-/// container whose agent has not begun.
+/// container whose agent has not started.
 pub(crate) fn type_line(town: &Town, pane: PaneId, line: &str) -> Result<()> {
     let type_text = Command::new("send-keys")
         .arg("-l")

@@ -114,7 +114,7 @@ pub fn reply(town: &Town, id: &WorkId, draft: MailDraft, nudge: bool) -> Result<
 /// Returns the number of unread messages and the most urgent ones, without bodies and without the
 /// message on the hook.
 pub fn unread_summary(town: &Town, agent: &str, most: usize) -> Result<(usize, Vec<Mail>)> {
-    Work::of(town).count_and_letters(&MailQuery {
+    Work::of(town).count_and_messages(&MailQuery {
         recipient: Some(agent.to_owned()),
         unread: true,
         body: Some(0),
@@ -188,9 +188,9 @@ fn recipients(
                 let count = others.len();
                 others.retain(|to| to != sender);
                 if others.is_empty() {
-                    let nobody = if count == 0 { "nobody" } else { "nobody else" };
-                    return Err(Problem::not_found(format!("{nobody} is in {text}"))
-                        .hint("`gt agents --all --stopped` shows who there is"));
+                    let other = if count == 0 { "" } else { "other " };
+                    return Err(Problem::not_found(format!("{text} has no {other}members"))
+                        .hint("`gt agents --all --stopped` lists all agents"));
                 }
                 others
             }

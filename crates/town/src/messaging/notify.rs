@@ -1,11 +1,12 @@
 //! Notifies people that an agent waits, is done or has died, without a resident process.
 //!
 //! The process that causes an event detects it: a hook that changes the state tag
-//! ([`crate::messaging::signal`]), the sync that records a death in the journal ([`crate::lifecycle::sync`]), or an open
-//! monitor, for programs without hooks and programs beside agents. Each can tell whether it is the
-//! first: tmux swaps the tag atomically, and the journal records an end once. So each notification
-//! is sent once, without a list. The same process writes the event to the log ([`crate::records::events`]),
-//! whether or not notifications are enabled.
+//! ([`crate::messaging::signal`]), the sync that records a death in the journal
+//! ([`crate::lifecycle::sync`]), or an open monitor, for programs without hooks and programs beside
+//! agents. Each can tell whether it is the first: tmux swaps the tag atomically, and the journal
+//! records an end once. So each notification is sent once, and no list of sent ones is needed. The
+//! same process writes the event to the log ([`crate::records::events`]), whether or not
+//! notifications are enabled.
 //!
 //! No caller waits for a notification: `raise` starts a process that applies the town's `[notify]`
 //! settings ([`deliver`]). External text reaches programs as arguments and variables, and never as
@@ -23,8 +24,10 @@ use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
+use gt_core::escalation::Escalation;
 use gt_core::notify::{self, Notice, NoticeKind};
 use gt_core::startup::tag;
+use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
 
@@ -40,9 +43,27 @@ pub mod variable {
 /// Notifies people of a new event if the settings ask for it. Does not wait.
 pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
     let settings = &town.settings().notify;
-    if !settings.is_on() || !settings.on.contains(&event) || is_quiet(settings) {
-        return;
+    if settings.is_on() && settings.on.contains(&event) && !is_quiet(settings) {
+        begin(town, event, agent, reason, None);
     }
+}
+
+/// Notifies people of an escalation if its severity and the settings ask for it. A critical one
+/// ignores the list of events and the quiet hours. Does not wait.
+pub(crate) fn of_escalation(town: &Town, escalation: &Escalation) {
+    let settings = &town.settings().notify;
+    let route = escalation.severity.route();
+    let event = NoticeKind::Escalation;
+    let is_wanted = route.always || (settings.on.contains(&event) && !is_quiet(settings));
+    if settings.is_on() && route.notifies(escalation.raised) && is_wanted {
+        let agent = escalation.agent.as_ref().unwrap_or(&escalation.raised_by);
+        let reason = format!("[{}] {}", escalation.severity, escalation.line());
+        begin(town, event, agent, &reason, escalation.item.as_deref());
+    }
+}
+
+/// Starts a process that delivers a notification.
+fn begin(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option<&str>) {
     let mut call = callback::call(town, &Call::DeliverNotice.words());
     for name in town.around().env.keys() {
         if belongs_to_an_agent(name) {
@@ -53,6 +74,9 @@ pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
         .env(variable::EVENT, event.as_str())
         .env(variable::AGENT, agent)
         .env(variable::REASON, reason);
+    if let Some(item) = item {
+        call.env(variable::ITEM, item);
+    }
     if let Err(error) = callback::begin(call) {
         tracing::error!("cannot start a notification: {error}");
     }
@@ -213,9 +237,27 @@ pub fn deliver_unwatched(town: &Town, notice: &Notice) {
     }
 }
 
-/// Returns a notice with the agent's work item.
-pub fn with_work(town: &Town, event: NoticeKind, agent: &str, reason: &str) -> Notice {
-    let item = Identity::from_address(agent, town.registry()).and_then(|identity| {
+/// Returns a notice with its work item: the given one, or else the agent's.
+pub fn with_work(
+    town: &Town,
+    event: NoticeKind,
+    agent: &str,
+    reason: &str,
+    item: Option<&WorkId>,
+) -> Notice {
+    let given = item.and_then(|id| Work::of(town).get(id).or_debug("no item"));
+    let item = given.or_else(|| work_of(town, agent));
+    Notice {
+        event,
+        agent: agent.to_owned(),
+        reason: reason.to_owned(),
+        title: item.as_ref().map(|item| item.title.clone()),
+        item: item.map(|item| item.id.to_string()),
+    }
+}
+
+fn work_of(town: &Town, agent: &str) -> Option<Item> {
+    Identity::from_address(agent, town.registry()).and_then(|identity| {
         let work = Work::of(town);
         match (identity.role(), identity.name()) {
             (Role::Task, Some(id)) => work.get(&id.parse().ok()?).or_debug("no item"),
@@ -225,14 +267,7 @@ pub fn with_work(town: &Town, event: NoticeKind, agent: &str, reason: &str) -> N
                 Some(hooked.or_warn(unknown)??.item)
             }
         }
-    });
-    Notice {
-        event,
-        agent: agent.to_owned(),
-        reason: reason.to_owned(),
-        title: item.as_ref().map(|item| item.title.clone()),
-        item: item.map(|item| item.id.to_string()),
-    }
+    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod delivery;
 
 pub use deliverer::{LIMIT as DELIVERER_LIMIT, drain};
 
+use crate::base::estop;
 use crate::base::lock::FileLock;
 use crate::base::processes;
 use crate::catalog::harnesses;
@@ -42,7 +43,7 @@ pub const FAULT_POINTS: &[&str] = &[
 /// Maximum wait for the typing lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time of delivery.
+/// When a message is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Now. If Enter could answer a dialog, the message is queued.
@@ -99,6 +100,8 @@ pub enum Deliverer {
     Background,
     /// The end of the agent's pause.
     Resume,
+    /// The end of an emergency stop.
+    Thaw,
     /// The next start of the agent.
     Start,
     /// The end of the agent's turn, or the next `gt nudge`, `gt sync` or automatic save, because no
@@ -111,6 +114,7 @@ impl Deliverer {
         match self {
             Deliverer::Background => "background",
             Deliverer::Resume => "resume",
+            Deliverer::Thaw => "thaw",
             Deliverer::Start => "start",
             Deliverer::NextCommand => "next-command",
         }
@@ -140,8 +144,8 @@ pub fn send_telling(
     let town = &*adopted::home_of(town, identity);
     let began = Instant::now();
     let queue = Queue::of(town, identity);
-    // With the lock, the container is read once: no restart comes between. A queue that was never
-    // used is not made before the message is checked.
+    // If the lock is free, the container needs to be read only once: no restart can come in
+    // between. The folder of an unused queue is created only after the message was validated.
     let early = match order.mode {
         Mode::Immediate | Mode::WaitIdle if queue.is_used() => {
             FileLock::try_take(&queue.lock_path())?
@@ -234,13 +238,22 @@ fn expire(town: &Town, identity: &Identity, queue: &Queue, now: i64) -> Result<(
     Ok(())
 }
 
+/// Returns whether a person or a budget has paused the agent.
+fn is_paused(container: &Container) -> bool {
+    let pane = container.pane();
+    pane.tag_state == State::Paused.as_str() || !pane.tag_hold.is_empty()
+}
+
 /// Starts the background delivery of a waiting message. Returns how it will be delivered.
 fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
-    let is_paused = container.pane().tag_state == State::Paused.as_str();
+    let rig = container.identity().and_then(Identity::rig);
+    let is_stopped = estop::read(town, rig).is_some();
     let by = match reason {
         Some(NotNow::Ended) => Deliverer::Start,
         Some(NotNow::Paused) => Deliverer::Resume,
-        None if is_paused => Deliverer::Resume,
+        Some(NotNow::Stopped) => Deliverer::Thaw,
+        None if is_stopped => Deliverer::Thaw,
+        None if is_paused(container) => Deliverer::Resume,
         _ => match signal::wake_delivery_to(town, container) {
             Ok(()) => Deliverer::Background,
             Err(problem) => {

@@ -104,7 +104,7 @@ fn unknown_reason() -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
     pub id: String,
-    /// Absent if the message was not seen to be taken.
+    /// Absent if no proof was observed that the agent took the message.
     pub proof: Option<Proof>,
     pub attempts: u32,
 }
@@ -177,6 +177,7 @@ impl Queue {
     /// [`unreadable`](Self::unreadable) returns them.
     pub fn waiting(&self) -> Vec<Message> {
         let dir = self.dir.join("new");
+        // `unreadable` reports the others.
         names(&dir)
             .iter()
             .filter_map(|name| read(&dir.join(name)).ok())
@@ -216,6 +217,7 @@ impl Queue {
     /// out; [`unreadable`](Self::unreadable) returns them.
     pub fn set_aside_messages(&self) -> Vec<SetAside> {
         let dir = self.dir.join("aside");
+        // `unreadable` reports the others.
         let read = |name: &String| read(&dir.join(name)).ok();
         names(&dir).iter().filter_map(read).collect()
     }
@@ -298,6 +300,7 @@ impl Queue {
             let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
             let path = dir.join(name);
             Some(Taken {
+                // `unreadable` reports the file.
                 message: read(&path).ok()?,
                 phase: Phase::from_suffix(phase)?,
                 session: session.to_owned(),
@@ -479,6 +482,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 
 fn forget_old(done: &Path) {
     for entry in fs::read_dir(done).into_iter().flatten().flatten() {
+        // Another process may have removed it.
         let age = entry
             .metadata()
             .and_then(|meta| meta.modified())

@@ -1,19 +1,21 @@
 //! Reports of an agent's own hooks.
 //!
 //! A hook runs `gt signal` with the program's JSON on its standard input. The state goes onto the
-//! container as tags, in one call. A prompt that the agent took leaves its fingerprint, the receipt
-//! of a nudge. The end of a turn wakes the delivery of waiting messages.
+//! container as tags, in one call. The fingerprint of a prompt that the agent accepted becomes a
+//! tag too: it is the receipt of a nudge. The end of a turn starts the delivery of waiting
+//! messages.
 
 use crate::base::callback::{self, Call};
 use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::catalog::harnesses::Presets;
 use crate::messaging::queue::Queue;
+use crate::records::budget;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
 use crate::terminal::containers::{self, Container, Owner, tmux_problem};
-use crate::terminal::save_schedule;
+use crate::terminal::{limit_timer, save_schedule};
 use crate::{Result, Town};
 use gt_core::record::Record;
 use gt_core::session::SessionId as AgentSessionId;
@@ -119,9 +121,12 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
         }
         before = rest.to_owned();
     }
+    if let Some(said) = said.as_ref().filter(|said| said.state == State::Limited) {
+        limit_timer::set_for_message(town, &said.reason);
+    }
     let noted = usage::note(town, event, report);
     if let (HookEvent::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
-        // The tag above is lost with tmux.
+        // The tag above is lost when the tmux server ends.
         Queue::of(town, own).confirm(prompt)?;
     }
     if signal::ends_a_turn(event)
@@ -133,13 +138,16 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     }
     if signal::ends_a_turn(event) {
         save_schedule::request_if_old(town);
+        if budget::is_set(town) {
+            callback::apart(town, &Call::CheckBudgets.words());
+        }
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
     noted
 }
 
-/// Returns the agent in whose environment a hook runs. An adopted program and a shared daemon have
-/// none.
+/// Returns the agent that the environment of this hook names. It names none for an adopted program,
+/// or for a server process that several agents share.
 fn agent_of_environment(town: &Town) -> Option<Identity> {
     let address = town.around().var("GT_ROLE")?;
     Identity::from_address(address, town.registry())
@@ -175,9 +183,9 @@ fn only_of(session: &AgentSessionId, target: &SessionName, batch: &Batch) -> Bat
 }
 
 /// Returns the format of the tags before a report: the state, the resumer and the question. The
-/// reason of a question is one line, which those of other states may not be. If only a screen
-/// showed an interrupt (see [`note_interrupt`]), the last report of a hook was busy, so a turn that
-/// ends after all was at work.
+/// reason is included only for a question, because the reasons of other states may have several
+/// lines. If an interrupt was noted from the screen alone (see [`note_interrupt`]), the last hook
+/// reported busy, so the format yields busy: if the turn ends after all, that is a change.
 fn before_format() -> String {
     let interrupted = Reason::Interrupted;
     let is_noted = format!(
@@ -207,7 +215,7 @@ struct Swapped<'a> {
 }
 
 impl<'a> Swapped<'a> {
-    /// Parses the first two lines of tmux's answer; returns also the rest.
+    /// Parses the first two lines of tmux's answer, and also returns the rest.
     fn read(answer: &'a str) -> (Self, &'a str) {
         let mut lines = answer.splitn(3, '\n');
         let mut line = || lines.next().unwrap_or_default();
@@ -228,7 +236,8 @@ impl<'a> Swapped<'a> {
         (swapped, rest)
     }
 
-    /// Returns whether the state is now as reported: a pause, for example, may have outlasted it.
+    /// Returns whether the container now has the reported state. A pause, for example, is not
+    /// overwritten by every report.
     fn is_so(&self, said: &Said) -> bool {
         self.now == said.state.as_str() && !self.agent.is_empty()
     }
@@ -276,8 +285,8 @@ fn report(said: &Said) -> StateReport {
 }
 
 /// Marks the agent as paused, to continue later. The hooks of an interrupt do not change that (see
-/// [`signal::outlasted`]), nothing is typed meanwhile, and a new prompt ends it. Clears what an
-/// earlier pause has noted. Returns whether it was not paused before.
+/// [`signal::outlasted`]), nothing is typed meanwhile, and a new prompt ends it. Clears the notes
+/// of an earlier pause. Returns true if the agent was not paused before.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
     let now = town.clock().seconds();
@@ -337,7 +346,7 @@ fn note_interrupt(town: &Town, container: &Container) {
         is_other("window_activity", &pane.activity.to_string()),
     ];
     let [state, source, activity] = other;
-    // A pane of a person is also in a session of theirs.
+    // The pane of an adopted program is also linked to a session of the person.
     let target: Target = match container.adopted() {
         Some(_) => container.id().into(),
         None => pane.pane.into(),
@@ -478,7 +487,8 @@ fn state_tags(
     now: i64,
     reason: &str,
 ) -> Vec<Command> {
-    // A repeated report does not reset the time. First, because it reads the previous state.
+    // A repeated report does not reset the time. This command comes first, because it reads the
+    // previous state.
     let is_same = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
     let before = format!("#{{{}}}", tag::STATE_SINCE);
     let since = format!("#{{?#{{&&:{is_same},{before}}},{before},{now}}}");
@@ -556,7 +566,7 @@ fn remember_conversation(town: &Town, before: &str, id: &str) -> Result<()> {
         .trim_end_matches('\n')
         .split_once(' ')
         .unwrap_or_default();
-    // A chosen id is that of the session, and was written at the start.
+    // If `gt` chose the id, it equals the session's id and was recorded at the start.
     let is_chosen = known.is_empty() && session == id;
     if session.is_empty() || known == id || is_chosen {
         return Ok(());

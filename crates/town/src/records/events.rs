@@ -2,8 +2,8 @@
 //!
 //! The log has every event; the feed has those that interest people. Events are appended under one
 //! lock, with one write per file and without fsync: they are operational data, and the journal of
-//! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old events;
-//! [`crate::records::stream`] follows new ones.
+//! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old
+//! events; [`crate::records::stream`] follows new ones.
 
 use crate::base::clock::Clock;
 use crate::base::files;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Maximum wait for the lock of the event files.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum disorder of the times of neighbouring lines, since clocks are adjusted.
+/// Maximum time by which a line may be older than the line before it, because clocks are adjusted.
 const DISORDER: SignedDuration = SignedDuration::from_secs(60);
 
 /// The events of a town.
@@ -41,8 +41,8 @@ pub struct Query {
     pub kinds: Vec<String>,
     /// An actor, or a pattern such as `gastown/*`.
     pub actor: Option<String>,
-    /// Subjects: the agent that did it, or an agent or work item that it names. One must match;
-    /// empty means all.
+    /// Subjects: the actor of the event, or an agent or work item that the event names. One must
+    /// match; empty means all.
     pub about: Vec<String>,
     pub since: Option<Timestamp>,
     /// Only events of the feed.
@@ -185,7 +185,7 @@ pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Parses a line of the log.
+/// Parses a line of the log. Returns `None` for a line that a crash has cut off or damaged.
 pub(crate) fn read(line: &[u8]) -> Option<Event> {
     serde_json::from_slice(line).ok()
 }

@@ -12,6 +12,7 @@ mod change;
 mod create;
 mod database_file;
 mod dependencies;
+mod escalations;
 mod exchange;
 mod finish;
 mod hook;
@@ -23,6 +24,7 @@ mod molecules;
 mod overview;
 mod read;
 mod recover;
+mod schedule;
 mod store;
 
 pub use backup::{BackedUp, Backup};
@@ -31,9 +33,10 @@ pub use beads::{
 };
 pub use change::{Changed, Patch};
 pub use create::Draft;
+pub use escalations::{Addressed, EscalationDraft, EscalationQuery, RaisedEscalation};
 pub use exchange::Imported;
 pub use finish::{Finish, Finished};
-pub use hook::Hooked;
+pub use hook::{HeldItem, Hooked};
 pub use mailbox::MailQuery;
 pub use merge_entries::Handed;
 pub use merge_steps::Rejection;
@@ -43,6 +46,7 @@ pub use molecules::{Left, Molecule, Moved, Pour};
 pub use overview::Overview;
 pub use read::Query;
 pub use recover::Recovered;
+pub use schedule::QueuedAssignment;
 
 use crate::Town;
 use crate::base::clock::Clock;

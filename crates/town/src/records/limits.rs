@@ -17,7 +17,7 @@ pub fn resets_at(report: &StateReport) -> Option<i64> {
     resolve(reset, since.unwrap_or(now), now, &TimeZone::system()).map(Timestamp::as_second)
 }
 
-/// Returns the time that a text of `said_at` means. `here` is the time zone if the text names none.
+/// Returns the time that a text, printed at `said_at`, refers to. `here` is the default time zone.
 fn resolve(
     reset: &Reset,
     said_at: Timestamp,
@@ -37,11 +37,13 @@ fn resolve(
     let zone = match zone.as_deref() {
         // Works without a time zone database.
         Some("UTC" | "GMT") => TimeZone::UTC,
+        // An unknown zone or an impossible date leaves the end of the limit unknown.
         Some(name) => TimeZone::get(name).ok()?,
         None => here.clone(),
     };
     let said = said_at.to_zoned(zone.clone());
     let at = |day: DateTime| -> Option<Zoned> {
+        // The hour and minute are from a text of the program.
         let time = day.with().hour(hour).minute(minute).build().ok()?;
         time.to_zoned(zone.clone()).ok()
     };
@@ -61,6 +63,7 @@ fn resolve(
         }
         Some(Date { year, month, day }) => {
             let in_year = |year: i16| {
+                // 29 February exists in some years only.
                 let date = jiff::civil::Date::new(year, *month, *day).ok()?;
                 at(date.to_datetime(jiff::civil::Time::midnight()))
             };

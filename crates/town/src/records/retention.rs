@@ -1,4 +1,4 @@
-//! The chronicle (`gt krc`): removes expired events from the event log.
+//! Event retention (`gt krc`): removes expired events from the event log.
 //!
 //! A prune reads the log, writes the remaining events to a second file, and replaces the log with
 //! it. Writers wait only for the last part, in which the prune copies the events that were written
@@ -29,7 +29,7 @@ use std::time::Duration;
 /// Maximum wait for a concurrent prune.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The chronicle of a town.
+/// The retention settings and files of a town.
 #[derive(Clone, Debug)]
 pub struct EventRetention {
     root: PathBuf,
@@ -123,6 +123,7 @@ impl EventRetention {
                 last_prune: self.clock.text(),
                 removed: pruned.files.iter().map(|file| file.removed).sum(),
             };
+            // Cannot fail: all fields are plain values.
             let text = serde_json::to_string(&last).unwrap_or_default();
             files::write_passing(&self.state_path(), text.as_bytes())?;
         }

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod archive;
+mod costs;
 mod index;
 mod journal;
 mod newest;
@@ -12,18 +13,22 @@ mod news;
 mod query;
 mod recovery;
 mod retention;
+mod spending;
 mod stats;
 #[cfg(test)]
 mod tests;
 
 pub use agreement::JournalState;
+pub use costs::{CostSum, Costs, CostsBy};
 pub use index::Rebuilt;
 pub use journal::Damage;
 pub use query::{Chain, Query};
 pub use retention::Archived;
+pub use spending::Spending;
 pub use stats::{By, Tally};
 
 use crate::base::clock::Clock;
+use crate::base::or_log::OrLog;
 use crate::base::time;
 use crate::records::events::{self, Events};
 use crate::{Result, Town};
@@ -98,14 +103,15 @@ impl Sessions {
     /// begin or end with them as events.
     pub fn record(&self, lines: &[Record]) -> Result<()> {
         crate::base::files::make_dir(&self.folder)?;
-        // Nothing is known yet of a session that begins. If the index cannot be queried, the lines
-        // are still written.
+        // The index has no record of a session that begins. If the index cannot be queried, the
+        // lines are written anyway.
         let about = lines.iter().filter(|line| !line.begins());
-        // Held from the look-up to the append: a session that is archived in between would be left
-        // with nothing but these lines.
+        // Held from the look-up to the append: if a session were archived in between, the journal
+        // would have only these lines of it.
         let lock = self.journal.lock()?;
         self.check_journal()?;
         let known = self.look_up(about.map(|line| line.id.as_str()));
+        let known = known.or_warn("events of this session may lack its agent");
         let known = known.unwrap_or_default();
         let back = taken_back(lines, &known);
         self.journal.append_locked(&[&back, lines].concat())?;
@@ -132,8 +138,8 @@ impl Sessions {
         self.journal.append_passing(&[line])
     }
 
-    /// Writes the lines that are still news, compared with the journal under its lock. Returns the
-    /// lines that it wrote.
+    /// Writes the lines for which `is_news` returns true; it gets the known record of the line's
+    /// session. Checks and writes under the lock. Returns the lines that it wrote.
     pub fn record_where<T: Copy>(
         &self,
         mut lines: Vec<(T, Record)>,
@@ -168,7 +174,8 @@ impl Sessions {
                 since: self.clock.now().checked_sub(since).ok(),
                 ..events::Query::default()
             });
-            let mass = recent.ok().and_then(|recent| news::mass_death(&recent));
+            let recent = recent.or_warn("a mass death may stay unreported");
+            let mass = recent.and_then(|recent| news::mass_death(&recent));
             self.events.note(mass.into_iter().collect());
         }
     }
@@ -362,8 +369,8 @@ impl Known {
     }
 }
 
-/// Returns the archived sessions that these lines are about. They return to the journal whole
-/// before anything is added to them.
+/// Returns the archived sessions that these lines change. Their complete records are written back
+/// to the journal before the lines.
 fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
     let mut back: Vec<Record> = Vec::new();
     for line in lines {
@@ -387,7 +394,7 @@ pub fn lasted(session: &Record, now: jiff::Timestamp) -> Option<i64> {
     Some((ended - began).max(0))
 }
 
-/// Returns a number in place of an id, to save memory when a million ids are held.
+/// Hashes an id, which saves memory when a million ids are held.
 fn hash(id: &str) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one(id)
 }

@@ -11,8 +11,8 @@
 //! **Nothing depends on it.** A transcript that is missing, damaged or in an unknown format makes
 //! no stop, sync or query fail; it only yields no figures.
 //!
-//! The position in each transcript is in `.runtime/usage/<life>.json`. This cache may be deleted at
-//! any time: the transcripts are then read again.
+//! The position in each transcript is in `.runtime/usage/<session>.json`. This cache may be deleted
+//! at any time: the transcripts are then read again.
 
 mod database;
 mod find;
@@ -23,8 +23,10 @@ mod read;
 pub use notes::{note, note_folder};
 pub(crate) use prompts::{Evidence, find_prompt};
 
+use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::or_log::OrLog;
+use crate::base::time;
 use crate::catalog::harnesses::Presets;
 use crate::records::sessions::Sessions;
 use crate::{Result, Town};
@@ -33,7 +35,7 @@ use gt_core::overlay::Layer;
 use gt_core::price::Prices;
 use gt_core::record::Record;
 use gt_core::session::SessionId;
-use gt_core::usage::{Format, Usage, UsageWindow};
+use gt_core::usage::{DailyUsage, Format, Usage, UsageWindow, daily};
 use notes::Notes;
 use read::Progress;
 use serde::{Deserialize, Serialize};
@@ -59,7 +61,8 @@ pub fn refresh(town: &Town, records: &mut [Record]) {
         .filter(|session| session.ended_at.is_none())
     {
         if let Some(found) = reader.read(session) {
-            session.usage = Some(found);
+            session.daily = found.daily(session);
+            session.usage = Some(found.usage);
         }
     }
 }
@@ -70,7 +73,8 @@ pub(crate) fn so_far(town: &Town, session: &Record) -> Option<Usage> {
     let mut reader = Reader::new(town);
     let preset = reader.presets.get(town, session.harness.as_deref()?)?;
     preset.usage.format?;
-    Some(reader.read(session).unwrap_or_default())
+    let found = reader.read(session);
+    Some(found.map(|found| found.usage).unwrap_or_default())
 }
 
 /// Reduces the usage of these sessions to their share for an item.
@@ -131,10 +135,13 @@ fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record
 pub(crate) fn figures(town: &Town, records: &[&Record]) -> Vec<Record> {
     let mut reader = Reader::new(town);
     let lines = records.iter().map(|session| {
-        let usage = reader.read(session);
+        let found = reader.read(session);
         let conversation = Notes::of(town, &session.id).conversation();
+        let daily = found.as_ref().and_then(|found| found.daily(session));
+        let usage = found.map(|found| found.usage);
         Record {
             usage: usage.filter(|usage| session.usage.as_ref() != Some(usage)),
+            daily: daily.filter(|daily| session.daily.as_ref() != Some(daily)),
             // For a program that chooses its ids itself, only its hooks report this.
             harness_session_id: conversation.filter(|_| session.harness_session_id.is_none()),
             ..Record::about(&session.id)
@@ -174,9 +181,39 @@ pub fn prices(town: &Town) -> Result<Prices> {
 
 /// Returns a stamp that identifies the price table: the built-in one and the town's file.
 fn prices_stamp(town: &Town) -> String {
+    // A town without the file has the built-in prices.
     let own = town.root().join("prices.toml").metadata();
     let own = own.map(|meta| format!(" {} {}.{}", meta.len(), meta.mtime(), meta.mtime_nsec()));
-    format!("{}{}", env!("CARGO_PKG_VERSION"), own.unwrap_or_default())
+    // The suffix stands for the format of the cache.
+    let version = concat!(env!("CARGO_PKG_VERSION"), " daily");
+    format!("{version}{}", own.unwrap_or_default())
+}
+
+/// Usage that transcripts show.
+#[derive(Debug, Default)]
+struct Found {
+    usage: Usage,
+    daily: Vec<DailyUsage>,
+}
+
+impl Found {
+    fn add(&mut self, usage: &Usage, parts: &[DailyUsage]) {
+        self.usage += usage;
+        for part in parts {
+            daily::add(&mut self.daily, part);
+        }
+    }
+
+    /// Returns the usage by day and model, unless the total and the start of the session tell it.
+    fn daily(&self, session: &Record) -> Option<Vec<DailyUsage>> {
+        let started = session.started_at.as_deref().and_then(time::local_day);
+        let is_told = match self.daily.as_slice() {
+            [] => true,
+            [one] => Some(&one.day) == started.as_ref() && one.model == self.usage.model,
+            _ => false,
+        };
+        (!is_told || session.daily.is_some()).then(|| self.daily.clone())
+    }
 }
 
 /// Reads the usage of several sessions, with shared presets and prices.
@@ -196,7 +233,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the usage of a session so far; `None` if nothing was found.
-    fn read(&mut self, session: &Record) -> Option<Usage> {
+    fn read(&mut self, session: &Record) -> Option<Found> {
         let id: SessionId = session.id.parse().ok()?;
         let name = session.harness.as_deref()?;
         let preset = self.presets.get(self.town, name)?.clone();
@@ -208,8 +245,8 @@ impl<'t> Reader<'t> {
             own.unwrap_or_else(Prices::builtin)
         });
         let path = state_path(town, &session.id);
-        let before = std::fs::read(&path).unwrap_or_default();
         // An unreadable cache is rebuilt from the transcripts.
+        let before = std::fs::read(&path).unwrap_or_default();
         let mut state: ReadState = serde_json::from_slice(&before).unwrap_or_default();
         let stamp = prices_stamp(town);
         if state.prices != stamp {
@@ -218,7 +255,7 @@ impl<'t> Reader<'t> {
                 ..ReadState::default()
             };
         }
-        let usage = match format {
+        let mut found = match format {
             Format::Opencode => state.databases(town, session, &preset, &window, prices),
             _ => state.transcripts(town, session, &preset, format, &window, prices),
         };
@@ -229,7 +266,8 @@ impl<'t> Reader<'t> {
             // Without it the next read takes longer.
             files::write_passing(&path, &after).or_warn("the usage so far is not kept");
         }
-        Some(usage.rounded()).filter(|usage| usage.tokens() > 0)
+        found.usage = found.usage.rounded();
+        Some(found).filter(|found| found.usage.tokens() > 0)
     }
 }
 
@@ -247,25 +285,25 @@ impl ReadState {
         format: Format,
         window: &UsageWindow,
         prices: &Prices,
-    ) -> Usage {
+    ) -> Found {
         let notes = Notes::of(town, &session.id);
         let known: Vec<PathBuf> = self.files.keys().cloned().collect();
         let found = find::transcripts(town, session, preset, &notes, &known, window);
-        let mut sum = Usage::default();
+        let mut sum = Found::default();
         // Files beside the conversation come first, so that the model that is kept is the
         // conversation's own.
         for (path, since) in found {
             let progress = self.files.entry(path.clone()).or_default();
             let window = UsageWindow {
                 since: since.unwrap_or_else(|| window.since.clone()),
-                until: window.until.clone(),
+                ..window.clone()
             };
             // The file may be gone or just replaced: what was read of it stays counted.
             let read = read::read_on(&path, progress, |reading, line| {
                 reading.line(format, line, &window, prices);
             });
             log_unreadable(read, &path);
-            sum += &progress.reading.usage();
+            sum.add(&progress.reading.usage(), &progress.reading.daily());
         }
         self.files.retain(|_, progress| progress.offset > 0);
         sum
@@ -278,14 +316,14 @@ impl ReadState {
         preset: &Preset,
         window: &UsageWindow,
         prices: &Prices,
-    ) -> Usage {
-        let mut sum = Usage::default();
+    ) -> Found {
+        let mut sum = Found::default();
         for path in find::databases(town, session, preset) {
             let seen = self.databases.entry(path.clone()).or_default();
             let cwd = session.cwd.as_deref().unwrap_or_default();
             let read = database::read(&path, cwd, window, prices, seen);
             read.or_warn(format_args!("the usage in {} is unknown", path.display()));
-            sum += &seen.usage;
+            sum.add(&seen.usage, &seen.daily);
         }
         sum
     }
@@ -313,7 +351,15 @@ fn window(session: &Record, id: SessionId) -> Option<UsageWindow> {
             .ended_at
             .as_ref()
             .map(|at| at.replace(".000Z", ".999Z")),
+        utc_offset_seconds: utc_offset_seconds(session),
     })
+}
+
+/// Returns the offset of the local time zone at the end of a session, or now.
+fn utc_offset_seconds(session: &Record) -> i32 {
+    let ended = session.ended_at.as_deref().and_then(|at| at.parse().ok());
+    let at: jiff::Timestamp = ended.unwrap_or_else(|| Clock::default().now());
+    at.to_zoned(jiff::tz::TimeZone::system()).offset().seconds()
 }
 
 /// Returns the folder under which a program keeps its transcripts, for an agent with this

@@ -1,10 +1,10 @@
-//! One step of an initialization, as files shared by the waiting process and the process in the
-//! pane.
+//! One step of the initialization of a worktree: files through which the waiting process and the
+//! process in the pane communicate.
 //!
-//! The line that is typed into the shell only names a file. `gt internal init-step` reads the command from
-//! it, and records its start and its exit code. The screen is never read: a step has ended when its
-//! file says so, or when its process is gone. It is idempotent: if the line is typed twice, the
-//! step runs once.
+//! The line that is typed into the shell only names a file. `gt internal init-step` reads the
+//! command from that file, runs it, and records its start and its exit code in two other files. The
+//! screen is never read: a step has ended when its exit code is recorded or its process is gone. A
+//! step is idempotent: if the line is typed twice, the command runs once.
 
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
@@ -68,20 +68,20 @@ pub(crate) fn progress(file: &Path) -> Result<Progress> {
     let Some(text) = files::read_if_there(&begun(file))? else {
         return Ok(Progress::NotBegun);
     };
-    let sessions = match serde_json::from_str::<Begun>(&text) {
+    let is_alive = match serde_json::from_str::<Begun>(&text) {
         Ok(process) => processes::is_born_as(process.pid, &process.born).is_some(),
         // The process was killed while writing its id, or is writing it at this moment.
         Err(_) => text.is_empty() && !is_old(&begun(file)),
     };
-    // It may have ended between the two reads.
-    Ok(match (sessions, read()?) {
+    // The step may have recorded its exit code since the first read.
+    Ok(match (is_alive, read()?) {
         (_, Some(progress)) => progress,
         (true, None) => Progress::Running,
         (false, None) => Progress::Ended(None),
     })
 }
 
-/// Returns whether a file is older than writing one line takes.
+/// Returns whether a file is so old that its first write must be complete.
 fn is_old(path: &Path) -> bool {
     const MOMENT: std::time::Duration = std::time::Duration::from_secs(2);
     // A file that is gone counts as old.
@@ -110,6 +110,7 @@ pub fn begin(file: &Path) -> Result<Option<InitStep>> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
         Err(error) => return Err(files::cannot("write", &path, &error)),
     };
+    // Cannot fail: all fields are plain values.
     let text = serde_json::to_vec(&own).unwrap_or_default();
     taken
         .write_all(&text)
@@ -149,8 +150,8 @@ pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
     files::write_passing(&environment_file(file), &text)
 }
 
-/// Drops the variables that every process of the container has anyway, as listed by tmux: an old
-/// value must not hide a later change.
+/// Removes the saved variables that every process of the container gets anyway, as listed by tmux:
+/// a saved value would hide a later change.
 pub(crate) fn forget_usual(folder: &Path, usual: &str) -> Result<()> {
     let file = environment_file(&folder.join("x"));
     let Some(text) = files::read_if_there(&file)? else {
@@ -177,7 +178,7 @@ pub(crate) fn environment(town: &Town, agent: &Identity) -> Vec<(String, String)
     });
     let mut kept = kept.unwrap_or_default();
     if let Some(path) = kept.get_mut("PATH") {
-        // The agent must find `gt`, whatever the shell's settings made of the path.
+        // The agent must find `gt`, even if the shell's startup files changed the `PATH`.
         *path = town.around().with_own_folder(path).unwrap_or_default();
     }
     kept.into_iter().collect()

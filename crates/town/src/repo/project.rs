@@ -28,7 +28,7 @@ pub fn of_rig(town: &Town, rig: &str) -> Result<Project> {
     rig::entry(town, rig)?;
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
-    let base = base_branch::start_point(town, rig);
+    let base = base_branch::start_point(town, rig)?;
     let found = git.run(["ls-tree", "--name-only", &base, "--", FILE])?;
     if found.is_empty() {
         return Ok(Project::default());

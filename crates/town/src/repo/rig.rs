@@ -129,7 +129,7 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     let branch = git
         .run(["symbolic-ref", "--short", "HEAD"])
         .unwrap_or_else(|_| "main".to_owned());
-    if !git.says(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]) {
+    if git.commit("HEAD")?.is_none() {
         return Err(
             Problem::usage(format!("{} has no commit yet", without_password(source)))
                 .hint("worktrees begin at a commit: make a first one, then add the rig"),
@@ -171,7 +171,7 @@ fn register(
         let mut entry = RigEntry::with_prefix(prefix);
         entry.git_url = source.to_owned();
         entry.default_branch = Some(default_branch.clone());
-        // Rounded down: a folder that a removal keeps is newer than the rig.
+        // Rounded down, so that a folder that a later removal keeps is always newer than the rig.
         let second = jiff::Timestamp::from_second(now.as_second()).ok();
         entry.added_at = second.map(|second| second.to_string());
         registry.rigs.insert(name.to_owned(), entry);
@@ -184,7 +184,7 @@ fn register(
     })
 }
 
-/// Returns the path that a source would mean if it is a path.
+/// Returns the source as a path, which need not exist: the source may be a URL.
 fn path_of(town: &Town, source: &str) -> PathBuf {
     let around = town.around();
     match (source.strip_prefix("~/"), around.home()) {
@@ -198,7 +198,7 @@ fn resolve_source(town: &Town, source: &str) -> Result<String> {
     let around = town.around();
     let path = path_of(town, source);
     if path.exists() {
-        if !path.is_dir() || !Git::at(&path, around).says(["rev-parse", "--git-dir"]) {
+        if !Git::at(&path, around).is_repository()? {
             return Err(
                 Problem::usage(format!("{} is not a git repository", path.display())).hint(
                     format!(
@@ -258,10 +258,10 @@ pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
     })
 }
 
-/// Returns the prefix if no rig is named: that of this folder's rig, of the only rig, or the
-/// town's.
+/// Returns the prefix of work items if the caller names no rig: that of the rig of the current
+/// folder, of the only rig, or of the town.
 pub fn work_prefix_here(town: &Town) -> String {
-    // Without a rig it is an item of the town.
+    // If no rig is found, the item belongs to the town.
     let rig = named_or_only(town, None, "").ok();
     let prefix = rig.and_then(|rig| work_prefix(town, &rig).ok());
     prefix.unwrap_or_else(|| TOWN_PREFIX.to_owned())
@@ -270,8 +270,8 @@ pub fn work_prefix_here(town: &Town) -> String {
 /// Prefix of the town's own items.
 pub const TOWN_PREFIX: &str = "hq";
 
-/// Returns the rig if none is named: that of this folder, or the only rig. `how_to_name` is the
-/// hint of the error.
+/// Returns the given rig; if none is given, the rig of the current folder, or the only rig.
+/// Otherwise fails, with `how_to_name` as the hint.
 pub fn named_or_only(town: &Town, given: Option<&str>, how_to_name: &str) -> Result<String> {
     if let Some(name) = given {
         return Ok(name.to_owned());

@@ -1,9 +1,9 @@
 //! The folder an agent works in: a worktree of its rig, or a plain folder.
 //!
 //! `workspace/branches.rs` names the branches of an agent, `workspace/condition.rs` inspects a
-//! worktree, `workspace/checkout.rs` puts it on a branch, and `workspace/remove.rs` removes it without
-//! losing work, with commits that `workspace/snapshot.rs` makes. Work inside submodules would be
-//! lost with the worktree: see `workspace/submodules.rs`.
+//! worktree, `workspace/checkout.rs` puts it on a branch, and `workspace/remove.rs` removes it
+//! without losing work, with commits that `workspace/snapshot.rs` makes. Work inside submodules
+//! would be lost with the worktree: see `workspace/submodules.rs`.
 
 mod branches;
 mod checkout;
@@ -76,8 +76,8 @@ pub fn is_worktree(role: Role) -> bool {
     matches!(role, Role::Crew | Role::Polecat | Role::Refinery)
 }
 
-/// Returns git for the folder of an agent. If that is a worktree, git does not fall back to a
-/// repository around it, which is not the agent's.
+/// Returns git for the folder of an agent. If the folder should be a worktree, git never falls back
+/// to the repository of a parent folder, which is not the agent's.
 pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
     let git = Git::at(dir, town.around());
     match has_worktree(agent) {
@@ -116,9 +116,9 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     Ok(())
 }
 
-/// Fetches the rig's remote for a caller that needs the result and waits for it. Takes no lock at
-/// first, so that a slow remote blocks no other process. If that fails, for example because another
-/// process fetches the same refs, retries under the lock.
+/// Fetches the rig's remote, with this timeout, for a caller that needs the result. First tries
+/// without the lock, so that a slow remote blocks no other process. If that fails, for example
+/// because another process fetches the same refs, retries once under the lock.
 pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).within(limit);
@@ -150,8 +150,8 @@ pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
 }
 
 fn repository_lock(town: &Town, rig: &str) -> PathBuf {
-    // git does not support concurrent changes: of 50 worktrees made at once without this lock, 2
-    // failed.
+    // git does not support concurrent changes: of 50 worktrees created concurrently without this
+    // lock, 2 failed.
     town.runtime_dir()
         .join("locks")
         .join(format!("repo-{rig}.lock"))

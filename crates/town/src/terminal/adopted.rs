@@ -1,8 +1,9 @@
 //! Notes about adopted agents: `.runtime/adopted/<address>.json`.
 //!
-//! tmux is the source of truth for running agents. A note only stores the server of the agent and
-//! the settings file that has our hooks.
+//! tmux is the source of truth for running agents. A note stores the tmux server of the agent, the
+//! data to recreate its container, and the settings file that has our hooks.
 
+use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
 use gt_core::Identity;
@@ -24,7 +25,7 @@ pub(crate) struct Note {
     pub(crate) pid: u32,
     #[serde(default)]
     pub(crate) birth: String,
-    /// The person's pane, and the window that the container shows for it.
+    /// The person's pane, and the window of that pane, which the container shows.
     #[serde(default)]
     pub(crate) pane: String,
     #[serde(default)]
@@ -40,11 +41,12 @@ pub(crate) struct Note {
 
 const FOLDER: &str = "adopted";
 
-/// Maximum wait for a person's own server: a stopped server must not block the town.
+/// Timeout of calls to a person's own server: a suspended server must not block the town.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Note {
     pub(crate) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
+        // Cannot fail: all fields are plain values.
         let text = serde_json::to_vec(self).unwrap_or_default();
         files::write_whole(&town.file_about(identity, FOLDER), &text)
     }
@@ -76,10 +78,12 @@ impl Note {
 }
 
 fn read(path: &Path) -> Option<Note> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    let text = files::read_if_there(path).or_warn("an adopted agent is not found");
+    let unreadable = format_args!("{} cannot be read", path.display());
+    serde_json::from_str(&text??).or_warn(unreadable)
 }
 
-/// Returns the town with the tmux server of this agent.
+/// Returns the town with the tmux server that holds this agent as its server.
 pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
     match Note::read(town, identity) {
         Some(note) if note.socket != town.server().socket_path() => {
@@ -97,7 +101,7 @@ pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<
     Identity::from_address(&note.agent, town.registry())
 }
 
-/// Returns the town once for each other tmux server that holds its agents.
+/// Returns one copy of the town for each other tmux server that holds its agents.
 pub fn elsewhere(town: &Town) -> Vec<Town> {
     let own = town.server().socket_path();
     let mut sockets: Vec<PathBuf> = Note::all(town)

@@ -2,8 +2,8 @@
 //!
 //! The status line and the mouse are options of one session. Key bindings belong to the whole
 //! server, so each of ours first checks whether it is in a container of ours, and otherwise runs
-//! the user's own binding. External text reaches tmux only as values of tags, which formats insert
-//! quoted; it is never part of a format.
+//! the user's own binding. External text reaches tmux only as the value of a tag, which a format
+//! inserts with quoting; it is never part of a format.
 
 use crate::base::callback::{self, Call};
 use crate::terminal::containers::tmux_problem;
@@ -18,7 +18,7 @@ use gt_tmux::{Batch, Command, SessionName, format};
 pub const TAG_BINARY: &str = "@gt_bin";
 /// Server option with the version of the installed bindings.
 const TAG_KEYS: &str = "@gt_keys";
-/// Increase it whenever [`KEYS`] changes.
+/// Version of the installed bindings. Increase it whenever [`KEYS`] changes.
 const KEYS_VERSION: &str = "3";
 
 const STATUS_RIGHT: &str = "#(#{q:@gt_bin} --town #{q:@gt_town} status-line --session=#{q:session_name} 2>/dev/null) %H:%M ";
@@ -62,8 +62,8 @@ pub fn options(
     commands
 }
 
-/// Returns the icon, followed by the role for the town's own agents and the container's name for
-/// others.
+/// Returns the left part of the status line: the icon, and the role for the town's own agents or
+/// the container's name for others.
 fn status_left(identity: &Identity, role: &RoleConfig, container: &SessionName) -> String {
     let label = match identity.role() {
         Role::Mayor => "Mayor".to_owned(),
@@ -121,7 +121,7 @@ pub fn keys_are_current(keys_tag: &str) -> bool {
     keys_tag == KEYS_VERSION
 }
 
-/// Binds our keys and hooks the deaths of panes, once per server and version.
+/// Binds our keys and installs the hook for dead panes. Needed once per server and version.
 pub fn install_keys(town: &Town) -> Result<()> {
     let problem = |error| tmux_problem("cannot bind the keys", error);
     let server = town.server();
@@ -168,9 +168,9 @@ pub fn install_keys(town: &Town) -> Result<()> {
     server.run_private(batch).map(drop).map_err(problem)
 }
 
-/// Returns the hook that calls `gt internal respawn` when a pane with auto-respawn dies. It has a fixed
-/// index, so that it coexists with the user's hooks and is installed only once. tmux itself waits
-/// the first seconds, so that no process has to sleep.
+/// Returns the hook that calls `gt internal respawn` when a pane with auto-respawn dies. It has a
+/// fixed index, so that it coexists with the user's hooks and is installed only once. tmux delays
+/// the call by three seconds, so that no process of ours has to sleep.
 pub fn respawn_hook() -> Command {
     let respawn = Call::Respawn.line("#{q:session_name} --pane #{q:hook_pane}");
     let call = callback::automatic_by_tags(&respawn);
@@ -190,7 +190,7 @@ fn users_binding(list_keys: &str, key: &Key) -> Option<String> {
         let (table, rest) = rest.split_once(' ')?;
         let (name, command) = rest.trim_start().split_once(' ')?;
         let is_it = table == key.table && name == key.key && !command.contains("@gt_town");
-        // tmux lists several commands with an escaped separator, as a shell needs it.
+        // tmux prints the separator of several commands escaped for a shell.
         is_it.then(|| command.trim().replace(" \\; ", " ; "))
     })
 }

@@ -1,8 +1,8 @@
 //! All containers of a server, read in one call.
 //!
-//! Tags on a container say what it is. A container without tags may be named like an agent's and
-//! still belong to the user: it is distinguished, and only shown. The user's sessions are in the
-//! list too, so that no second query is needed.
+//! Tags on a container say which agent it belongs to. A session without tags may have the name of
+//! an agent's container and still belong to the user; [`Owner`] distinguishes it, and commands only
+//! show it. The list also has the user's sessions, so that no second query is needed.
 
 mod follow;
 pub(crate) mod linked;
@@ -55,6 +55,7 @@ gt_tmux::query! {
         pub tag_agent: String = "#{@gt_agent}",
         pub tag_session: String = "#{@gt_session}",
         pub tag_harness: String = "#{@gt_harness}",
+        pub tag_model: String = "#{@gt_model}",
         pub tag_pane: Option<PaneId> = "#{@gt_pane}",
         pub tag_process_names: String = "#{@gt_process_names}",
         pub tag_state: String = "#{@gt_state}",
@@ -69,13 +70,14 @@ gt_tmux::query! {
         pub tag_harness_session: String = "#{@gt_harness_session}",
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",
-        pub tag_dress: String = "#{@gt_dress}",
-        /// Empty if it is long, so that a listing stays cheap; most are short.
+        pub tag_options: String = "#{@gt_dress}",
+        /// Empty if it has 400 bytes or more, so that a listing stays cheap; most are shorter.
         pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
         pub tag_port: Option<u16> = "#{@gt_port}",
         pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",
         pub tag_adopted: String = "#{@gt_adopted}",
+        pub tag_hold: String = "#{@gt_hold}",
         pub tag_left: bool = "#{@gt_left}",
         pub window: WindowId = "#{window_id}",
         pub keys_version: String = "#{@gt_keys}",
@@ -85,10 +87,11 @@ gt_tmux::query! {
 /// Name of the window in which a program resolves the conflicts of a merge.
 pub(crate) const RESOLVER_WINDOW: &str = "merge";
 
-/// A pane among those of all tmux servers: each server counts its panes from 0.
+/// Identifies a pane among all tmux servers. The pane id alone does not: each server counts its
+/// panes from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PanePlace {
-    /// The process of the server.
+    /// The process id of the server.
     pub server: u32,
     pub pane: PaneId,
 }
@@ -101,13 +104,13 @@ impl PaneRow {
         }
     }
 
-    /// Returns whether it is dead and tmux does not know the exit status, or not yet.
+    /// Returns whether the pane is dead and tmux has no exit status, or does not have it yet.
     pub(crate) fn lost_its_status(&self) -> bool {
         self.dead && self.exit_status.is_none() && self.exit_signal.is_none()
     }
 
-    /// Returns when something was last typed here, by `gt` or by an attached person; for a person
-    /// only the container is known. Attaching, as a board does, is not typing.
+    /// Returns the time of the last input to this pane by `gt`, or to any pane of its container by
+    /// an attached person. Attaching alone, as the board does, does not count as input.
     fn typed_at(&self) -> Option<i64> {
         let by_hand = self
             .handled_at
@@ -123,8 +126,8 @@ impl PaneRow {
         }
     }
 
-    /// Returns the process that is starting that program, and since when. Returns `None` if that
-    /// process was killed and only its tag is left.
+    /// Returns the `gt` process that is starting the program beside the agent, and the time at
+    /// which it began. Returns `None` if that process was killed and only its tag is left.
     pub(crate) fn starter_beside(&self) -> Option<(u32, i64)> {
         let mut words = self.tag_beside.split(' ').skip(1);
         let since = words.next()?.parse().ok()?;
@@ -159,7 +162,8 @@ impl PaneRow {
     }
 }
 
-/// Returns whether a start that began then (seconds since the epoch) must be over.
+/// Returns whether a start that began at this time (seconds since the epoch) exceeds the time
+/// limit.
 fn is_too_long_a_start(since: Option<i64>) -> bool {
     const LONGEST_START_SECONDS: i64 = 600;
     let age = since.map(|since| Clock::default().seconds() - since);
@@ -253,8 +257,8 @@ pub(crate) fn list_agents(other: &Town) -> Result<Vec<Container>> {
     Ok(containers)
 }
 
-/// Makes tmux look for missed exit statuses: 3.3 may miss the end of a child, and with it the exit
-/// status and the hook, until another child ends. This runs such a child.
+/// Makes tmux check its child processes again. tmux 3.3 may miss the end of a child, and with it
+/// the exit status and the hook, until another child ends. This runs a child that ends at once.
 fn recover_status(town: &Town) -> bool {
     town.server()
         .run(Command::new("run-shell").arg("true"))
@@ -267,8 +271,8 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
         .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
     {
         Ok(rows) => Ok(group(rows, town)),
-        // All panes are listed, so a missing target only means that there are none; and a server
-        // that ends during the query takes its containers with it.
+        // The command has no target, so "no such session" only means that there are none. A server
+        // that ends during the query has no containers any more.
         Err(error)
             if matches!(
                 error.kind(),
@@ -397,7 +401,7 @@ impl Container {
             .max_by_key(|row| !row.dead)
     }
 
-    /// Returns whether the agent's pane is gone, so that only the user's are left.
+    /// Returns whether the agent's pane is gone and only panes of the user are left.
     pub fn lost_agent_pane(&self) -> bool {
         let tag = self.pane().tag_pane;
         tag.is_some() && tag != Some(self.pane().pane)
@@ -409,7 +413,7 @@ impl Container {
         self.pane().tag_left && is_over && self.adopted().is_some()
     }
 
-    /// Returns the outcome of the agent's process, which has ended.
+    /// Returns the outcome of the agent's process. Call it only after the process has ended.
     pub(crate) fn outcome(&self) -> Outcome {
         let row = self.pane();
         match self.lost_agent_pane() {
@@ -485,7 +489,8 @@ impl Container {
         self.state_shown(preset, &Patterns::default(), None)
     }
 
-    /// Returns the state of the agent with its screen, if it was read; see [`crate::agents::states`].
+    /// Returns the state of the agent with its screen, if it was read; see
+    /// [`crate::agents::states`].
     pub fn state_shown(
         &self,
         preset: Option<&Preset>,
@@ -509,6 +514,7 @@ impl Container {
                 tag_since: pane.tag_state_since,
                 tag_reason: reason,
                 tag_background: pane.tag_background_tasks.unwrap_or_default(),
+                tag_hold: Some(pane.tag_hold.as_str()).filter(|reason| !reason.is_empty()),
                 printed_at: Some(pane.activity),
                 typed_at: pane.typed_at(),
                 screen,

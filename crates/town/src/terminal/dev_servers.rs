@@ -1,9 +1,9 @@
-//! Development servers: one window per server beside an agent, on ports of their own.
+//! Development servers of an agent: each has a window in the agent's container and its own ports.
 //!
 //! The worktree's `.gt.toml` defines the servers. A server's state comes from its pane and from
-//! whether its port answers at the time of the query. An open [`crate::views::monitor`] notices that a
-//! server stopped answering (`devserver/watched.rs`) and stores it for other processes
-//! (`devserver/health.rs`).
+//! whether its port answers at the time of the query. An open [`crate::views::monitor`] notices
+//! that a server stopped answering (`dev_servers/watched.rs`) and stores that for other processes
+//! (`dev_servers/health.rs`).
 
 mod health;
 mod listening;
@@ -33,11 +33,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Prefix of the names of their windows.
+/// Prefix of the window names of development servers.
 const WINDOW: &str = "dev-";
-/// Timeout of a connection to a local port.
+/// Timeout for connecting to a local port.
 const ANSWER: Duration = Duration::from_millis(200);
-/// Time for which a start watches whether the server comes up or fails.
+/// Maximum time that a start waits until the server answers or fails.
 const SETTLE: Duration = Duration::from_millis(500);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -77,7 +77,7 @@ pub struct Server {
     pub state: DevServerState,
     /// Start of the state in seconds since the epoch, if known.
     pub since: Option<i64>,
-    /// Reason for [`State::Error`].
+    /// Reason for [`DevServerState::Error`].
     pub reason: Option<String>,
     pub pane: Option<PaneId>,
     pub pid: Option<u32>,
@@ -166,7 +166,12 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
         .into_iter()
         .map(|(server, changed)| {
             let mut now = site.look(town, server)?;
-            while changed && now.state == DevServerState::Starting && began.elapsed() < SETTLE {
+            // tmux reports a pane as dead shortly before it reports the exit code.
+            let is_open = |now: &Server| {
+                let is_dead = now.state == DevServerState::Stopped && now.pane.is_some();
+                now.state == DevServerState::Starting || (is_dead && now.exit_code.is_none())
+            };
+            while changed && is_open(&now) && began.elapsed() < SETTLE {
                 std::thread::sleep(Duration::from_millis(20));
                 now = Site::of(town, agent)?.look(town, server)?;
             }
@@ -176,7 +181,7 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
             Ok(Server { changed, ..now })
         })
         .collect();
-    // tmux reports the window, but nothing reports the port.
+    // tmux notifies monitors of the new window, but not of the port.
     wake::monitors(town);
     settled
 }
@@ -237,9 +242,10 @@ pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
     }
 }
 
-/// Writes the event of a failed server. Several processes may see the failure; tmux swaps the tag
-/// atomically, so that only one writes it. Returns whether the failure is handled: false while
-/// another process starts or stops the servers or the agent, because that process reports it.
+/// Writes the event of a failed server. Several processes may see the failure; tmux swaps a tag on
+/// the pane atomically, so that only one of them writes the event. Does nothing and returns false
+/// while another process starts or stops the servers or the agent: that process reports the
+/// failure.
 pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
     let locks = [lock_path(town, agent), town.lock_path(agent)];
     if locks.iter().any(|path| FileLock::is_held(path)) {
@@ -253,8 +259,8 @@ const SILENT: &str = "silent";
 
 fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     let what = if row.dead { "failed" } else { SILENT };
-    // A missing window was closed deliberately. A server that was reported as silent may die later,
-    // which is reported again.
+    // `None`: the window was closed deliberately. The death of a server that was already reported
+    // as silent is reported as well.
     let told = windows::mark_told(town, row.pane, what);
     if told.is_some_and(|told| told.is_empty() || (row.dead && told == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
@@ -321,6 +327,7 @@ impl Site {
 
     /// Writes the event of an action on a server.
     fn write_down(&self, town: &Town, kind: &str, server: &DevServer) {
+        // The event is written without a port if the notes cannot be read.
         let ports = ports::noted(town, &self.dir, server.name()).unwrap_or_default();
         let event = events::by_command(town, kind)
             .with("target", self.agent.address())
@@ -383,9 +390,9 @@ impl Site {
                 let known = Answers::read(&row.tag_answers);
                 let after = known.after(port.is_some_and(answers), now);
                 if after != known {
-                    // Fails if the pane is gone, and then nothing needs to be recorded.
+                    // Fails only if the pane is gone; then there is nothing to record.
                     let _ = town.server().run(note(row.pane, after));
-                    // Monitors watch the servers that have answered once.
+                    // Monitors only watch servers that have answered at least once.
                     wake::monitors(town);
                 }
                 (after.state(now), after.since())
@@ -422,7 +429,7 @@ fn why(row: &PaneRow) -> String {
 }
 
 /// Returns the commands that store the result of a port check on the pane. If the server answers
-/// again, a later failure may be reported again.
+/// again, they also clear the mark of a reported failure, so that a later failure is reported.
 fn note(pane: PaneId, answers: Answers) -> Vec<Command> {
     let set = || Command::new("set-option").arg("-p").target(pane);
     let noted = set().args([tag::ANSWERS, &answers.to_string()]);

@@ -37,6 +37,7 @@ pub fn peek(
         )
     };
     let cannot = |error| tmux_problem(&format!("cannot look at {identity}"), error);
+    // Without a name the container is found by its tags.
     let by_name = roles::container_name(town, identity)
         .ok()
         .and_then(|container| SessionName::try_from(container.as_str()).ok())

@@ -1,9 +1,9 @@
 //! PID files: a way to find an agent's processes without its container.
 //!
 //! `<town>/.runtime/pids/<container>.pid` holds `<pid>|<birth certificate>|<socket>`: the agent's
-//! first process and the tmux server that it was started on. If the container goes and its
-//! processes stay, `gt down` and `gt doctor --fix` find them here. A reused pid has another
-//! certificate and is left alone.
+//! first process and the tmux server that it was started on. If processes outlive their container,
+//! `gt down` and `gt doctor --fix` find them here. A birth certificate identifies the process: a
+//! later process with the same pid has another certificate and is not touched.
 
 use crate::base::files;
 use crate::base::or_log::OrLog;
@@ -17,7 +17,8 @@ fn dir(town: &Town) -> PathBuf {
     town.runtime_dir().join("pids")
 }
 
-fn path(town: &Town, container: &str) -> PathBuf {
+/// Returns the path of a container's PID file.
+pub(crate) fn path(town: &Town, container: &str) -> PathBuf {
     dir(town).join(format!("{container}.pid"))
 }
 
@@ -27,7 +28,7 @@ pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
         return Ok(()); // The process has already ended.
     };
     let socket = town.server().socket_path();
-    // An incomplete line has no matching certificate, and names no process.
+    // A line that a crash left incomplete has no valid certificate, so it names no process.
     let line = format!("{pid}|{certificate}|{}", socket.display());
     files::overwrite_line(&path(town, container), &line)
 }
@@ -147,14 +148,14 @@ pub fn all(town: &Town) -> Vec<Tracked> {
     tracked
 }
 
-/// Returns the PID files whose containers are gone and whose processes are in no other pane,
-/// because a container may have been renamed.
+/// Returns the PID files whose containers are gone. Leaves out processes that are in another pane,
+/// because their container may have been renamed.
 pub fn lost(
     town: &Town,
     containers: impl FnOnce() -> Result<Vec<Container>>,
 ) -> Result<Vec<Tracked>> {
-    // The files are read first, so that a file written meanwhile is not compared with older
-    // containers.
+    // The files are read before the containers: in the other order, a container that is created in
+    // between would seem to be gone.
     let all = all(town);
     let containers = containers()?;
     let rows = || containers.iter().flat_map(Container::panes);

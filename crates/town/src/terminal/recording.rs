@@ -2,9 +2,9 @@
 //!
 //! If a role asks for it, tmux pipes every byte of the pane into a small `gt` process ([`record`]),
 //! from the first byte on: [`commands`] are part of the call that creates the container. That
-//! process writes `.sessions/recordings/<life>.cast` (asciicast v2, see [`gt_core::cast`]), and
-//! `<life>.1.cast` and so on when it becomes long; it ends with the session. [`Recordings`] finds
-//! recordings and removes old ones.
+//! process writes `.sessions/recordings/<session>.cast` (asciicast v2, see [`gt_core::cast`]), and
+//! `<session>.1.cast` and so on when it becomes long; it ends with the session. [`Recordings`]
+//! finds recordings and removes old ones.
 
 mod reader;
 mod recorder;

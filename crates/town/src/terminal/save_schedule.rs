@@ -61,7 +61,13 @@ pub(crate) fn keep_timer(town: &Town, age: i64) {
 
 /// Returns the command by which tmux calls `gt` after `wait` seconds, unless an option marks a call
 /// as pending. The mark is valid for `valid` seconds.
-fn call_once(town: &Town, option: &str, valid: i64, wait: i64, command: &str) -> Command {
+pub(crate) fn call_once(
+    town: &Town,
+    option: &str,
+    valid: i64,
+    wait: i64,
+    command: &str,
+) -> Command {
     let line = callback::line(town, command);
     let now = town.clock().seconds();
     let until = now.saturating_add(valid).to_string();

@@ -1,8 +1,8 @@
-//! The hooks by which tmux reports that containers came or went.
+//! The tmux hooks that call `gt internal sync` when containers are created, are renamed or end.
 //!
-//! Each town has its own indexes among a server's hooks, so that they coexist with those of the
-//! user and of other towns, and exist only once. They call this binary for this town. tmux combines
-//! the events of a short interval, so that many closings cause only a few calls of `gt internal sync`. No
+//! Each town has its own index in a server's hook arrays, so that its hooks coexist with those of
+//! the user and of other towns, and are installed only once. They call this binary for this town.
+//! tmux combines the events of a short interval, so that many ends cause only a few calls. No
 //! process of ours has to run.
 
 use crate::Town;
@@ -31,8 +31,8 @@ pub fn commands(town: &Town) -> Vec<Command> {
             .arg(value)
     };
     let (bin, root, due) = (option("bin"), option("town"), option("due"));
-    // Paths are option values, which the shell gets quoted: they are never code. The mark of a
-    // pending call is removed before the call, so that no event is missed.
+    // Paths are values of options, which tmux quotes for the shell: they are never code. The option
+    // that marks a pending call (`due`) is unset before the call, so that no event is missed.
     let call = quiet(&format!(
         "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} {}",
         Call::Sync.line("")
@@ -65,7 +65,7 @@ pub fn renew(town: &Town) {
     let _ = town.server().run(batch);
 }
 
-/// Returns the defect of the hooks on the town's server, if there is one.
+/// Checks the hooks on the town's server. Returns a description of the defect, if there is one.
 pub fn defect(town: &Town) -> Option<String> {
     let place = place(town);
     let bin = format!("#{{@gt_sync_bin_{place}}}");
@@ -102,8 +102,8 @@ pub fn configuration(town: &Town) -> String {
         .to_script()
 }
 
-/// Returns the town's index among a server's hooks and options: stable, and derived from the root
-/// so that it differs from other towns'.
+/// Returns the town's index in a server's hook arrays, also used in option names: a hash of the
+/// town's root, so that it is stable and differs between towns.
 pub(crate) fn place(town: &Town) -> u32 {
     const FIRST: u32 = 1_000_000;
     const PLACES: u32 = 1_000_000_000;
@@ -112,8 +112,8 @@ pub(crate) fn place(town: &Town) -> u32 {
     FIRST + number % PLACES
 }
 
-/// Returns the line for `run-shell` that starts a small process, which ends with the pane's
-/// process.
+/// Returns the line for `run-shell` that starts a small process, which exits when the pane's
+/// process ends.
 pub(crate) fn await_death() -> String {
     quiet(&format!(
         "#{{q:@gt_bin}} {}",
@@ -121,9 +121,9 @@ pub(crate) fn await_death() -> String {
     ))
 }
 
-/// Returns whether this tmux may miss the end of a pane's process until another of its children
-/// ends. Measured on 3.3a, and not on 3.5a. There a small process that ends with the agent makes
-/// tmux check.
+/// Returns whether this version of tmux may not notice the end of a pane's process until another of
+/// its child processes ends: seen with 3.3a, not with 3.5a. As a workaround, a small process
+/// ([`await_death`]) exits together with the agent, which makes tmux check.
 pub(crate) fn loses_deaths(town: &Town) -> bool {
     const SURE_SINCE: (u16, u16) = (3, 5);
     cfg!(target_os = "linux")

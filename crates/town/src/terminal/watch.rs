@@ -1,10 +1,10 @@
-//! Waits for one pane: until it may show something new, or its process ends.
+//! Waits until a pane may show new output, or its process ends.
 //!
-//! The end of the process is an event on every system. For its output there are two ways. At first
-//! the caller is woken every few milliseconds: most programs answer that quickly, and a read
-//! through the socket costs next to nothing. After that, on Linux, a file watcher on the terminal
-//! wakes the caller, at no cost to tmux and none while nothing happens. It comes second because
-//! closing it is slow (see [`file_watcher`](crate::base::file_watcher)).
+//! At first the caller is woken every few milliseconds: most programs answer that quickly, and a
+//! read through tmux's socket costs next to nothing. After that, on Linux, a file watcher on the
+//! terminal wakes the caller, at no cost to tmux and none while nothing happens. The file watcher
+//! comes second because closing it is slow (see [`file_watcher`](crate::base::file_watcher)). On
+//! Linux the end of the process is an event as well. Other systems poll for both.
 
 use crate::base::file_watcher::{Changes, FileWatcher};
 use crate::base::processes::Handle;
@@ -12,7 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Duration of polling before events take over.
+/// Duration of polling at short intervals, before the file watcher takes over.
 const ATTENTIVE: Duration = Duration::from_millis(250);
 /// Maximum interval between two polls.
 const LONGEST_PAUSE: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ pub struct PaneWatch {
     process: Option<Handle>,
     since: Instant,
     pause: Duration,
-    /// Folders in which created and removed files end a wait as well.
+    /// Folders in which a created or removed file also ends a wait.
     folders: Vec<PathBuf>,
     events: Option<Events>,
 }
@@ -50,7 +50,7 @@ impl PaneWatch {
         }
     }
 
-    /// Adds folders in which created or removed files end a wait as well.
+    /// Adds folders in which a created or removed file also ends a wait.
     pub fn add_folders(&mut self, folders: &[PathBuf]) {
         self.folders.extend_from_slice(folders);
         self.events = None;
@@ -90,7 +90,8 @@ impl PaneWatch {
     }
 }
 
-/// Reports about a terminal and folders; `None` if this system has none, or none left.
+/// File watcher on a terminal and folders; `None` if inotify is not available or cannot watch the
+/// terminal.
 #[derive(Debug)]
 struct Events(Option<FileWatcher>);
 
@@ -117,7 +118,7 @@ mod system {
 
     /// Delay after the first write: programs draw in several writes.
     const SETTLE: Duration = Duration::from_millis(5);
-    /// Interval between two looks without a file watcher.
+    /// Polling interval without a file watcher.
     const POLL: Duration = Duration::from_secs(1);
 
     pub(super) fn wait(
@@ -129,7 +130,7 @@ mod system {
         let of_process = fds.len();
         let watcher = events.and_then(|events| events.0.as_ref());
         fds.extend(watcher.map(FileWatcher::poll_fd));
-        // Nothing else reports that the program draws.
+        // Without a file watcher, only polling detects new output.
         let timeout = match events {
             Some(Events(None)) => timeout.min(POLL),
             _ => timeout,
@@ -153,7 +154,7 @@ mod system {
 mod system {
     use super::{Duration, Events, Handle, Woke};
 
-    /// Interval between two looks: this system reports neither output nor ends.
+    /// Polling interval: this system reports neither output nor the end of a process as an event.
     const POLL: Duration = Duration::from_millis(50);
 
     pub(super) fn wait(
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn pane_without_events_is_polled() {
-        // Events cannot be had for a terminal that is not there.
+        // A terminal that does not exist cannot be watched.
         let mut watch = PaneWatch::new("/nonexistent", processes::hold_one(std::process::id()));
         watch.since = Instant::now().checked_sub(ATTENTIVE).unwrap();
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! The windows that `gt` itself opens beside an agent: background tasks and servers.
 //!
-//! A tag of the pane identifies the window, because its name may be the user's. The window closes
-//! with its agent, while panes of the user's own keep a container open.
+//! A tag on the pane identifies such a window, because a window of the user may have the same name.
+//! These windows close when the agent stops; panes of the user keep a container open.
 
 use crate::base::or_log::OrLog;
 use crate::base::processes;
@@ -101,7 +101,7 @@ pub(crate) fn open(
 }
 
 /// Marks the failure of a window's command as reported. Returns the previous mark, or `None` if the
-/// window is gone. tmux swaps it atomically, so that only one of several processes is the first.
+/// window is gone. tmux swaps the mark atomically, so that only one process sees an empty one.
 pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String> {
     let swap = vec![
         Command::new("display-message")
@@ -125,7 +125,7 @@ pub(crate) fn close(town: &Town, panes: &[&PaneRow]) -> Result<()> {
     end_processes(panes);
     let mut batch = Batch::new();
     for row in panes {
-        // One command line each: a pane may close when its process ends.
+        // One command line per pane: a pane that is already closed must not stop the others.
         batch = batch
             .then(Command::new("kill-pane").target(row.pane))
             .then_line();

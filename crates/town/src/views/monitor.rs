@@ -2,27 +2,27 @@
 //!
 //! The board and `gt watch` hold a [`Monitor`] open. It does not poll. One control client reports
 //! containers that come and go, the kernel reports processes that end (pidfd) and panes that print
-//! (inotify on the terminal), and every `gt` that changes a tag touches a file (`wake.rs`). Their
-//! callers can also have files watched, such as those of git for a worktree. Reports that arrive
-//! within a moment are combined into one [`Change`]. While nothing happens nothing runs. The only
+//! (inotify on the terminal), and every `gt` that changes a tag touches a file (`wake.rs`). Callers
+//! can add files to watch, such as those of git for a worktree. Reports that arrive within a moment
+//! are combined into one [`MonitorChange`]. While nothing happens, the thread sleeps. The only
 //! timer is for running dev servers, because no event reports that a port stopped answering.
 //!
 //! The monitor reads the screen only of agents whose program has no hooks, of programs that resolve
-//! merge conflicts beside an agent, and of agents that ask or have fallen silent at work, which may
-//! have been interrupted. It does so only after the pane has printed, at most twice a second.
-//! Programs with hooks may still change the title of their terminal without one (an interrupt, an
-//! approval), so their pane is listed again after it has printed, at most once a second. Where the
-//! kernel reports nothing (macOS), slow polling takes its place.
+//! merge conflicts beside an agent, of agents that show a dialog, and of agents that fell silent
+//! during a turn, which may have been interrupted. It does so only after the pane has printed, at
+//! most twice a second. Programs with hooks may still change the title of their terminal without
+//! one (an interrupt, an approval), so their pane is listed again after it has printed, at most
+//! once a second. Where the kernel reports nothing (macOS), slow polling takes its place.
 //!
-//! `monitor/rounds.rs` is the event loop, `monitor/eyes.rs` waits for files and processes,
+//! `monitor/event_loop.rs` is the event loop, `monitor/event_sources.rs` waits for files and processes,
 //! `monitor/watches.rs` knows what is watched, `monitor/files.rs` the watched files of clients,
 //! `monitor/tmux.rs` the control client, `monitor/reading.rs` reads agents, and `wake.rs` is the
 //! file that other processes touch. The monitor starts, stops and types nothing.
 
-mod eyes;
+mod event_loop;
+mod event_sources;
 mod files;
 mod reading;
-mod rounds;
 mod tmux;
 mod watches;
 
@@ -32,8 +32,8 @@ pub use reading::{Seen, agents};
 pub use crate::agents::states::{Moved, Window};
 use crate::terminal::containers::PanePlace;
 use crate::{Result, Town};
-use eyes::{Eyes, Places};
-use rounds::Rounds;
+use event_loop::EventLoop;
+use event_sources::{EventSources, Places};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ use std::thread::JoinHandle;
 pub enum MonitorChange {
     /// Containers came, went or died, or a tag or title changed: read them again.
     Agents,
-    /// The state of an agent changed. [`Change::Agents`] follows.
+    /// The state of an agent changed. [`MonitorChange::Agents`] follows.
     Moved(Box<Moved>),
     /// The pane in view has printed.
     Screen(PanePlace),
@@ -69,19 +69,19 @@ impl Monitor {
     /// result at once. The monitor's thread calls `send` for each later change; it should return
     /// quickly.
     pub fn start(town: &Town, send: impl Fn(MonitorChange) + Send + 'static) -> Result<Monitor> {
-        Self::start_with(town, Eyes::open, send)
+        Self::start_with(town, EventSources::open, send)
     }
 
     fn start_with(
         town: &Town,
-        open: fn(Places) -> Eyes,
+        open: fn(Places) -> EventSources,
         send: impl Fn(MonitorChange) + Send + 'static,
     ) -> Result<Monitor> {
         let shared = Arc::new(Shared::new()?);
-        let rounds = Rounds::begin(town, Arc::clone(&shared), open, send)?;
+        let events = EventLoop::begin(town, Arc::clone(&shared), open, send)?;
         let thread = std::thread::Builder::new()
             .name("monitor".to_owned())
-            .spawn(move || rounds.run())
+            .spawn(move || events.run())
             .map_err(|error| gt_core::Problem::failed("cannot watch").caused_by(error))?;
         Ok(Monitor {
             shared,
@@ -89,19 +89,20 @@ impl Monitor {
         })
     }
 
-    /// Sets the pane in view: its output is reported as [`Change::Screen`].
+    /// Sets the pane in view: its output is reported as [`MonitorChange::Screen`].
     pub fn look_at(&self, pane: Option<PanePlace>) {
         self.shared.request(|requests| requests.view = pane);
     }
 
     /// Replaces the watched files, each as the caller has last seen it. A difference is reported as
-    /// [`Change::Files`].
+    /// [`MonitorChange::Files`].
     pub fn watch_files(&self, files: Files) {
         self.shared.request(|requests| requests.files = Some(files));
     }
 
-    /// Sets whether new events are reported as [`Change::Events`]. Each call with `true` also
-    /// reports once at once, so that no event is lost between the caller's read and this call.
+    /// Sets whether new events are reported as [`MonitorChange::Events`]. Each call with `true`
+    /// also reports one change immediately, so that no event is lost between the caller's read and
+    /// this call.
     pub fn watch_events(&self, wanted: bool) {
         self.shared
             .request(|requests| requests.events = Some(wanted));
@@ -122,7 +123,7 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         self.shared.request(|requests| requests.stop = true);
         if let Some(thread) = self.thread.take() {
-            // A panic of the thread is printed by its hook.
+            // The panic hook has printed a panic of the thread.
             let _ = thread.join();
         }
     }

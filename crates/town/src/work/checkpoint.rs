@@ -1,13 +1,13 @@
 //! Checkpoints: an agent or `gt` writes them, and the agent's next session reads them.
 //!
-//! They are in `.runtime/checkpoints/<address>.json` and not in the agent's folder, where git would
-//! show them as changes.
+//! They are stored in `.runtime/checkpoints/<address>.json`. In the agent's folder, git would show
+//! them as changes.
 
 mod round;
 mod sessions;
 
 pub use round::refresh_all;
-pub(crate) use sessions::Lives;
+pub(crate) use sessions::SessionsAround;
 
 use crate::base::files;
 use crate::base::git::WorktreeStatus as Worktree;
@@ -33,7 +33,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Maximum wait for the lock. It is held only while a small file is written.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The agent's own statements.
+/// Fields of a checkpoint that the agent supplies itself.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     pub molecule: Option<String>,
@@ -74,9 +74,9 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
     Ok(checkpoint)
 }
 
-/// Refreshes the checkpoint of a running session. Notes that the session wrote itself stay. Its
-/// step is read again, because steps advance. Writes nothing if `about` is no longer on the hook:
-/// that item is done, and its checkpoint was deleted.
+/// Refreshes the checkpoint of a running session. Keeps the notes that the session wrote itself,
+/// and reads its current step again. Writes nothing if `about` is no longer on the hook: that item
+/// is done, and its checkpoint was deleted.
 pub(crate) fn refresh(
     town: &Town,
     agent: &Identity,
@@ -93,8 +93,8 @@ pub(crate) fn refresh(
     let is_on_hook =
         |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
     let known = read(town, agent)?;
-    // The agent or its successor wrote a checkpoint during this call. A timestamp in the future
-    // comes from a clock that was set back, and does not count.
+    // True if the agent or its successor wrote a checkpoint during this call. A timestamp in the
+    // future comes from a clock that was set back, and does not count.
     let now = town.clock().text();
     let is_late = known
         .as_ref()
@@ -135,7 +135,7 @@ fn look(
     let hooked = Work::of(town).hooked(&agent.address())?;
     let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
     let unknown = format!("the state of the worktree of {agent} is unknown");
-    // The folder of many agents is no repository.
+    // Many agents work in a folder that is not a git repository.
     let worktree = worktree.and_then(|worktree| worktree.or_debug(unknown));
     let has_answered = worktree.is_some();
     let worktree = worktree.unwrap_or_default();
@@ -204,8 +204,8 @@ pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>, now: Timestamp)
     !is_over && !Checkpoint::is_stale(age(left, now))
 }
 
-/// Records that a session has read an earlier session's checkpoint. From then on its own may
-/// replace it.
+/// Records that a session has read an earlier session's checkpoint. From then on, the session's own
+/// checkpoint may replace it.
 pub(crate) fn note_told(town: &Town, agent: &Identity, session: &str) -> Result<()> {
     let _lock = lock(town, agent)?;
     match read(town, agent)? {

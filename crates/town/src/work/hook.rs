@@ -1,4 +1,5 @@
-//! Puts work items on the hooks of agents, and records it with events and in the journal.
+//! Puts work items on agents' hooks and takes them off, and writes the events. The journal records
+//! the current item with the agent's running session.
 
 use crate::base::processes;
 use crate::records::events::Events;
@@ -10,15 +11,22 @@ use gt_core::Identity;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::work::WorkId;
 
+/// Result of [`put`].
+#[derive(Debug)]
+pub struct HookPut {
+    pub hooked: Hooked,
+    /// The item was not on the hook before.
+    pub is_new: bool,
+}
+
 /// Puts an item on an agent's hook. The journal records it for the agent's running session.
-pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
+pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<HookPut> {
     let address = agent.address();
     let work = Work::of(town);
-    let was_there = work
-        .hooked(&address)?
-        .is_some_and(|present| present.item.id == *id);
+    let before = work.hooked(&address)?;
+    let is_new = !before.is_some_and(|present| present.holds(id));
     let hooked = work.hook(&address, id)?;
-    if !was_there {
+    if is_new {
         tell(town, "hook", &address, id);
     }
     // The item is on the hook even if the record fails, so this must not be reported as a failure.
@@ -28,7 +36,7 @@ pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<Hooked> {
             problem.line()
         );
     }
-    Ok(hooked)
+    Ok(HookPut { hooked, is_new })
 }
 
 /// Records the work item with the running session.
@@ -63,8 +71,8 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
     }
 }
 
-/// Returns whether the process of a session is alive. The journal learns of a death a moment later,
-/// and a dead session never held the current item.
+/// Returns whether the process of a session is alive. The journal records a death with a delay, and
+/// the item must not be recorded with a dead session.
 fn is_alive(session: &Record) -> bool {
     let is_it = |pid| {
         processes::trees(&[pid])
@@ -93,7 +101,7 @@ pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
     Ok(taken)
 }
 
-/// Reverts the hooking of an item.
+/// Rolls back [`put`]: a handoff message that shared the hook gets its place back.
 pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
     if let Some(taken) = Work::of(town).take_back(id)? {
         tell(town, "unhook", &taken.agent, id);

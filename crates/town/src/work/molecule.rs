@@ -23,7 +23,8 @@ use gt_core::work::{Item, LONGEST_TITLE, WorkId};
 use gt_core::{Identity, Problem};
 use std::collections::BTreeMap;
 
-/// Fault points: data that was written stays, and the command can be repeated.
+/// Fault points at which a test can kill the process. Data written before that point stays, and the
+/// command can be repeated.
 pub const FAULT_POINTS: &[&str] = &["mol.poured", "mol.begun", "mol.finished", "mol.detached"];
 
 /// A formula to pour for an agent.
@@ -178,7 +179,8 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
         .iter()
         .any(|step| step.name == name && step.completed_at.is_none() && !same(&step));
     if of_another {
-        // A step of an abandoned molecule ends when the next step of its name begins.
+        // A step of an abandoned molecule ends when a step with the same name begins in the next
+        // molecule.
         steps::done(town, &session.id, name)?;
     }
     if what == What::Begins && !is_begun {
@@ -206,7 +208,8 @@ fn note_on_session(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<(
     }
 }
 
-/// Writes the events of a molecule whose work was left.
+/// Writes the events of a molecule that ended with its agent's work: its last step was completed,
+/// or it was detached.
 pub(crate) fn tell_left(town: &Town, agent: &Identity, left: Left) -> Result<()> {
     let Some(step) = left.last else {
         tell_end(town, "molecule_detached", &left.molecule);

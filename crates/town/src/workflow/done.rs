@@ -3,12 +3,13 @@
 //! The commit point is one transaction (`Work::finish`): it queues the branch, empties the hook and
 //! sets the item's status. Every step before it can be retried. Every step after it is idempotent:
 //! the next `gt done` completes a run that was killed. The end of the session comes last, because
-//! an agent ends itself by it.
+//! it ends the agent that runs `gt done`.
 
 mod worktree;
 
 use crate::base::fault;
 use crate::lifecycle::stop::{self, StopOptions};
+use crate::messaging::escalate::{self, NewEscalation};
 use crate::messaging::signal;
 use crate::records::events::Events;
 use crate::records::items::{Finish, Finished, Work};
@@ -16,8 +17,9 @@ use crate::repo::workspace;
 use crate::repo::workspace::submodules;
 use crate::work::checkpoint::{self, running_session};
 use crate::work::molecule;
-use crate::workflow::merge::background;
+use crate::workflow::merge::{self, background};
 use crate::{Result, Town};
+use gt_core::escalation::Severity;
 use gt_core::merge::{DoneStatus, some_of};
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
@@ -192,7 +194,7 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
     if finished.leaving == DoneStatus::Completed {
         checkpoint::clear(town, agent)?;
     }
-    tell(town, finished, options.said.as_deref());
+    tell(town, finished, options.said.as_deref())?;
     if finished.leaving == DoneStatus::Completed && !ends(agent, options) {
         let what = finished.item.as_ref().map(WorkId::to_string);
         let reason = what.map_or_else(
@@ -206,14 +208,14 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
     Ok(())
 }
 
-fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
+fn tell(town: &Town, finished: &Finished, said: Option<&str>) -> Result<()> {
     let kind = match finished.leaving {
         DoneStatus::Completed => "done",
         DoneStatus::Escalated => "escalation_raised",
         DoneStatus::Deferred => "unhook",
     };
     let Some(item) = &finished.item else {
-        return;
+        return Ok(());
     };
     let event = town
         .event_at(kind, &finished.agent)
@@ -222,19 +224,31 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) {
         .with("branch", finished.branch.clone())
         .with("merge", finished.merge.as_ref().map(WorkId::to_string))
         .with("reason", said.map(str::to_owned));
-    let mut events = vec![event];
-    // A repair without changes, once too often, escalates its merge.
-    let is_empty = finished.leaving == DoneStatus::Completed && finished.merge.is_none();
-    if is_empty && let Ok(Some(merge)) = Work::of(town).merge_that_needs_help(item) {
-        events.push(
-            town.event_at("escalation_raised", &finished.agent)
-                .with("bead", merge.item.to_string())
-                .with("branch", merge.branch)
-                .with("merge", merge.id.to_string())
-                .with("reason", merge.reason),
-        );
+    let work = Work::of(town);
+    if finished.leaving == DoneStatus::Escalated {
+        let message = match said {
+            Some(said) => said.to_owned(),
+            None => work.get(item)?.title,
+        };
+        let new = NewEscalation {
+            severity: Severity::Medium,
+            message,
+            source: "done",
+            item: Some(item.clone()),
+            agent: Some(finished.agent.clone()),
+            key: Some(format!("done:{item}")),
+        };
+        escalate::raise_with(town, &new, event)?;
+        return Ok(());
     }
-    Events::of(town).note(events);
+    Events::of(town).note(vec![event]);
+    // A merge whose repairs ended without changes too often is escalated.
+    let is_empty = finished.leaving == DoneStatus::Completed && finished.merge.is_none();
+    if is_empty && let Some(merge) = work.merge_that_needs_help(item)? {
+        let event = town.event_at("escalation_raised", &finished.agent);
+        merge::escalate(town, &merge, event)?;
+    }
+    Ok(())
 }
 
 /// Refuses work that would be lost or cannot be merged. Returns the ref under which uncommitted

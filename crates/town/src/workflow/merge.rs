@@ -8,6 +8,7 @@
 mod announce;
 pub mod background;
 mod base;
+mod batch;
 mod capture;
 mod combine;
 mod consent;
@@ -26,12 +27,18 @@ pub use pull::{Pulled, pull};
 pub(crate) use sweep::queued_ref;
 pub use validate::missing_submodules;
 
+use crate::base::estop;
 use crate::base::lock::{self, FileLock};
+use crate::base::or_log::OrLog;
+use crate::messaging::escalate::{self, NewEscalation};
 use crate::records::events::Events;
 use crate::records::items::{Rejection, Work};
 use crate::repo::rig;
 use crate::{Result, Town};
+use batch::{Batch, BatchSize};
 use gt_core::Problem;
+use gt_core::escalation::Severity;
+use gt_core::event::Event;
 use gt_core::merge::{Merge, MergeStatus, Refusal, short};
 use gt_core::work::WorkId;
 use queue::{Came, Queue};
@@ -69,8 +76,8 @@ pub enum Note<'a> {
 /// Callback that receives the notes.
 pub type Tell<'a> = &'a dyn Fn(Note<'_>);
 
-/// Merges the waiting entries of a rig. `give` receives each result as it is known, also those
-/// before a failure.
+/// Merges the waiting entries of a rig. `give` receives each result as soon as it is known,
+/// including those before a failure.
 pub fn run(
     town: &Town,
     rig: &str,
@@ -79,6 +86,7 @@ pub fn run(
     mut give: impl FnMut(Merge),
 ) -> Result<()> {
     rig::check_not_parked(town, rig)?;
+    estop::check(town, Some(rig))?;
     let _turn = take_turn(town, rig, tell)?;
     run_locked(town, rig, options, tell, &mut give)
 }
@@ -92,6 +100,7 @@ fn run_locked(
     mut give: impl FnMut(Merge),
 ) -> Result<()> {
     rig::check_not_parked(town, rig)?;
+    estop::check(town, Some(rig))?;
     let work = Work::of(town);
     let base = Base::of(town, rig)?;
     let queue = Queue {
@@ -102,15 +111,16 @@ fn run_locked(
         tell,
         has_published: std::cell::Cell::new(false),
     };
-    // Commands of a killed run would otherwise run on where nothing is validated any more.
+    // Also if this run validates nothing: otherwise the commands of a killed run would keep
+    // running.
     validate::end_leftovers(town, rig);
     let result = work_off(&queue, options, &mut give);
     queue.finish_up();
     result
 }
 
-/// Merges one entry after the other. An entry that the remote refuses does not block the others;
-/// its problem is returned after all of them.
+/// Merges the entries, several together if the rig's settings say so. An entry that the remote
+/// refuses does not block the others; its problem is returned after all of them.
 fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge)) -> Result<()> {
     let Queue {
         town, rig, work, ..
@@ -119,25 +129,46 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
     let mut seen: Vec<WorkId> = Vec::new();
     let mut not_taken: Vec<(Merge, Problem)> = Vec::new();
     let mut has_taken = false;
+    let size = BatchSize::new(match options.once {
+        true => 1,
+        false => town.settings().merge_of(rig).batch,
+    });
     loop {
-        let next = work.merges(Some(rig), false)?.into_iter().find(|merge| {
+        let mut waiting = work.merges(Some(rig), false)?;
+        waiting.retain(|merge| {
             merge.status.is_waiting()
                 && !seen.contains(&merge.id)
                 && (options.only.is_empty() || options.only.contains(&merge.id))
         });
-        let Some(next) = next.filter(|_| !options.once || seen.is_empty()) else {
+        if options.once && !seen.is_empty() {
+            break;
+        }
+        town.around().cancel.check()?;
+        estop::check(town, Some(rig))?;
+        match queue.several(&waiting, &size)? {
+            Batch::Merged(merged) => {
+                has_taken = true;
+                merged.into_iter().for_each(&mut *give);
+                continue;
+            }
+            Batch::Failed => continue,
+            Batch::TooSmall => {}
+        }
+        let Some(next) = waiting.into_iter().next() else {
             break;
         };
         seen.push(next.id.clone());
         match queue.one(&next)? {
             Came::Of(merge) => {
+                if merge.status != MergeStatus::Merged {
+                    size.restore();
+                }
                 has_taken |= merge.status == MergeStatus::Merged;
                 give(merge);
             }
             Came::OfNothing => {}
             Came::NotTaken(merge, problem) => not_taken.push((merge, problem)),
         }
-        town.around().cancel.check()?;
     }
     let mut first = None;
     for (merge, problem) in not_taken {
@@ -147,7 +178,9 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
             false => None,
         };
         if let Some(merge) = &left {
-            tell_escalated(town, merge);
+            let event = town.event("escalation_raised").by_gt();
+            // The entry itself is marked already.
+            escalate(town, merge, event).or_warn("the escalation of a merge");
         }
         give(left.unwrap_or(merge));
         first.get_or_insert(problem);
@@ -195,11 +228,13 @@ pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
     let work = Work::of(town);
     let merge = work.merge(id)?;
     let base = Base::of(town, &merge.rig)?;
-    let now = base.commit(&format!("refs/heads/{}", merge.branch));
-    let commit = now
-        .filter(|now| base.contains(now, &merge.commit))
-        .unwrap_or(merge.commit);
-    work.retry_merge(id, &commit)
+    let commit = match base.commit(&format!("refs/heads/{}", merge.branch))? {
+        Some(now) if base.contains(&now, &merge.commit)? => now,
+        _ => merge.commit,
+    };
+    let merge = work.retry_merge(id, &commit)?;
+    escalate::resolve(town, &escalation_key(id), "queued again")?;
+    Ok(merge)
 }
 
 /// Removes an entry from the queue permanently.
@@ -226,6 +261,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
         .flatten();
     let rejected = work.reject_merge(id, rejection)?;
     note(town, &rejected, MergeStatus::Rejected);
+    escalate::resolve(town, &escalation_key(id), "rejected")?;
     if let (Some(repair), Some(holder)) = (repair, &holder) {
         repair::call_off(town, holder, repair, rejection.reason);
     }
@@ -291,16 +327,29 @@ pub fn tell_withdrawn(town: &Town, merge: &Merge) {
     note(town, merge, MergeStatus::Withdrawn);
 }
 
-/// Writes the event of an entry that needs a person's help.
-fn tell_escalated(town: &Town, merge: &Merge) {
-    let event = town
-        .event("escalation_raised")
-        .with("bead", merge.item.to_string())
+/// Raises the escalation of an entry that repairs could not fix.
+pub(crate) fn escalate(town: &Town, merge: &Merge, event: Event) -> Result<()> {
+    let event = event
         .with("branch", merge.branch.clone())
         .with("merge", merge.id.to_string())
-        .with("reason", merge.reason.clone())
-        .by_gt();
-    Events::of(town).note(vec![event]);
+        .with("reason", merge.reason.clone());
+    let reason = merge.reason.as_deref().unwrap_or("repairs did not help");
+    let new = NewEscalation {
+        severity: Severity::High,
+        message: format!(
+            "{} of {} cannot be merged: {reason}",
+            merge.branch, merge.item
+        ),
+        source: "merge",
+        item: Some(merge.item.clone()),
+        agent: Some(merge.worker.clone()),
+        key: Some(escalation_key(&merge.id)),
+    };
+    escalate::raise_with(town, &new, event).map(drop)
+}
+
+fn escalation_key(merge: &WorkId) -> String {
+    format!("merge:{merge}")
 }
 
 fn note(town: &Town, merge: &Merge, became: MergeStatus) {

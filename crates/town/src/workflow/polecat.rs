@@ -5,12 +5,12 @@
 //! and its container.
 
 pub(crate) mod claim;
-mod house;
 mod removal;
+mod snapshot;
 
-pub(crate) use house::House;
 pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
+pub(crate) use snapshot::TownSnapshot;
 
 use crate::base::git::Git;
 use crate::base::or_log::OrLog;
@@ -92,28 +92,28 @@ pub fn list(town: &Town, only: Option<&str>) -> Result<Vec<Polecat>> {
     if let Some(name) = only {
         rig::entry(town, name)?;
     }
-    let house = House::look(town)?;
+    let snapshot = TownSnapshot::read(town)?;
     let rigs = town.registry().rigs.keys();
     let rigs = rigs.filter(|rig| only.is_none_or(|only| only == rig.as_str()));
-    rigs.flat_map(|rig| all_of(town, &house, rig))
-        .map(|identity| view(town, &house, identity))
+    rigs.flat_map(|rig| all_of(town, &snapshot, rig))
+        .map(|identity| view(town, &snapshot, identity))
         .collect()
 }
 
 /// Returns all polecats of a rig: found by folder, by hook or by container.
-fn all_of(town: &Town, house: &House, rig: &str) -> BTreeSet<Identity> {
+fn all_of(town: &Town, snapshot: &TownSnapshot, rig: &str) -> BTreeSet<Identity> {
     let mut all: BTreeSet<Identity> = directory::workers(town, rig, Role::Polecat)
         .into_iter()
         .collect();
-    let others = house.agents(town);
+    let others = snapshot.agents(town);
     all.extend(others.filter(|agent| agent.role() == Role::Polecat && agent.rig() == Some(rig)));
     all
 }
 
 /// Returns one polecat. Fails if there is no trace of it.
 pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
-    let house = House::look(town)?;
-    let view = view(town, &house, identity.clone())?;
+    let snapshot = TownSnapshot::read(town)?;
+    let view = view(town, &snapshot, identity.clone())?;
     if view.work_dir.exists() || view.container.is_some() || view.bead.is_some() {
         return Ok(view);
     }
@@ -122,9 +122,9 @@ pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
 
 /// Returns the polecats with this name in all rigs.
 pub fn named(town: &Town, name: &str) -> Result<Vec<Identity>> {
-    let house = House::look(town)?;
+    let snapshot = TownSnapshot::read(town)?;
     let rigs = town.registry().rigs.keys();
-    let all = rigs.flat_map(|rig| all_of(town, &house, rig));
+    let all = rigs.flat_map(|rig| all_of(town, &snapshot, rig));
     Ok(all.filter(|agent| agent.name() == Some(name)).collect())
 }
 
@@ -134,10 +134,10 @@ pub(crate) fn work_dir(town: &Town, identity: &Identity) -> Result<PathBuf> {
     workspace::path(town, identity, &role)
 }
 
-fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
+fn view(town: &Town, snapshot: &TownSnapshot, identity: Identity) -> Result<Polecat> {
     let work_dir = work_dir(town, &identity)?;
-    let bead = house.bead(&identity);
-    let container = house.container(&identity);
+    let bead = snapshot.bead(&identity);
+    let container = snapshot.container(&identity);
     let worktree = match work_dir.exists() {
         true if workspace::is_usable(town, &work_dir) => Worktree::Sound,
         true => Worktree::Broken,
@@ -148,20 +148,23 @@ fn view(town: &Town, house: &House, identity: Identity) -> Result<Polecat> {
     let (mut ahead, mut changed_files) = (None, None);
     if is_there {
         let base = base_branch::start_point(town, identity.rig().unwrap_or_default());
-        let count = git.run(["rev-list", "--count", "HEAD", "--not", &base]);
+        let count = base.and_then(|base| git.count(["HEAD", "--not", &base]));
         let unknown = format!("the work of {identity} is unknown");
-        ahead = count.or_warn(&unknown).and_then(|n| n.parse().ok());
+        ahead = count.or_warn(&unknown);
         let changes = git.run(["status", "--porcelain", "--untracked-files=all"]);
         let changes = changes.or_warn(&unknown);
         changed_files = changes.map(|changes| changes.lines().count());
     }
-    let state = if house.sessions(&identity) {
+    let state = if snapshot.is_running(&identity) {
         PolecatState::Working
     } else if bead.is_some() {
         PolecatState::Stopped
     } else if !is_there {
         PolecatState::Broken
-    } else if workspace::is_settled(town, &work_dir).unwrap_or(false) {
+    } else if workspace::is_settled(town, &work_dir)
+        .or_warn(format_args!("{identity} counts as dirty"))
+        .unwrap_or(false)
+    {
         PolecatState::Idle
     } else {
         PolecatState::Dirty

@@ -6,17 +6,18 @@
 //! that read the town do not call it: a read changes nothing.
 
 use crate::lifecycle::sync;
-use crate::messaging::{queue, signal};
+use crate::messaging::{escalate, queue, signal};
 use crate::terminal::containers;
 use crate::workflow::merge::background;
 use crate::{Result, Town};
 
-/// Records the ends of adopted programs, wakes the delivery of waiting messages, and restarts runs
-/// of the merge queue that were killed. Without such work it reads two folders. Only `gt sync`, the
+/// Records the ends of adopted programs, raises escalations again, wakes the delivery of waiting messages, and restarts runs
+/// of the merge queue that were killed. Without such work it reads two folders and one table. Only `gt sync`, the
 /// automatic save (at the latest every few minutes while agents run) and `gt doctor --fix` call it.
 pub fn resume_unattended(town: &Town) -> Result<()> {
     sync::settle_adopted(town);
     background::resume(town);
+    escalate::raise_due(town, town.clock().now())?;
     if queue::any_waiting(town) {
         signal::wake_deliveries(town, &containers::list_everywhere(town)?);
     }

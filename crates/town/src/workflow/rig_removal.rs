@@ -295,8 +295,7 @@ fn own_commits(town: &Town, rig: &str) -> Result<usize> {
         return Ok(0);
     }
     let git = Git::at(&repository, town.around()).to_the_end();
-    let count = git.run(["rev-list", "--count", "--all", "--not", "--remotes"])?;
-    Ok(count.parse().unwrap_or(0))
+    git.count(["--all", "--not", "--remotes"])
 }
 
 fn open_items(town: &Town, rig: &str) -> Result<usize> {

@@ -11,6 +11,7 @@ mod assignment;
 mod steps;
 
 use crate::lifecycle::start::StartOptions;
+use crate::records::budget;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use assignment::Assignment;
@@ -41,6 +42,8 @@ pub enum SlingTarget {
 pub struct SlingOptions {
     /// Harness to use instead of the role's.
     pub harness: Option<String>,
+    /// Model to use instead of the project's, the role's or the harness's.
+    pub model: Option<String>,
     /// The account under which the agent program runs.
     pub account: Option<String>,
     /// Additional instructions; they are appended to the item's notes.
@@ -53,6 +56,8 @@ pub struct SlingOptions {
     pub ask_permissions: bool,
     /// Sender of the work; the default is `GT_ROLE`, or a human.
     pub sender: Option<String>,
+    /// A polecat that does not get the item.
+    pub avoid: Option<Identity>,
 }
 
 /// Result of [`sling`]: the agent that has the item now.
@@ -82,6 +87,9 @@ pub enum SlingError {
     /// Another agent has the item, or another process is giving it to one.
     #[error(transparent)]
     Taken(Problem),
+    /// The maximum number of polecats is at work. Nothing was changed.
+    #[error(transparent)]
+    Full(Problem),
     #[error(transparent)]
     Other(#[from] Problem),
 }
@@ -89,7 +97,9 @@ pub enum SlingError {
 impl From<SlingError> for Problem {
     fn from(error: SlingError) -> Self {
         match error {
-            SlingError::Taken(problem) | SlingError::Other(problem) => problem,
+            SlingError::Taken(problem) | SlingError::Full(problem) | SlingError::Other(problem) => {
+                problem
+            }
         }
     }
 }
@@ -113,6 +123,7 @@ pub fn sling_item(
 ) -> Result<Slung, SlingError> {
     let start = start_options(options);
     check(town, item, options.force)?;
+    refuse_exhausted(town, item, to)?;
     let order = Assignment {
         town,
         item,
@@ -126,6 +137,16 @@ pub fn sling_item(
         }
         SlingTarget::Agent(agent) => order.to_other(agent),
     }
+}
+
+/// Refuses an item whose agent may not start because a budget is exhausted, before anything is
+/// allocated.
+pub(crate) fn refuse_exhausted(town: &Town, item: &Item, to: &SlingTarget) -> Result<()> {
+    let (agent, rig) = match to {
+        SlingTarget::Rig(rig) => (None, Some(rig.as_str())),
+        SlingTarget::Agent(agent) => (Some(agent), agent.rig()),
+    };
+    budget::refuse_exhausted(town, agent, rig, Some(item.id.as_str()))
 }
 
 /// Returns the default target of an item: a polecat of its rig. An item of the town belongs to no
@@ -193,9 +214,10 @@ fn held_by(id: &WorkId, holder: &str) -> Problem {
         .hint(format!("`gt unhook {id}` takes it off"))
 }
 
-fn start_options(options: &SlingOptions) -> StartOptions {
+pub(crate) fn start_options(options: &SlingOptions) -> StartOptions {
     StartOptions {
         harness: options.harness.clone(),
+        model: options.model.clone(),
         create: true,
         sender: options.sender.clone(),
         topic: Some("assigned".to_owned()),

@@ -40,6 +40,7 @@ pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abo
 pub use view::{Task, TaskWindow, list, show};
 pub use wip::Undone;
 
+use crate::base::estop;
 use crate::catalog::roles;
 use crate::lifecycle::start;
 use crate::lifecycle::start::{StartError, StartOptions};
@@ -85,6 +86,8 @@ pub struct TaskOptions {
     pub prompt: Option<String>,
     /// Harness to use instead of the project's or the role's.
     pub harness: Option<String>,
+    /// Model to use instead of the project's, the role's or the harness's.
+    pub model: Option<String>,
     /// The account under which the agent program runs.
     pub account: Option<String>,
     /// Continue when an init command fails.
@@ -121,6 +124,7 @@ impl TaskOptions {
                 self.prompt.as_deref().map(gt_core::shell::quote),
             ),
             ("--harness", self.harness.clone()),
+            ("--model", self.model.as_deref().map(gt_core::shell::quote)),
             ("--account", self.account.clone()),
         ] {
             command.extend(value.map(|value| format!(" {option} {value}")));
@@ -175,6 +179,7 @@ pub fn start(
     };
     town.around().cancel.check()?;
     rig::check_not_parked(town, &rig)?;
+    estop::check(town, Some(&rig))?;
     let order = TaskStart {
         town,
         item: &item,
@@ -327,6 +332,7 @@ fn start_options(
             .clone()
             .or(before.harness.clone())
             .or(harness.map(str::to_owned)),
+        model: options.model.clone().or(before.model.clone()),
         account: options.account.clone().or(before.account.clone()),
         work_dir: Some(dir),
         topic: Some(topic.to_owned()),

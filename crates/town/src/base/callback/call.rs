@@ -1,16 +1,18 @@
-//! The table of calls under `gt internal`: names only.
+//! The table of subcommands of `gt internal`: their names, not their code.
 
-/// A call of `gt` that tmux, a detached process or a shell of ours makes. `gt internal` has one
+/// A call of `gt` by tmux, a detached process or a shell that `gt` started. `gt internal` has one
 /// subcommand for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Ends with a pane's process, so that tmux notices its end.
+    /// Waits for the end of a pane's process and then exits, which makes tmux notice that end.
     AwaitDeath,
-    /// Brings a tmux client to the next agent.
+    /// Compares the spending with the budgets.
+    CheckBudgets,
+    /// Switches a tmux client to the next or previous agent.
     Cycle,
     /// Delivers the waiting messages of an agent.
     Deliver,
-    /// Tells people of an event.
+    /// Notifies people of an event.
     DeliverNotice,
     /// Ends the session of an agent that has submitted its work.
     EndSession,
@@ -24,23 +26,28 @@ pub enum Call {
     Record,
     /// Records the end of an adopted program.
     RecordEnd,
-    /// Prints a saved screen and then becomes another program.
+    /// Prints a saved screen, then replaces itself with another program (`exec`).
     ReplayScrollback,
     /// Handles the death of an agent.
     Respawn,
-    /// Saves the containers, and what else a town does every few minutes.
+    /// Resumes the agents whose usage limit has ended.
+    ResumeLimited,
+    /// Saves the containers and does the other periodic work of a town.
     Save,
-    /// Writes the epilogue of a session that has handed over.
+    /// Starts the assignments that wait in the schedule.
+    Schedule,
+    /// Writes the epilogue of a session that a handoff has ended.
     Settle,
-    /// Makes the journal agree with tmux.
+    /// Reconciles the journal with tmux.
     Sync,
-    /// Starts the next session of an agent that has handed over.
+    /// Starts the next session of an agent after a handoff.
     TakeOver,
 }
 
 impl Call {
-    pub const ALL: [Call; 16] = [
+    pub const ALL: [Call; 19] = [
         Call::AwaitDeath,
+        Call::CheckBudgets,
         Call::Cycle,
         Call::Deliver,
         Call::DeliverNotice,
@@ -52,7 +59,9 @@ impl Call {
         Call::RecordEnd,
         Call::ReplayScrollback,
         Call::Respawn,
+        Call::ResumeLimited,
         Call::Save,
+        Call::Schedule,
         Call::Settle,
         Call::Sync,
         Call::TakeOver,
@@ -62,6 +71,7 @@ impl Call {
     pub const fn as_str(self) -> &'static str {
         match self {
             Call::AwaitDeath => "await-death",
+            Call::CheckBudgets => "check-budgets",
             Call::Cycle => "cycle",
             Call::Deliver => "deliver",
             Call::DeliverNotice => "deliver-notice",
@@ -73,19 +83,21 @@ impl Call {
             Call::RecordEnd => "record-end",
             Call::ReplayScrollback => "replay-scrollback",
             Call::Respawn => "respawn",
+            Call::ResumeLimited => "resume-limited",
             Call::Save => "save",
+            Call::Schedule => "schedule",
             Call::Settle => "settle",
             Call::Sync => "sync",
             Call::TakeOver => "take-over",
         }
     }
 
-    /// Returns the words of the command.
+    /// Returns the arguments of `gt` that name the subcommand.
     pub const fn words(self) -> [&'static str; 2] {
         ["internal", self.as_str()]
     }
 
-    /// Returns the command with these arguments, which need no more quoting, as one line.
+    /// Returns the subcommand with these arguments as one line. The arguments are already quoted.
     pub(crate) fn line(self, arguments: &str) -> String {
         format!("internal {} {arguments}", self.as_str())
             .trim_end()

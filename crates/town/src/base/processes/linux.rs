@@ -70,6 +70,7 @@ fn pids() -> impl Iterator<Item = u32> {
 pub(super) fn read(pid: u32) -> Option<Process> {
     // The line has fewer than sixty numbers, so one read is enough.
     let mut buffer = [0; 2048];
+    // The process may have ended.
     let length = File::open(format!("/proc/{pid}/stat"))
         .and_then(|mut file| file.read(&mut buffer))
         .ok()?;
@@ -94,6 +95,7 @@ pub(super) fn read(pid: u32) -> Option<Process> {
 }
 
 pub(super) fn is_in_foreground(pid: u32) -> bool {
+    // Empty for a process that has ended.
     let stat = fs::read(format!("/proc/{pid}/stat")).unwrap_or_default();
     let text = String::from_utf8_lossy(&stat);
     let fields: Vec<&str> = text
@@ -123,6 +125,7 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
 }
 
 pub(super) fn words(pid: u32) -> Vec<String> {
+    // Empty for a process that has ended.
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     split_by_nul(&line)
 }
@@ -138,6 +141,7 @@ fn split_by_nul(bytes: &[u8]) -> Vec<String> {
 }
 
 pub(super) fn details(pid: u32) -> Details {
+    // Unreadable for processes of other users, and after the end.
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let variables = split_by_nul(&environ).into_iter();
     let pair = |entry: String| {
@@ -201,6 +205,7 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
 
 /// Returns whether the caller wants this process to outlive the terminal, as `nohup` does.
 pub fn is_deaf_to_hangups() -> bool {
+    // Without /proc, signals are treated as not ignored.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());

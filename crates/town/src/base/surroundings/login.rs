@@ -20,6 +20,7 @@ impl Surroundings {
     pub fn login_name(&self) -> &str {
         self.login.0.get_or_init(|| {
             let uid = rustix::process::getuid().as_raw();
+            // A container may have no such file.
             let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
             let known = login_name_in(&users, uid).map(str::to_owned);
             let variable = || self.var("USER").or_else(|| self.var("LOGNAME"));

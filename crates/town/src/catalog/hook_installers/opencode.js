@@ -2,18 +2,18 @@
 import { spawn } from "node:child_process"
 
 const GT = "{gt}"
-// What gt is called with before a context is compacted, or null.
+// Arguments of the call of gt before a context is compacted, or null.
 const HANDOFF = "{handoff}"
 const BEGAN = Date.now()
 // opencode waits for gt no longer than this.
-const PATIENCE = 3000
+const TIMEOUT = 3000
 
 // Calls gt and gives what it printed.
 const run = (args, report, kill = true) => new Promise((done) => {
   try {
     const child = spawn(GT, args, { stdio: ["pipe", "pipe", "ignore"] })
     let said = ""
-    const timer = setTimeout(() => { if (kill) child.kill("SIGKILL"); done("") }, PATIENCE)
+    const timer = setTimeout(() => { if (kill) child.kill("SIGKILL"); done("") }, TIMEOUT)
     const end = () => { clearTimeout(timer); done(said) }
     child.on("error", end)
     child.on("close", end)
@@ -64,10 +64,10 @@ const told = new Set()
 const compacted = new Set()
 events["session.compacted"] = (it) => { if (told.delete(it.sessionID)) compacted.add(it.sessionID) }
 
-// What gt has to say to a session, before its first message in this process. What does not
-// come in time is left out.
+// Returns the context that gt gives a session before its first message in this process, or null after
+// the timeout.
 const prime = async (client, id) => {
-  const late = new Promise((done) => setTimeout(done, PATIENCE, null))
+  const late = new Promise((done) => setTimeout(done, TIMEOUT, null))
   const asked = client.session.get({ path: { id } }).then((it) => it.data, () => null)
   const info = await Promise.race([asked, late])
   if (info?.parentID) { children.add(id); return "" }
@@ -108,7 +108,7 @@ export default async ({ client }) => ({
   "experimental.session.compacting": async (input) => {
     if (children.has(input.sessionID)) return
     signal("compact", { session_id: input.sessionID })
-    // What takes longer goes on beside the compaction.
+    // A handoff that takes longer than the timeout continues during the compaction.
     if (HANDOFF) await run(HANDOFF, {}, false)
   },
 })

@@ -48,7 +48,8 @@ fn user_folder(around: &Surroundings) -> Option<PathBuf> {
     Some(config.join("opencode"))
 }
 
-/// Returns the settings with our plugin added.
+/// Returns the settings with our plugin added; `None` if they are not valid, which the program
+/// reports itself.
 fn with_plugin(config: &str, plugin: &Path) -> Option<String> {
     let mut config: Value = serde_json::from_str(config).ok()?;
     let plugins = config.as_object_mut()?.entry("plugin").or_insert(json!([]));

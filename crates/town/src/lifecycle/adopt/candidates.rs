@@ -153,6 +153,7 @@ fn sockets(town: &Town, table: &Table, programs: &Programs) -> Vec<PathBuf> {
     let me = rustix::process::geteuid().as_raw();
     let mut seen = HashSet::new();
     let mut is_new = |path: &PathBuf| {
+        // A socket that is gone is skipped.
         let meta = path.metadata().ok();
         let own = meta.filter(|meta| meta.file_type().is_socket() && meta.uid() == me);
         // One socket may have several paths.

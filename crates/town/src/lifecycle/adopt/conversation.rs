@@ -87,10 +87,12 @@ fn id_of(preset: &Preset, path: &Path) -> Option<String> {
 
 /// Returns the newest transcript of the folder that was written since the process started.
 fn newest_of_folder(preset: &Preset, root: &Path, pid: u32, folder: &Path) -> Option<String> {
+    // Without /proc every transcript of the folder counts.
     let began = std::fs::metadata(format!("/proc/{pid}"))
         .and_then(|meta| meta.modified())
         .unwrap_or(SystemTime::UNIX_EPOCH);
     let folder = folder.to_str()?;
+    // A transcript may be removed meanwhile.
     let modified = |path: &PathBuf| path.metadata().ok()?.modified().ok();
     let mut found: Vec<(SystemTime, PathBuf)> = usage::transcripts_of_folder(root, preset, folder)
         .into_iter()

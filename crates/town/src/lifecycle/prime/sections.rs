@@ -70,7 +70,7 @@ fn handed_over(marker: &Marker) -> Section {
         .as_ref()
         .map_or_else(String::new, |reason| format!(" ({reason})"));
     let text = format!(
-        "The handoff is DONE: the life before you handed over to you at {}{reason}. Where its words ask for a \
+        "The handoff is DONE: your previous session handed over to you at {}{reason}. Where its words ask for a \
          handoff (`/handoff`, `gt handoff`), they were meant for it: do not hand over again because of them.",
         marker.at
     );
@@ -215,11 +215,8 @@ fn end_of(session: &Record) -> String {
         Some(Outcome::Exited) => "exited",
         _ => "ended",
     };
-    let at = session
-        .ended_at
-        .as_deref()
-        .unwrap_or("a time that nobody knows");
-    format!("The life before you {how}, at {at}.")
+    let at = session.ended_at.as_deref().unwrap_or("an unknown time");
+    format!("Your previous session {how}, at {at}.")
 }
 
 fn checkpoint_lines(text: &mut String, checkpoint: &Checkpoint, age: i64) {
@@ -295,30 +292,26 @@ fn directive(primed: &Primed) -> Section {
         .hooked
         .as_ref()
         .is_some_and(|it| it.item.kind != KIND);
+    let without_work = primed.agent.role().without_work();
     let text = match (primed.reminder, primed.state, primed.hooked.is_some()) {
-        (Some(reminder), _, _) => reminder.directive(),
+        (Some(reminder), _, _) => reminder.directive().to_owned(),
         (_, PrimeState::CrashRecovery, _) => {
             "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
              where it stopped, without asking and without waiting."
+                .to_owned()
         }
         (_, _, true) if has_work => {
             "## Begin now\nWhat is on your hook is yours to do. Begin at once, without asking and without waiting."
+                .to_owned()
         }
-        (_, _, true) => {
+        (_, _, true) => format!(
             "## Now\nOnly a message is on your hook, and no work item. Go on with what the message says is unfinished and \
-             belongs to your role. Items that it lists as ready belong to nobody yet: do not begin one that you were not \
-             given. Then look at `gt mail inbox`, and if nothing there asks for anything, wait for instructions."
-        }
-        (_, _, false) => {
-            "## Now\nNothing is on your hook. Look at `gt mail inbox`; if nothing there asks for anything, wait for \
-             instructions."
-        }
+             belongs to your role. Items that it lists as ready are not assigned: do not begin one that you were not \
+             given. Then look at `gt mail inbox`, and if nothing there asks for anything, {without_work}."
+        ),
+        (_, _, false) => format!(
+            "## Now\nNothing is on your hook. Look at `gt mail inbox`; if nothing there asks for anything, {without_work}."
+        ),
     };
-    section(
-        "directive",
-        Weight::Must,
-        "the state",
-        "gt prime",
-        text.to_owned(),
-    )
+    section("directive", Weight::Must, "the state", "gt prime", text)
 }

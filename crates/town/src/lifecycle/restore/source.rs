@@ -8,6 +8,7 @@ use crate::base::time::timestamp;
 use crate::lifecycle::save;
 use crate::lifecycle::sync;
 use crate::records::sessions::{Query, Sessions};
+use crate::terminal::containers::Container;
 use crate::{Result, Town};
 use gt_core::record::{Outcome, Record};
 use gt_core::save::Saved;
@@ -73,6 +74,20 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Res
         }
         None => Ok(source),
     }
+}
+
+/// Returns the addresses of agents that went down with the town's server, run nowhere now, and are
+/// wanted back.
+pub(crate) fn lost_agents(town: &Town, containers: &[Container]) -> Result<Vec<String>> {
+    let is_here = |agent: &str| {
+        let identities = containers.iter().filter_map(Container::identity);
+        identities.into_iter().any(|it| it.address() == agent)
+    };
+    let lost = lost(town)?.into_iter().map(|saved| saved.agent);
+    let is_known = |agent: &String| Identity::from_address(agent, town.registry()).is_some();
+    Ok(lost
+        .filter(|agent| !is_here(agent) && is_known(agent))
+        .collect())
 }
 
 /// Returns the agents whose newest session ended with its server, as containers without windows.

@@ -101,6 +101,7 @@ fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
         match town.server().run_each(commands) {
             Ok(captured) => texts.extend(captured),
             Err(error) if error.kind() == ErrorKind::NoSuchPane => {
+                // The pane that is gone is saved without text.
                 let one = |row| town.server().run(command(row)).unwrap_or_default();
                 texts.extend(portion.iter().map(one));
             }

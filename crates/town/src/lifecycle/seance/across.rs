@@ -197,6 +197,7 @@ fn take_away(note: &Path) -> Result<()> {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
+        // A missing file is the same as no other.
         let meta = path.symlink_metadata().ok()?;
         Some((meta.dev(), meta.ino()))
     };

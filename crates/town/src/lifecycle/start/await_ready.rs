@@ -1,6 +1,6 @@
 //! Waits until an agent is up: its process, its dialogs, its prompt.
 
-use super::container::NewContainer;
+use super::container::AgentProcess;
 use super::error::StartError;
 use super::prepared::Prepared;
 use super::type_prompt;
@@ -32,7 +32,7 @@ pub(super) fn bring_up(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &NewContainer,
+    made: &AgentProcess,
     warnings: &mut Vec<String>,
 ) -> Result<State, StartError> {
     let Some(process) = processes::hold_one(made.pid) else {
@@ -64,7 +64,7 @@ pub(super) fn bring_up(
 fn await_survival(
     town: &Town,
     prepared: &Prepared<'_>,
-    made: &NewContainer,
+    made: &AgentProcess,
     watch: &mut PaneWatch,
 ) -> Result<(), StartError> {
     let began = Instant::now();
@@ -81,7 +81,7 @@ fn await_process(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &NewContainer,
+    made: &AgentProcess,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<(), StartError> {
@@ -119,7 +119,7 @@ fn await_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
-    made: &NewContainer,
+    made: &AgentProcess,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
 ) -> Result<State, StartError> {
@@ -141,7 +141,7 @@ fn await_prompt(
             .as_ref()
             .is_some_and(|(seen, at)| *seen == lines && at.elapsed() < REDRAW_TIMEOUT);
         if is_stale {
-            // Nothing to do but to look again.
+            // Nothing to do except to read the screen again.
         } else if let Some(dialog) = screen::open_dialog(&lines, &preset.dialogs) {
             match dialog.wanted {
                 Some(wanted) if prepared.role.start.accept_dialogs => {
@@ -238,7 +238,7 @@ fn give_up(
 }
 
 /// Returns the problem of an agent that ended during its start: its exit code and last lines.
-pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &NewContainer) -> StartError {
+pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &AgentProcess) -> StartError {
     let last = last_look(town, prepared);
     let how = last.as_ref().map_or_else(
         || "its container is gone".to_owned(),

@@ -8,10 +8,10 @@
 
 use super::StartOptions;
 use super::await_ready::bring_up;
-use super::container::parse_made;
+use super::container::parse_process;
 use super::prepared::Prepared;
 use crate::base::{processes, wake};
-use crate::catalog::hook_installers;
+use crate::catalog::hook_installers::{self, Wiring};
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::session::SessionId;
@@ -46,7 +46,7 @@ pub(crate) fn beside(
     prepared.prompt = Some(prompt.to_owned());
     prepared.window = Some(window);
     let session = SessionId::new(town.clock().new_id());
-    let mut plan = prepared.plan(town, session, None);
+    let mut plan = prepared.plan(town, session, None, &Wiring::default());
     let mut warnings = prepared.plant_answers(town, &plan);
     // The window inherits the agent's environment, including our hooks.
     let wiring = hook_installers::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
@@ -78,7 +78,8 @@ pub(crate) fn beside(
         .arg("#{pane_id} #{pane_pid} #{pid} #{pane_tty}");
     let told = town.server().run(ask);
     let told = told.map_err(|error| tmux_problem("the window was lost again", error))?;
-    let made = parse_made(&told).ok_or_else(|| Problem::failed("tmux did not say where it is"))?;
+    let made =
+        parse_process(&told).ok_or_else(|| Problem::failed("tmux did not say where it is"))?;
     if bring_up(town, &prepared, &plan, &made, &mut warnings).is_err() {
         warnings.push(format!(
             "{} did not come up as usual; its window shows why",

@@ -1,6 +1,6 @@
 //! Creates the container of a start.
 
-use super::dress;
+use super::container_options;
 use super::error::StartError;
 use super::existing::StartPlace;
 use super::prepared::Prepared;
@@ -17,15 +17,15 @@ use gt_tmux::{Batch, Command, ErrorKind, PaneId, format};
 pub(crate) const COLUMNS: &str = "200";
 pub(crate) const ROWS: &str = "50";
 
-/// A container that was made, and its process.
-pub(super) struct NewContainer {
+/// The process of an agent that was just started, and its pane.
+pub(super) struct AgentProcess {
     pub(super) pane: PaneId,
     pub(super) pid: u32,
     pub(super) server_pid: u32,
     pub(super) tty: String,
 }
 
-impl NewContainer {
+impl AgentProcess {
     /// Adds the pane and the process to the line of a session.
     pub(super) fn add_to(&self, line: Record) -> Record {
         Record {
@@ -43,8 +43,8 @@ pub(super) fn make(
     prepared: &Prepared<'_>,
     plan: &Plan,
     place: StartPlace,
-    worn: &str,
-) -> Result<NewContainer, StartError> {
+    applied: &str,
+) -> Result<AgentProcess, StartError> {
     let name = &prepared.container;
     let mut batch = Batch::new();
     let is_respawn = prepared.options.respawn_of.is_some();
@@ -77,14 +77,16 @@ pub(super) fn make(
         batch = batch.then_all(tmux_hooks::all(town));
     }
     let is_new = matches!(place, StartPlace::New);
-    batch = batch.then_all(dress::commands(town, prepared, plan, is_new, worn));
+    batch = batch.then_all(container_options::commands(
+        town, prepared, plan, is_new, applied,
+    ));
     // tmux reads no output of the process before this call is done.
     let before = match place {
         StartPlace::Respawn(pane) => Some(pane),
         StartPlace::New | StartPlace::Window => None,
     };
     batch = batch.then_all(recording::commands(&prepared.role.record, &target, before));
-    if prepared.role.start.auto_respawn && tmux_hooks::loses_deaths(town) {
+    if tmux_hooks::loses_deaths(town) {
         batch = batch.then(
             Command::new("run-shell")
                 .args(["-b", "-d", AWAITED_AFTER_SECONDS])
@@ -115,7 +117,7 @@ pub(super) fn make(
         }
         tmux_problem(&format!("cannot make the container {name}"), error).into()
     })?;
-    parse_made(&output).ok_or_else(|| {
+    parse_process(&output).ok_or_else(|| {
         let problem = Problem::failed(format!("tmux did not say where the container {name} is"));
         problem.cause(output).into()
     })
@@ -181,10 +183,10 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &StartPlace) ->
     cleared.into_iter().chain([start]).collect()
 }
 
-pub(super) fn parse_made(output: &str) -> Option<NewContainer> {
+pub(super) fn parse_process(output: &str) -> Option<AgentProcess> {
     let line = output.lines().rfind(|line| !line.trim().is_empty())?;
     let mut words = line.split(' ');
-    Some(NewContainer {
+    Some(AgentProcess {
         pane: words.next()?.parse().ok()?,
         pid: words.next()?.parse().ok()?,
         server_pid: words.next()?.parse().ok()?,

@@ -19,6 +19,9 @@ pub enum StartError {
     /// The machine does not have the agent program.
     #[error(transparent)]
     ProgramMissing(Problem),
+    /// An emergency stop blocks all starts.
+    #[error(transparent)]
+    Stopped(Problem),
     #[error(transparent)]
     Other(#[from] Problem),
 }
@@ -31,6 +34,7 @@ impl StartError {
             StartError::Taken(problem) => StartError::Taken(change(problem)),
             StartError::ProgramExited(problem) => StartError::ProgramExited(change(problem)),
             StartError::ProgramMissing(problem) => StartError::ProgramMissing(change(problem)),
+            StartError::Stopped(problem) => StartError::Stopped(change(problem)),
             StartError::Other(problem) => StartError::Other(change(problem)),
         }
     }
@@ -42,6 +46,7 @@ impl StartError {
             | StartError::Taken(problem)
             | StartError::ProgramExited(problem)
             | StartError::ProgramMissing(problem)
+            | StartError::Stopped(problem)
             | StartError::Other(problem) => problem,
         }
     }
@@ -59,6 +64,7 @@ impl From<StartError> for Problem {
             | StartError::Taken(problem)
             | StartError::ProgramExited(problem)
             | StartError::ProgramMissing(problem)
+            | StartError::Stopped(problem)
             | StartError::Other(problem) => problem,
         }
     }

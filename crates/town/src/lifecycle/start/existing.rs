@@ -4,7 +4,8 @@ use super::error::StartError;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::base::{fault, processes};
-use crate::lifecycle::stop;
+use crate::lifecycle::stop::{self, LeavingProcesses};
+use crate::records::items::HandedOver;
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Container, Owner};
 use crate::terminal::{adopted, pidfile};
@@ -19,6 +20,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 /// The place for the agent's process.
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StartPlace {
     /// A new container.
     New,
@@ -28,6 +30,8 @@ pub(super) enum StartPlace {
     Window,
 }
 
+/// Existing state under the name of a start: where the start's process goes, and which session it
+/// replaces.
 pub(super) struct Existing {
     pub(super) place: StartPlace,
     pub(super) keys_tag: String,
@@ -35,10 +39,35 @@ pub(super) struct Existing {
     pub(super) previous: Option<Previous>,
     /// The container in which it still runs, if it has handed over.
     pub(super) leaving: Option<Container>,
-    /// The container of an adopted program that has handed over: it is returned to its person.
+    /// The container of an adopted program that has handed over: it is released, and the pane stays
+    /// with the person who started the program.
     pub(super) given_back: Option<Container>,
     /// Hash of the settings of its container, if the next session stays in it.
-    pub(super) dress_tag: String,
+    pub(super) options_tag: String,
+    /// The work that the replaced session has just handed over.
+    pub(super) handed: Option<HandedOver>,
+}
+
+impl Existing {
+    fn new(place: StartPlace, keys_tag: String) -> Self {
+        Existing {
+            place,
+            keys_tag,
+            previous: None,
+            leaving: None,
+            given_back: None,
+            options_tag: String::new(),
+            handed: None,
+        }
+    }
+
+    /// Returns the processes of a session that has handed over. They are found by their parents, so
+    /// this must be called while it still runs.
+    pub(super) fn leaving_processes(&self) -> Option<LeavingProcesses> {
+        let leaving = self.leaving.as_ref()?;
+        let roots = [leaving.pane().pid, std::process::id()];
+        LeavingProcesses::of(leaving, &processes::trees(&roots))
+    }
 }
 
 /// The session before the one that is started.
@@ -104,7 +133,7 @@ pub(super) fn existing(
             row.pane == pane && row.dead && row.tag_auto_respawn
         });
         if !wanted {
-            let words = format!("nobody wants {identity} back any more");
+            let words = format!("the restart of {identity} is no longer wanted");
             return Err(StartError::Taken(Problem::conflict(words)));
         }
     }
@@ -113,26 +142,15 @@ pub(super) fn existing(
     if let Some(container) = containers.iter().find(|container| container.name() == name) {
         refuse_others(container, identity)?;
         if container.is_vacant() {
-            return Ok(Existing {
-                place: StartPlace::Window,
-                keys_tag,
-                previous: None,
-                leaving: None,
-                given_back: None,
-                dress_tag: String::new(),
-            });
+            return Ok(Existing::new(StartPlace::Window, keys_tag));
         }
         if container.session_id().is_none() && !container.pane().dead {
             // Only a shell, in which the worktree was or is being prepared.
             return match prepared.options.after_shell {
-                true => Ok(Existing {
-                    place: StartPlace::Respawn(container.pane().pane),
+                true => Ok(Existing::new(
+                    StartPlace::Respawn(container.pane().pane),
                     keys_tag,
-                    previous: None,
-                    leaving: None,
-                    given_back: None,
-                    dress_tag: String::new(),
-                }),
+                )),
                 false => Err(running(
                     format!("{identity} has a shell in {name}, and no agent yet"),
                     format!(
@@ -153,21 +171,16 @@ pub(super) fn existing(
         if container.adopted().is_some() {
             // The pane belongs to the person, so the agent gets its own container or a window.
             stop::remove_container(town, container)?;
-            let is_left = containers::find(town, name)?.is_some();
+            let place = match containers::find(town, name)? {
+                Some(_) => StartPlace::Window,
+                None => StartPlace::New,
+            };
             return Ok(Existing {
-                place: if is_left {
-                    StartPlace::Window
-                } else {
-                    StartPlace::New
-                },
-                keys_tag,
                 previous,
-                leaving: None,
-                given_back: None,
-                dress_tag: String::new(),
+                ..Existing::new(place, keys_tag)
             });
         }
-        // The same container is used, so that attached clients and the user's panes stay.
+        // The container is reused, so that attached clients and the user's panes stay.
         place = if container.lost_agent_pane() {
             StartPlace::Window
         } else {
@@ -175,12 +188,8 @@ pub(super) fn existing(
         };
     }
     Ok(Existing {
-        place,
-        keys_tag,
         previous,
-        leaving: None,
-        given_back: None,
-        dress_tag: String::new(),
+        ..Existing::new(place, keys_tag)
     })
 }
 
@@ -189,6 +198,7 @@ pub(super) fn existing(
 pub(super) fn taken_over(
     prepared: &Prepared<'_>,
     container: Container,
+    handed: Option<HandedOver>,
 ) -> Result<Existing, StartError> {
     let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
@@ -203,35 +213,36 @@ pub(super) fn taken_over(
         ..before
     });
     if container.adopted().is_some() {
-        // Keys of another server say nothing about the town's server.
+        // The key bindings of another server say nothing about those of the town's server.
         let is_here = container.socket().is_none();
+        let keys_tag = keys_tag(Some(&container).filter(|_| is_here));
         return Ok(Existing {
-            place: StartPlace::New,
-            keys_tag: keys_tag(Some(&container).filter(|_| is_here)),
             previous,
-            leaving: None,
             given_back: Some(container),
-            dress_tag: String::new(),
+            handed,
+            ..Existing::new(StartPlace::New, keys_tag)
         });
     }
     refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
-    let pane = container.pane();
-    let died = pane.dead || container.lost_agent_pane();
-    Ok(Existing {
-        place: match container.lost_agent_pane() {
-            true => StartPlace::Window,
-            false => StartPlace::Respawn(pane.pane),
-        },
-        keys_tag: keys_tag(Some(&container)),
+    let place = match container.lost_agent_pane() {
+        true => StartPlace::Window,
+        false => StartPlace::Respawn(container.pane().pane),
+    };
+    let existing = Existing {
         previous,
-        dress_tag: pane.tag_dress.clone(),
+        options_tag: container.pane().tag_options.clone(),
+        handed,
+        ..Existing::new(place, keys_tag(Some(&container)))
+    };
+    let died = container.pane().dead || container.lost_agent_pane();
+    Ok(Existing {
         leaving: (!died).then_some(container),
-        given_back: None,
+        ..existing
     })
 }
 
-/// Gives the container of an adopted program back to its person. Returns the place of the next
-/// session.
+/// Releases the container of an adopted program to the person who started it. Returns the place of
+/// the next session.
 pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<StartPlace> {
     linked::release(&container.home(town), container)?;
     fault::point(town, "handoff.given_back");

@@ -4,19 +4,112 @@
 //! of the same conversation, else of the same work item, else the session that it replaces, unless
 //! that one had other work. How the earlier session ended makes no difference.
 
-use super::existing::Previous;
-use crate::Result;
-use crate::records::sessions::{Query, Sessions};
+use super::existing::{Existing, Previous};
+use super::prepared::Prepared;
+use crate::base::clock::Clock;
+use crate::records::sessions::{End, Query, Sessions};
+use crate::{Result, Town};
 use gt_core::record::Record;
+use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
 
 /// Number of the agent's sessions that are searched for a conversation.
 const SEARCHED: usize = 50;
 
-/// The session before the one that is started.
-pub(super) struct Parent {
-    pub(super) id: String,
-    pub(super) chain: String,
+/// A session that is started, and the sessions before it.
+pub(super) struct Lineage {
+    /// The session that is replaced.
+    pub(super) previous: Option<Previous>,
+    /// The session that is continued.
+    parent: Option<Parent>,
+    /// The journal line that begins the session.
+    pub(super) begin: Record,
+}
+
+impl Lineage {
+    pub(super) fn of(
+        town: &Town,
+        sessions: &Sessions,
+        prepared: &Prepared<'_>,
+        session: SessionId,
+        existing: &mut Existing,
+    ) -> Self {
+        let options = prepared.options;
+        let restored = options.restored.as_ref().map(Previous::from);
+        let mut previous = existing.previous.take().or(restored);
+        let mut begin = prepared.record(town, session, existing.handed.as_ref());
+        let parent = match options.takes_over.is_some() {
+            true => previous.as_ref().map(Parent::from),
+            false => {
+                note_ended(sessions, previous.as_mut());
+                // Without its parent it is still a session.
+                let found = parent(sessions, &begin, &options.conversation, previous.as_ref());
+                found.unwrap_or_else(|_| previous.as_ref().map(Parent::from))
+            }
+        };
+        if let Some(parent) = &parent {
+            begin.parent_id = Some(parent.id.clone());
+            begin.chain_id = Some(parent.chain.clone());
+        }
+        Lineage {
+            previous,
+            parent,
+            begin,
+        }
+    }
+
+    /// Returns the chain that is continued.
+    pub(super) fn chain(&self) -> Option<&str> {
+        self.parent.as_ref().map(|parent| parent.chain.as_str())
+    }
+
+    /// Returns the journal lines: the end of the replaced session, the child of the continued one,
+    /// and `begin`.
+    pub(super) fn lines(&self, begin: Record, clock: &Clock) -> Vec<Record> {
+        let replaced = self.previous.iter().filter(|before| !before.is_ended);
+        let mut lines: Vec<Record> = replaced
+            .map(|before| {
+                let end = End {
+                    outcome: before.outcome,
+                    at: before.died_at,
+                    exit_code: before.exit_code,
+                };
+                Sessions::ending(before.id.clone(), end, clock)
+            })
+            .collect();
+        if let Some(parent) = &self.parent {
+            let child = Record {
+                child_id: Some(begin.id.clone()),
+                ..Record::about(parent.id.clone())
+            };
+            match lines.iter_mut().find(|line| line.id == parent.id) {
+                Some(line) => line.merge(child),
+                None => lines.push(child),
+            }
+        }
+        lines.push(begin);
+        lines
+    }
+}
+
+/// Looks up whether the journal already has the end of the replaced session, which is written once.
+/// If the index cannot be read, `previous` stays as it is.
+fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
+    let Some(previous) = previous else {
+        return;
+    };
+    let known = sessions.known([previous.id.as_str()].into_iter());
+    let is_ended = known.is_ok_and(|known| {
+        let session = known.get(&previous.id);
+        session.is_some_and(|session| session.outcome.is_some())
+    });
+    previous.is_ended |= is_ended;
+}
+
+/// A session that another one continues.
+struct Parent {
+    id: String,
+    chain: String,
 }
 
 impl Parent {
@@ -38,7 +131,7 @@ impl From<&Previous> for Parent {
 }
 
 /// Finds the parent of the session that `begin` describes.
-pub(super) fn parent(
+fn parent(
     sessions: &Sessions,
     begin: &Record,
     conversation: &Conversation,

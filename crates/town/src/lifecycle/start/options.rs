@@ -15,14 +15,15 @@ use std::time::Duration;
 
 /// Options of a start.
 ///
-/// They are stored in a tag of the container, so that a respawn starts like the first time. Secrets
-/// and options for a single start are left out; variables are in the environment of the tmux
-/// session.
+/// They are stored in a tag of the container, so that a respawn uses the same options. Secrets and
+/// options for a single start are left out; variables are in the environment of the tmux session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StartOptions {
     /// Harness instead of the role's.
     pub harness: Option<String>,
+    /// Model instead of the project's, the role's or the harness's.
+    pub model: Option<String>,
     /// Folder instead of the role's.
     pub work_dir: Option<PathBuf>,
     /// Create the agent's worktree if it is missing.
@@ -50,7 +51,7 @@ pub struct StartOptions {
     pub config_dir: Option<String>,
     /// The account whose folder is used; `config_dir` takes precedence.
     pub account: Option<String>,
-    /// Keep the configuration folder of the last start, even if that was none.
+    /// Keep the configuration folder of the last start, even if it had none.
     #[serde(skip)]
     pub keeps_folder: bool,
     /// Theme instead of the role's.
@@ -101,6 +102,7 @@ pub struct TakeOver {
 impl StartOptions {
     /// Serializes the options for the tag.
     pub(crate) fn to_tag(&self) -> String {
+        // Cannot fail: all fields are plain values.
         let mut value = serde_json::to_value(self).unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             fields.retain(|_, value| !value.is_null());
@@ -108,9 +110,9 @@ impl StartOptions {
         value.to_string()
     }
 
-    /// Parses the tag; a missing tag yields the defaults. Fails on a damaged tag: the defaults would
-    /// skip the permissions of an agent that was started to ask for them. A start from a tag
-    /// continues earlier work, which is in the configuration folder that the tag names.
+    /// Parses the tag; a missing tag yields the defaults. Fails on a damaged tag: with the
+    /// defaults, an agent that was started to ask for permission would run without asking. A start
+    /// from a tag continues earlier work, which is in the configuration folder that the tag names.
     pub fn from_tag(text: &str) -> Result<Self> {
         if text.is_empty() {
             return Ok(Self::default());
@@ -155,7 +157,8 @@ impl StartOptions {
                 *setting = request;
             }
         }
-        // The message of a handoff must be read, whatever the first start was told.
+        // The next session must read the handoff message, even if the first session was started
+        // without a prompt.
         start.prompt |= self.takes_over.is_some();
     }
 }

@@ -1,14 +1,14 @@
 //! Everything about a start that is known before tmux is touched.
 
-use super::lineage::Parent;
 use super::{StartError, StartOptions};
 use crate::agents::account;
 use crate::base::or_log::OrLog;
 use crate::base::surroundings;
 use crate::catalog::hook_installers::{self, Wiring};
 use crate::catalog::{directory, harnesses, onboarding, roles};
+use crate::records::budget;
 use crate::records::items::{HandedOver, Work};
-use crate::repo::{init_step, rig, workspace};
+use crate::repo::{init_step, project, rig, workspace};
 use crate::{Result, Town};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
@@ -32,11 +32,9 @@ pub(crate) struct Prepared<'a> {
     pub(super) prompt: Option<String>,
     pub(super) passed_env: Vec<(String, String)>,
     pub(super) config_dir: Option<String>,
-    pub(super) wiring: Wiring,
+    pub(super) model: Option<String>,
     /// The window beside the agent in which the program runs; `None` for the agent itself.
     pub(super) window: Option<&'a str>,
-    /// The work that the previous session has just handed over.
-    pub(super) handed: Option<HandedOver>,
 }
 
 impl<'a> Prepared<'a> {
@@ -103,6 +101,7 @@ impl<'a> Prepared<'a> {
             .chain(beads(town, identity))
             .collect();
         let config_dir = config_dir(town, options, &preset)?;
+        let model = model(identity, options, &role, &preset, &work_dir)?;
         Ok(Prepared {
             identity,
             options,
@@ -114,9 +113,8 @@ impl<'a> Prepared<'a> {
             prompt,
             passed_env,
             config_dir,
-            wiring: Wiring::default(),
+            model,
             window: None,
-            handed: None,
         })
     }
 
@@ -126,29 +124,6 @@ impl<'a> Prepared<'a> {
         let wants_asking = !self.role.start.skip_permissions && !is_own_line;
         (wants_asking && self.preset.command.cannot_ask)
             .then(|| format!("{} runs every command without asking", self.preset.title))
-    }
-
-    /// Ensures that the folder exists. Returns the worktree if this call has made it.
-    pub(super) fn make_workspace<'t>(
-        &self,
-        town: &'t Town,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<NewWorktree<'t>>> {
-        let is_worktree = workspace::is_worktree(self.identity.role());
-        let own_folder = self.options.work_dir.is_none();
-        let makes_worktree = own_folder && is_worktree && !self.work_dir.exists();
-        if own_folder && (self.options.create || !is_worktree) {
-            warnings.extend(workspace::ensure(town, self.identity, &self.work_dir)?);
-        }
-        if !self.work_dir.is_dir() {
-            return Err(self.no_folder());
-        }
-        Ok(makes_worktree.then(|| NewWorktree {
-            town,
-            identity: self.identity.clone(),
-            dir: self.work_dir.clone(),
-            is_kept: false,
-        }))
     }
 
     pub(super) fn no_folder(&self) -> Problem {
@@ -190,8 +165,24 @@ impl<'a> Prepared<'a> {
         onboarding::plant(&self.preset.seeds, &facts)
     }
 
-    /// Returns the journal line that begins this session.
-    pub(super) fn record(&self, town: &Town, session: SessionId) -> Record {
+    /// Fails if a budget that the agent is under is exhausted.
+    pub(super) fn refuse_exhausted_budget(&self, town: &Town) -> Result<()> {
+        if !budget::is_set(town) {
+            return Ok(());
+        }
+        let item = hooked_work(town, self.identity);
+        let item = item.as_ref().map(WorkId::as_str);
+        budget::refuse_exhausted(town, Some(self.identity), None, item)
+    }
+
+    /// Returns the journal line that begins this session. `handed` is the work that the previous
+    /// session has just handed over.
+    pub(super) fn record(
+        &self,
+        town: &Town,
+        session: SessionId,
+        handed: Option<&HandedOver>,
+    ) -> Record {
         let identity = self.identity;
         let id = session.to_string();
         let conversation = match &self.options.conversation {
@@ -201,7 +192,7 @@ impl<'a> Prepared<'a> {
         };
         let is_worktree =
             workspace::is_worktree(identity.role()) || self.work_dir.join(".git").exists();
-        let (work_unit, molecule) = match &self.handed {
+        let (work_unit, molecule) = match handed {
             Some(handed) => (handed.work.clone(), handed.molecule.clone()),
             None => (hooked_work(town, identity), molecule(town, identity)),
         };
@@ -220,24 +211,13 @@ impl<'a> Prepared<'a> {
             cwd: Some(self.work_dir.to_string_lossy().into_owned()),
             branch: is_worktree.then(|| self.branch(town)).flatten(),
             harness: Some(self.preset.name.clone()),
+            model: self.model.clone(),
             harness_session_id: conversation,
             initial_prompt: self.prompt.clone(),
             start: Some(self.start_tag()),
             status: Some(SessionStatus::Running),
             host: Some(surroundings::host()),
             ..Record::about(id)
-        }
-    }
-
-    /// Adds the session that is continued to the line.
-    pub(super) fn after(begin: Record, parent: Option<&Parent>) -> Record {
-        match parent {
-            Some(parent) => Record {
-                parent_id: Some(parent.id.clone()),
-                chain_id: Some(parent.chain.clone()),
-                ..begin
-            },
-            None => begin,
         }
     }
 
@@ -273,7 +253,14 @@ impl<'a> Prepared<'a> {
         is_watched || self.options.command.is_some() || !start.remain_on_exit
     }
 
-    pub(super) fn plan(&self, town: &Town, session: SessionId, chain: Option<&str>) -> Plan {
+    /// Returns the argv, the environment and the tags of a session that continues this chain.
+    pub(super) fn plan(
+        &self,
+        town: &Town,
+        session: SessionId,
+        chain: Option<&str>,
+        wiring: &Wiring,
+    ) -> Plan {
         startup::plan(&StartRequest {
             identity: self.identity,
             container: self.container.as_str(),
@@ -289,37 +276,14 @@ impl<'a> Prepared<'a> {
             prompt: self.prompt.as_deref(),
             conversation: self.options.conversation.clone(),
             config_dir: self.config_dir.as_deref(),
-            passed_env: &[self.passed_env.as_slice(), &self.wiring.env].concat(),
+            model: self.model.as_deref(),
+            passed_env: &[self.passed_env.as_slice(), &wiring.env].concat(),
             extra_env: &self.options.extra_env,
-            auto_respawn: self.role.start.auto_respawn,
-            hook_args: &self.wiring.args,
-            has_hooks: !self.wiring.args.is_empty() || !self.wiring.env.is_empty(),
+            hook_args: &wiring.args,
+            has_hooks: !wiring.args.is_empty() || !wiring.env.is_empty(),
             is_awaited: self.is_awaited(),
             now: town.clock().seconds(),
         })
-    }
-}
-
-/// Guard of a worktree that a start has made: removes it unless the start succeeds.
-pub(super) struct NewWorktree<'t> {
-    town: &'t Town,
-    identity: Identity,
-    dir: PathBuf,
-    is_kept: bool,
-}
-
-impl NewWorktree<'_> {
-    pub(super) fn keep(mut self) {
-        self.is_kept = true;
-    }
-}
-
-impl Drop for NewWorktree<'_> {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // Best effort. A worktree that has work in it stays.
-            let _ = workspace::remove(self.town, &self.identity, &self.dir, false);
-        }
     }
 }
 
@@ -347,6 +311,56 @@ fn config_dir(town: &Town, options: &StartOptions, preset: &Preset) -> Result<Op
     let variable = preset.env.config_dir.as_deref();
     let set = variable.and_then(|name| town.around().var(name));
     Ok(set.map(str::to_owned))
+}
+
+/// Returns the model to start with: of the caller, else of the project, the role or the harness.
+/// Fails if the program has no option for it.
+fn model(
+    identity: &Identity,
+    options: &StartOptions,
+    role: &RoleConfig,
+    preset: &Preset,
+    work_dir: &Path,
+) -> Result<Option<String>> {
+    let runs_other = options.command.is_some() || role.session.start_command.is_some();
+    let of_project = || {
+        let is_project = identity.rig().is_some() || identity.role() == Role::Task;
+        let project = is_project.then(|| project::of_worktree(work_dir));
+        // A broken file is reported by the commands that need it.
+        let project = project?.or_warn("the model of the project is unknown")?;
+        project.harness.model
+    };
+    let chosen = options.model.clone();
+    let chosen = match runs_other {
+        true => chosen,
+        false => chosen
+            .or_else(of_project)
+            .or_else(|| role.session.model.clone())
+            .or_else(|| preset.model.clone()),
+    };
+    let Some(model) = chosen else {
+        return Ok(None);
+    };
+    let is_plain = |c: char| !c.is_control() && !c.is_whitespace();
+    if model.is_empty() || model.starts_with('-') || !model.chars().all(is_plain) {
+        return Err(Problem::usage(format!("{model:?} is no name of a model")));
+    }
+    if runs_other {
+        return Err(Problem::usage("the model of a shell line cannot be chosen")
+            .hint("leave out `--model`, or name the model in the line"));
+    }
+    if preset.command.model_args.is_empty() {
+        let name = &preset.name;
+        return Err(
+            Problem::usage(format!("{name} has no option to choose a model"))
+                .hint(format!(
+                    "choose it in the settings of {name}, or add `model_args` under [command] in \
+                     harnesses/{name}.toml"
+                ))
+                .hint("leave out `--model`, and `model` of the role, project and harness"),
+        );
+    }
+    Ok(Some(model))
 }
 
 /// Returns the work item on the agent's hook. An error is logged: the agent finds it out too.

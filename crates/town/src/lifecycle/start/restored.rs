@@ -1,14 +1,14 @@
 //! Data of a start that restores a lost agent: its last session, and the content of its container.
 //!
 //! The old text must be in the pane's history before the program draws, and must not be on the
-//! screen while `gt` looks for the prompt: an old dialog would be answered. The pane must also have
-//! its final size before that, since a pane that grows takes lines back out of its history. So the
-//! pane's first process is `gt internal replay-scrollback`. It waits while its file is only announced
-//! (`….soon`), until the windows are restored; prints the file; waits until tmux has drawn it and
-//! scrolled it out of sight; removes the file; and execs the program, without a shell. `gt` reads
-//! the screen only after the file is gone.
+//! screen while `gt` looks for the prompt, because `gt` would answer an old dialog. The pane must
+//! also have its final size before the text is printed, since a pane that grows takes lines back
+//! out of its history. So the pane's first process is `gt internal replay-scrollback`. It waits as
+//! long as its file has the suffix `.soon`, that is, until the windows are restored; prints the
+//! file; waits until tmux has drawn it and scrolled it out of sight; removes the file; and execs
+//! the program, without a shell. `gt` reads the screen only after the file is gone.
 
-use super::container::NewContainer;
+use super::container::AgentProcess;
 use super::layout;
 use super::prepared::Prepared;
 use crate::base::callback::Call;
@@ -93,7 +93,7 @@ impl<'a> Replay<'a> {
     pub(super) fn show(
         &self,
         town: &Town,
-        made: &NewContainer,
+        made: &AgentProcess,
         is_new: bool,
     ) -> Result<Option<String>> {
         let windows = match is_new {
@@ -185,6 +185,7 @@ pub(crate) fn forget_old(town: &Town) {
     let files = std::fs::read_dir(folder(town)).into_iter().flatten();
     for entry in files.flatten() {
         let written = entry.metadata().and_then(|meta| meta.modified());
+        // Another process may have removed it.
         let age = written
             .ok()
             .and_then(|at| town.clock().system_time().duration_since(at).ok());

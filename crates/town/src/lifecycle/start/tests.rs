@@ -1,6 +1,8 @@
 //! Starts in a town of tests, with a real tmux.
 
 use super::*;
+use crate::base::clock::Clock;
+use crate::lifecycle::stop;
 use crate::records::items::Work;
 use crate::testing::{HARNESS, TestTown};
 use gt_core::record::{Outcome, SessionStatus};
@@ -55,6 +57,27 @@ fn start_of_a_program_that_ends_at_once_is_rolled_back() {
     let records = stage.sessions(&agent);
     assert_eq!(records[0].outcome, Some(Outcome::Crash));
     assert_eq!(records[0].failed_start, Some(true));
+}
+
+#[test]
+fn failed_start_removes_the_worktree_that_it_made() {
+    let stage = TestTown::new().with_rig();
+    let agent = Identity::crew("lab", "ann");
+    let options = StartOptions {
+        create: true,
+        command: Some("exit 7".to_owned()),
+        ..StartOptions::default()
+    };
+    start(&stage.town, &agent, &options).unwrap_err();
+    let dir = stage.town.root().join("lab/crew/ann");
+    assert!(!dir.exists(), "{}", dir.display());
+    assert!(stage.container(&agent).is_none());
+    let running = StartOptions {
+        command: Some("exec sleep 1000".to_owned()),
+        ..options
+    };
+    start(&stage.town, &agent, &running).unwrap();
+    assert!(dir.exists());
 }
 
 #[test]

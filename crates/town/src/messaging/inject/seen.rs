@@ -66,7 +66,7 @@ impl Keys {
     fn are_untouched_since(&self, since: i64) -> bool {
         let by_person = match self.attached {
             true => self.person_at >= since,
-            // tmux counts in seconds, and a session begins with an activity entry.
+            // tmux counts in seconds, and the creation of a session counts as activity.
             false => self.person_at > since,
         };
         // The Enter of the previous message may fall into the same second.
@@ -92,7 +92,7 @@ const OF_PANE: &str = "#{cursor_x} #{cursor_y}\n#{window_activity}\n#{pane_dead}
 /// Format for the tags of the agent's container.
 const OF_CONTAINER: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n\
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n\
-    #{==:#{@gt_state},paused}\n#{@gt_state_reason}";
+    #{||:#{==:#{@gt_state},paused},#{!=:#{@gt_hold},}}\n#{@gt_state_reason}";
 
 impl Seen {
     /// Observes the pane whose first process has that pid, in one call. The container is that of
@@ -168,7 +168,8 @@ impl Seen {
         }
     }
 
-    /// Removes everything by which a program can be typed into: the screen is not the program's.
+    /// Removes the prompt and the dialog, so that nothing is typed: the screen belongs to another
+    /// program.
     pub(super) fn hide_prompt(&mut self) {
         (self.state, self.ended, self.asking) = (None, None, None);
         (self.input, self.raw_input, self.before_cursor) = (None, None, None);
@@ -190,8 +191,8 @@ impl Seen {
         }
     }
 
-    /// Returns whether the whole input line must be what `gt` pasted at `since` into an empty line,
-    /// because no key was pressed since.
+    /// Returns whether the input line can only hold the text that `gt` pasted at `since`: it is not
+    /// empty, and no key was pressed since.
     pub(super) fn is_own_paste(&self, since: i64) -> bool {
         let has_text = self
             .input
@@ -200,8 +201,8 @@ impl Seen {
         has_text && self.keys.are_untouched_since(since)
     }
 
-    /// Returns whether the agent's hook has confirmed this message since it had reported `prompts`
-    /// prompts.
+    /// Returns whether the agent's hook has confirmed this message. `prompts` is the number of
+    /// prompts that it had reported before.
     pub(super) fn confirms(&self, text: &str, prompts: u64) -> bool {
         self.prompts > prompts && self.last_prompt == nudge::fingerprint(text)
     }

@@ -1,9 +1,8 @@
 //! Types to one agent, one message after another.
 //!
-//! Enter approves what a program asks. So one rule applies before every Enter: the process is the
-//! same as before, our text is visible in its input line, and no question can open in its state.
-//! Another applies before every paste: the line is empty, and no earlier paste of the same message
-//! may still arrive.
+//! If a dialog is open, Enter confirms it. So Enter is pressed only if the process is the same as
+//! before, our text is visible in its input line, and no dialog can open in its present state. Text
+//! is pasted only if the line is empty, and no earlier paste of the same message can still appear.
 
 use super::seen::{InLine, Seen};
 use super::{paste, press, repaint};
@@ -22,9 +21,9 @@ use std::time::{Duration, Instant};
 /// Timeout for a pasted text to appear: the minimum, and the addition per megabyte.
 const ARRIVAL: Duration = Duration::from_secs(5);
 const ARRIVAL_PER_MEGABYTE: Duration = Duration::from_secs(20);
-/// Timeout for effects of a process that died to appear.
+/// Timeout for keys that a dead `gt` process sent to take effect on the screen.
 const LATE: Duration = Duration::from_secs(1);
-/// Seconds after a paste. A program that draws later than this has read the paste.
+/// Seconds after a paste: a program that draws later than this has read the paste.
 const READ_WITHIN: i64 = 2;
 /// Time that a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
@@ -76,8 +75,8 @@ pub enum Submission {
     },
     /// Not possible now; the message has reached this phase.
     NotNow(NotNow, Phase),
-    /// The program does not show the text. `in_line` says that it shows another text in its place,
-    /// which only `gt` can have put there.
+    /// The program does not show the text. `in_line` is true if the input line holds another text
+    /// instead, which only `gt` can have put there.
     NotShown {
         in_line: bool,
     },
@@ -97,9 +96,9 @@ pub struct Typist<'a> {
     container: Option<Target>,
     never_asks: bool,
     watch: PaneWatch,
-    /// The last text that this value has pasted.
+    /// The last text that this typist pasted.
     pasted: Option<String>,
-    /// Since when nothing on its screen is recognised.
+    /// Time since which nothing on the screen has been recognised.
     unread_since: Option<Instant>,
     repainted: Option<Instant>,
 }
@@ -113,7 +112,8 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Returns a typist for the agent in a listed pane. It is taken to ask for permissions.
+    /// Returns a typist for the agent in a listed pane, and assumes that the agent asks for
+    /// permission.
     pub(crate) fn for_row(town: &'a Town, row: &PaneRow, preset: &'a Preset) -> Self {
         let container = Target::SessionId(row.session);
         Typist {
@@ -146,7 +146,7 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Turns it into a typist for a program that is not the agent and does not have its hooks.
+    /// Converts it into a typist for a program beside the agent, which has no hooks.
     pub(crate) fn beside(self) -> Self {
         Typist {
             container: None,
@@ -269,7 +269,8 @@ impl<'a> Typist<'a> {
         self.enter(text, phase, while_busy, note)
     }
 
-    /// Observes the agent; after a crash of another process, for longer.
+    /// Observes the agent. If an earlier process began to type the message, first waits for the
+    /// effects of its keys.
     fn look_again(&mut self, text: &str, phase: Phase) -> Result<Seen> {
         match phase {
             Phase::Taken => self.observe(),
@@ -280,9 +281,9 @@ impl<'a> Typist<'a> {
         }
     }
 
-    /// Returns whether an earlier paste will certainly not arrive any more. A busy program reads it
-    /// when it is done. So the program must have drawn something since, or have read all its input,
-    /// without showing the text. Without a description of the input line this is never certain.
+    /// Returns whether an earlier paste can no longer appear. A busy program reads its input only
+    /// when it is done, so it must have drawn something since, or have read all its input, without
+    /// showing the text. Without a description of the input line this is never certain.
     fn may_paste_again(&self, text: &str, seen: &Seen, since: i64) -> bool {
         let read_within = match self.pasted.as_deref() == Some(text) {
             true => PASTE_AGAIN_AFTER,
@@ -481,7 +482,7 @@ impl<'a> Typist<'a> {
                 return Ok(Submission::NotNow(reason, phase));
             }
             if seen.in_line(text, self.preset) != InLine::There {
-                // The text may have been only a remnant that was not erased yet.
+                // The visible text may have been a remnant that the program had not erased yet.
                 if attempt > 1 && self.has_left(text)? {
                     return Ok(submitted(Proof::Line, attempt - 1));
                 }
@@ -532,8 +533,8 @@ impl<'a> Typist<'a> {
             }
             let in_line = seen.in_line(text, self.preset);
             if seen.is_over {
-                // A command may have ended the program. For any other message only the next
-                // observation tells what became of it.
+                // A slash command may have ended the program. For any other message the outcome is
+                // unknown until the next observation.
                 return Ok(text.starts_with('/').then_some(Proof::Line));
             }
             if in_line == InLine::There || seen.dialog {
@@ -567,7 +568,7 @@ impl<'a> Typist<'a> {
     }
 }
 
-/// Returns this time for each megabyte of a text, and proportionally less for a part of one.
+/// Returns `time` multiplied by the length of the text in megabytes.
 fn per_megabyte(time: Duration, text: &str) -> Duration {
     let kilobytes = u32::try_from(text.len() / 1_000).unwrap_or(u32::MAX);
     time * kilobytes / 1_000

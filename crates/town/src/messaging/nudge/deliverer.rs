@@ -3,11 +3,12 @@
 //! There is one per agent, ensured by a lock. It sleeps until the agent's terminal prints, its
 //! process ends or its queue changes, then reads the screen and delivers what is possible. It takes
 //! the typing lock only for a delivery, so that it does not block senders. It ends when the queue
-//! is empty, the agent is gone or paused, or its time limit has passed. tmux starts it
+//! is empty, the agent is gone, paused or stopped, or its time limit has passed. tmux starts it
 //! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or
 //! `workflow/recovery.rs` starts another.
 
-use super::{Delivery, preset_of, running};
+use super::delivery::held;
+use super::{Delivery, is_paused, preset_of, running};
 use crate::base::lock::FileLock;
 use crate::messaging::inject::Typist;
 use crate::messaging::queue::{Phase, Queue};
@@ -18,10 +19,10 @@ use std::time::{Duration, Instant};
 
 /// Maximum run time of one background process.
 pub const LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
-/// Delay of one more reading after the last event. A hook's report overrides an idle screen for two
-/// seconds, and a pasted text may take longer to appear.
+/// Delay before one more reading after the last event. A hook's report overrides an idle screen for
+/// two seconds, and a pasted text may take longer to appear.
 const LOOK_AGAIN: Duration = Duration::from_millis(2_500);
-/// Seconds for which a pasted text is searched without an event.
+/// Seconds for which the screen is searched for a pasted text even without an event.
 const RECENT_SECONDS: i64 = 120;
 /// Minimum interval between two readings: a busy program draws many times a second.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(if cfg!(target_os = "linux") {
@@ -33,7 +34,10 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(if cfg!(target_os = "linux
 /// Reason why the process stops waiting.
 enum End {
     Empty,
-    /// The agent has ended or is paused, or the time limit has passed.
+    Paused,
+    /// An emergency stop holds all messages.
+    Stopped,
+    /// The agent has ended, or the time limit has passed.
     NotNow,
 }
 
@@ -49,10 +53,15 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
         let session = running(town, identity)?.session_id();
         let end = stand_by(town, identity, &queue, deadline)?;
         drop(turn);
-        // A message or a session that arrived before the lock was released has found it held, and
-        // started no other deliverer.
-        let is_next = running(town, identity).is_ok_and(|now| now.session_id() != session);
-        if matches!(end, End::NotNow) && !is_next {
+        // Checked again after the release: a message, a new session or the end of a pause or stop
+        // that came before it found the lock held, and started no other deliverer.
+        let goes_on = running(town, identity).is_ok_and(|now| match end {
+            End::Empty => true,
+            End::Paused => !is_paused(&now),
+            End::Stopped => held(town, identity).is_none(),
+            End::NotNow => now.session_id() != session,
+        });
+        if !goes_on {
             return Ok(());
         }
     }
@@ -88,14 +97,19 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
         if typist.has_ended() || Instant::now() >= deadline || town.around().cancel.is_set() {
             return Ok(End::NotNow);
         }
-        let reason = match is_ready(&typist, queue)? {
-            Ok(()) => deliver(town, queue, identity)?,
-            Err(reason) => Some(reason),
+        let reason = match held(town, identity) {
+            Some(reason) => Some(reason),
+            None => match is_ready(&typist, queue)? {
+                Ok(()) => deliver(town, queue, identity)?,
+                Err(reason) => Some(reason),
+            },
         };
         match reason {
             // Another message has arrived meanwhile.
             None if queue.has_readable() => continue,
-            Some(NotNow::Ended | NotNow::Paused) => return Ok(End::NotNow),
+            Some(NotNow::Ended) => return Ok(End::NotNow),
+            Some(NotNow::Paused) => return Ok(End::Paused),
+            Some(NotNow::Stopped) => return Ok(End::Stopped),
             // Files that cannot be read stay in the queue: only a change of it can help.
             None | Some(_) => {}
         }

@@ -1,6 +1,7 @@
 //! Delivery from the queue under the typing lock.
 
 use super::{event, stale_reason};
+use crate::base::estop;
 use crate::base::fault;
 use crate::messaging::inject::{Reached, Submission, Typist};
 use crate::messaging::queue::{Phase, Queue, Receipt, Taken};
@@ -25,7 +26,7 @@ enum Earlier {
     Unknown,
 }
 
-/// The end of the message that a delivery was run for.
+/// The final result for the message that a delivery was run for.
 pub(super) enum Settled {
     Delivered(Receipt),
     /// It was set aside for this reason.
@@ -38,6 +39,11 @@ pub(super) struct Ran {
     pub(super) settled: Option<Settled>,
     /// Why the delivery stopped before the queue was empty.
     pub(super) reason: Option<NotNow>,
+}
+
+/// Returns why no message may be typed to an agent now, whatever its screen shows.
+pub(super) fn held(town: &Town, agent: &Identity) -> Option<NotNow> {
+    estop::read(town, agent.rig()).map(|_| NotNow::Stopped)
 }
 
 /// Delivers from one queue to one session of its agent.
@@ -82,19 +88,16 @@ impl<'a> Delivery<'a> {
     /// empty. Calls `on_wait` once before it waits.
     pub(super) fn run(mut self, until: Option<&str>, on_wait: &dyn Fn(NotNow)) -> Result<Ran> {
         self.wanted = until.map(str::to_owned);
-        let reason = self.deliver(on_wait)?;
-        Ok(Ran {
-            settled: self.settled,
-            reason,
-        })
-    }
-
-    /// Returns the reason why it stopped early.
-    fn deliver(&mut self, on_wait: &dyn Fn(NotNow)) -> Result<Option<NotNow>> {
         let mut is_told = false;
         while self.settled.is_none() {
+            if let Some(reason) = self.identity.as_ref().and_then(|it| held(self.town, it)) {
+                return Ok(Ran {
+                    settled: None,
+                    reason: Some(reason),
+                });
+            }
             let Some(mut taken) = self.next()? else {
-                return Ok(None);
+                break;
             };
             match self.type_one(&mut taken)? {
                 Submission::Submitted { proof, attempts } => {
@@ -120,7 +123,10 @@ impl<'a> Delivery<'a> {
                         || left.is_zero()
                         || self.town.around().cancel.is_set()
                     {
-                        return Ok(Some(reason));
+                        return Ok(Ran {
+                            settled: None,
+                            reason: Some(reason),
+                        });
                     }
                     if !std::mem::replace(&mut is_told, true) {
                         on_wait(reason);
@@ -130,7 +136,10 @@ impl<'a> Delivery<'a> {
                 }
             }
         }
-        Ok(None)
+        Ok(Ran {
+            settled: self.settled,
+            reason: None,
+        })
     }
 
     /// Resumes a message that was set aside and whose text has appeared in the input line since:
@@ -269,7 +278,7 @@ impl<'a> Delivery<'a> {
         Ok(())
     }
 
-    /// Keeps the end of the message that this delivery is run for.
+    /// Stores the final result for the message that this delivery is run for.
     fn note_end(&mut self, id: &str, end: impl FnOnce() -> Settled) {
         if self.wanted.as_deref() == Some(id) {
             self.settled = Some(end());

@@ -111,6 +111,7 @@ impl Work {
         let mark = self.check_mark();
         let checked = mark.metadata().and_then(|meta| meta.modified());
         let is_recent = checked.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < CHECK_EVERY));
+        // If the mark cannot be read, the check runs.
         let noted = files::read_if_there(&mark).unwrap_or_default();
         if is_recent && noted == Some(processes::boot_id().unwrap_or_default()) {
             return Ok(());
@@ -227,6 +228,7 @@ pub(super) fn remove_with_logs(path: &Path) -> Result<()> {
 fn backup_at(path: PathBuf) -> Option<Backup> {
     let name = path.file_name()?.to_str()?.strip_suffix(".db")?;
     let at = jiff::civil::DateTime::strptime(NAME, name).ok()?;
+    // Every time exists in UTC.
     let at = at.to_zoned(TimeZone::UTC).ok()?.timestamp();
     Some(Backup { path, at })
 }

@@ -148,6 +148,7 @@ pub fn of_town(town: &Town) -> Vec<BeadsRig> {
 
 /// Follows the redirect of a folder, if it names another one.
 fn redirected(folder: &Path) -> PathBuf {
+    // Most folders have no redirect.
     let text = std::fs::read_to_string(folder.join("redirect")).unwrap_or_default();
     let target = match (text.trim(), folder.parent()) {
         ("", _) | (_, None) => return folder.to_owned(),

@@ -29,7 +29,8 @@ pub struct Finish<'a> {
     pub note: Option<&'a str>,
     /// Branch to merge.
     pub handed: Option<&'a Handed>,
-    /// The agent's next work is unrelated to this, so its molecule ends, of whatever item it is.
+    /// Whether the agent's next work is unrelated: then its molecule ends, even if it was poured
+    /// for another item.
     pub begins_anew: bool,
 }
 

@@ -21,6 +21,14 @@ pub struct Hooked {
     pub since: String,
 }
 
+/// A row of the hooks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldItem {
+    pub agent: String,
+    pub item: WorkId,
+    pub since: String,
+}
+
 impl Work {
     /// Returns the item on an agent's hook. A failure to read is an error, never an empty hook.
     pub fn hooked(&self, agent: &str) -> Result<Option<Hooked>> {
@@ -51,6 +59,27 @@ impl Work {
         rows.map(|row| {
             let (agent, item) = row.map_err(problem)?;
             Ok((agent, stored(&item)?))
+        })
+        .collect()
+    }
+
+    /// Returns all hooks with their times, sorted by agent.
+    pub fn held(&self) -> Result<Vec<HeldItem>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare("SELECT agent, item, since FROM hooks ORDER BY agent")
+            .map_err(problem)?;
+        let rows = query
+            .query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+            })
+            .map_err(problem)?;
+        rows.map(|row| {
+            let (agent, item, since) = row.map_err(problem)?;
+            let item = stored(&item)?;
+            Ok(HeldItem { agent, item, since })
         })
         .collect()
     }
@@ -95,7 +124,7 @@ impl Work {
         })
     }
 
-    /// Refuses what [`hook`](Self::hook) would refuse, and changes nothing.
+    /// Fails if [`hook`](Self::hook) would fail, and changes nothing.
     pub fn check_hook(&self, agent: &str, id: &WorkId) -> Result<()> {
         self.refresh_for(id)?;
         match self.open_if_there()? {
@@ -104,7 +133,7 @@ impl Work {
         }
     }
 
-    /// Refuses an item that is on no hook because it was submitted.
+    /// Fails if the item is on no hook because it was submitted.
     pub(crate) fn check_not_handed_in(&self, id: &WorkId) -> Result<()> {
         match self.open_if_there()? {
             Some(db) if holder(&db, id)?.is_none() => check_not_handed_in(&db, id),
@@ -115,7 +144,7 @@ impl Work {
     /// Empties an agent's hook: the item is open again, unless it was closed meanwhile. Returns its
     /// new state.
     pub fn unhook(&self, agent: &str) -> Result<Option<Hooked>> {
-        // It may have been closed in beads.
+        // The refresh comes first, because the item may have been closed in beads.
         let hooked = match self.open_if_there()? {
             Some(db) => of_agent(&db, agent)?,
             None => return Ok(None),
@@ -140,7 +169,7 @@ impl Work {
             )
             .map_err(problem)?;
             release(db, id)?;
-            // The hook keeps its work if only the message beside it is taken back.
+            // If only the message is taken back, the work beside it stays on the hook.
             let freed = present.as_ref().filter(|present| present.item.id == *id);
             if let Some((present, mail)) = freed.and_then(|it| Some((it, it.mail.as_ref()?))) {
                 db.execute(
@@ -180,7 +209,8 @@ impl Hooked {
         is_work.then(|| self.item.id.clone())
     }
 
-    fn holds(&self, id: &WorkId) -> bool {
+    /// Returns whether the item is on the hook, as work or as a message beside it.
+    pub(crate) fn holds(&self, id: &WorkId) -> bool {
         let mail = self.mail.as_ref();
         self.item.id == *id || mail.is_some_and(|mail| mail.id == *id)
     }
@@ -291,7 +321,8 @@ fn release_all(db: &Connection, agent: &str) -> Result<Option<Hooked>> {
     Ok(Some(present))
 }
 
-/// Takes off a message that is alone on the hook: it is not work. A work item stays.
+/// Takes a message that is alone on the hook off it, because a message is not work. A work item
+/// stays.
 pub(super) fn release_mail(db: &Connection, agent: &str) -> Result<()> {
     match of_agent(db, agent)? {
         Some(present) if present.unit().is_none() => release(db, &present.item.id),
@@ -299,8 +330,8 @@ pub(super) fn release_mail(db: &Connection, agent: &str) -> Result<()> {
     }
 }
 
-/// Takes an item off and reopens it. A handoff message is closed instead; any other message goes
-/// back to its recipient.
+/// Takes an item off its hook and reopens it. A handoff message is closed instead; any other
+/// message is assigned to its recipient again.
 fn release(db: &Connection, id: &WorkId) -> Result<()> {
     take_off(db, id)?;
     if messages::is_note(db, id)? {

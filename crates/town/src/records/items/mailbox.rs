@@ -39,7 +39,7 @@ impl Work {
     }
 
     /// Returns the number of all matches, and the messages up to the limit.
-    pub fn count_and_letters(&self, query: &MailQuery) -> Result<(usize, Vec<Mail>)> {
+    pub fn count_and_messages(&self, query: &MailQuery) -> Result<(usize, Vec<Mail>)> {
         let Some(db) = self.open_if_there()? else {
             return Ok((0, Vec::new()));
         };

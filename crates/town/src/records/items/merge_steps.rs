@@ -98,6 +98,7 @@ impl Work {
             let merge = must_find(db, id)?;
             let item = must_have(db, &merge.item)?;
             let repair = self.repair(db, &merge, &item, refusal, base_commit)?;
+            // Cannot fail for a list of texts.
             let files = serde_json::to_string(&refusal.files).unwrap_or_default();
             db.execute(
                 "UPDATE merges SET status = ?2, reason = ?3, files = ?4, log = ?5, repair = ?6,

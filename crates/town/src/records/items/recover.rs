@@ -1,7 +1,7 @@
-//! Restores a backup in place of a database that is damaged or gone.
+//! Replaces a damaged or missing database of items with a backup.
 //!
-//! The damaged files are kept in a folder beside it. Items that the backup lacks are reported, if
-//! the damaged file, the events or the journal still know them.
+//! The damaged files are kept in a folder beside it. Items that the backup lacks are reported if
+//! they are still found in the damaged file, the events or the journal.
 
 use super::Work;
 use super::backup::{Backup, examine, remove_with_logs};
@@ -53,8 +53,8 @@ impl Work {
         })
     }
 
-    /// Restores the newest intact backup. A kill at any moment leaves the damaged database, none,
-    /// or the restored one; the damaged files stay in a folder beside it.
+    /// Restores the newest intact backup. A kill at any moment leaves the damaged database, no
+    /// database, or the restored one. The damaged files are kept in a folder beside it.
     pub fn recover(&self) -> Result<Recovered> {
         let _lock = FileLock::take(&self.mark(), TIMEOUT)?;
         // Another process may have restored it meanwhile.
@@ -113,8 +113,8 @@ impl Work {
             .map_err(cannot)
     }
 
-    /// Moves the damaged files into a separate folder. The log goes first: without its database
-    /// SQLite would apply it to the next one.
+    /// Moves the damaged files into a separate folder, the write-ahead log first: if it stayed
+    /// behind, SQLite would apply it to the restored database.
     fn set_aside(&self) -> Result<Option<PathBuf>> {
         let all = ["db-wal", "db-shm", "db-journal", "db"].map(|end| self.beside(end));
         if all.iter().all(|path| path.symlink_metadata().is_err()) {
@@ -156,7 +156,8 @@ fn damage_in(path: &Path) -> Option<String> {
     match look() {
         Ok(damage) => damage,
         Err(error) => match error.sqlite_error_code() {
-            // These concern the place, another process or the machine, not the content.
+            // These errors are caused by the path, another process or the machine, not by the
+            // content.
             Some(
                 ErrorCode::CannotOpen
                 | ErrorCode::DatabaseBusy
@@ -175,10 +176,18 @@ fn damage_in(path: &Path) -> Option<String> {
 fn whole_items(path: &Path) -> Option<usize> {
     let damaged = format!("{} cannot be read", path.display());
     let db = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY);
-    let db = db.or_warn(damaged)?;
+    let db = db.or_warn(&damaged)?;
     let known = 1..=LATEST;
-    let is_known = version(&db).is_ok_and(|version| known.contains(&version));
-    is_known.then(|| examine(&db).ok()?.ok()).flatten()
+    if !known.contains(&version(&db).or_warn(&damaged)?) {
+        return None;
+    }
+    match examine(&db).or_warn(&damaged)? {
+        Ok(items) => Some(items),
+        Err(damage) => {
+            tracing::warn!("{damaged}: {damage}");
+            None
+        }
+    }
 }
 
 /// Returns the ids of all items that can be read.
@@ -282,7 +291,7 @@ mod tests {
             );
             let mode = work.path().metadata().unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
-            // It can be used like any other.
+            // The restored database accepts changes.
             add(&work, 1);
             assert_eq!(count(&work).unwrap(), 61, "{name}");
             assert!(work.recover().is_err(), "{name}: it is whole");

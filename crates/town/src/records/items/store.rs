@@ -127,6 +127,27 @@ ALTER TABLE merges ADD COLUMN announced TEXT;
 UPDATE merges SET announced = CASE status WHEN 'queued' THEN 'queued:' || coalesce(reason, '')
     ELSE status || ':' || attempts END;
 ",
+    "
+CREATE TABLE escalations (
+    id TEXT PRIMARY KEY, severity TEXT NOT NULL, state TEXT NOT NULL, message TEXT NOT NULL,
+    source TEXT NOT NULL, raised_by TEXT NOT NULL, item TEXT, agent TEXT, key TEXT,
+    count INTEGER NOT NULL DEFAULT 1, raised INTEGER NOT NULL DEFAULT 0,
+    told INTEGER NOT NULL DEFAULT 0, thread TEXT, created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, raised_at TEXT NOT NULL, again_at TEXT, acknowledged_at TEXT,
+    acknowledged_by TEXT, closed_at TEXT, closed_by TEXT, reason TEXT
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX escalations_by_key ON escalations (key)
+    WHERE key IS NOT NULL AND state <> 'closed';
+CREATE INDEX escalations_not_closed ON escalations (state, again_at) WHERE state <> 'closed';
+",
+    "
+CREATE TABLE schedule_queue (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    item TEXT NOT NULL UNIQUE REFERENCES items (id) ON DELETE CASCADE, rig TEXT NOT NULL,
+    options TEXT NOT NULL, queued_at TEXT NOT NULL, queued_by TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, last_error TEXT, not_before TEXT
+);
+",
 ];
 
 /// Version that this gt writes.

@@ -15,11 +15,12 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Type of the event about a prune. Such events do not count towards the minimum to keep and do not
-/// cause a prune: otherwise repeated prunes would displace all other events.
+/// Type of the event that each prune writes. These events do not count towards the minimum number
+/// of events to keep and do not cause a prune: otherwise repeated prunes would displace all other
+/// events.
 pub(crate) const MARKER: &str = "krc_prune";
 
-/// The events that a prune removed, or would remove.
+/// Result of a prune, or of a dry run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pruned {
     pub dry_run: bool,
@@ -37,7 +38,7 @@ pub struct PrunedFile {
     pub bytes_after: u64,
 }
 
-/// Prunes the log and the feed. The caller holds the chronicle's lock.
+/// Prunes the log and the feed. The caller holds the retention lock.
 pub(super) fn both(
     events: &Events,
     settings: &KrcSettings,
@@ -162,7 +163,7 @@ fn newest_from(file: &File, length: u64, minimum: usize) -> io::Result<u64> {
     Ok(from)
 }
 
-/// Replaces the file with the remaining lines and the lines that were written since it was read.
+/// Replaces the file with the lines that stay and the lines that were appended since it was read.
 /// Returns the new length.
 fn replace(
     events: &Events,
@@ -182,7 +183,7 @@ fn replace(
             finish(new, &beside, path, old, plan, is_log, clock)
         });
     if written.is_err() {
-        // The old file is unchanged.
+        // If this fails, the next prune overwrites the leftover.
         let _ = files::remove_if_there(&beside);
     }
     written

@@ -1,9 +1,9 @@
-//! The database that is built from the journal, for queries by field.
+//! The index of sessions: a database that is built from the journal, for queries by field.
 //!
-//! It contains nothing that the journal and the archive lack. It records how far it has read the
-//! journal, reads on when it is opened, and is rebuilt when it is missing, damaged, of another
-//! version or of another journal ([`rebuild`]). If the disk is full, queries are answered from a
-//! database in memory.
+//! All its data is also in the journal or the archive. It records the position up to which it has
+//! read the journal, and reads the lines after that when it is opened. It is rebuilt if it is
+//! missing, damaged, of another version or of another journal ([`rebuild`]). If the disk is full,
+//! queries use a database in memory.
 
 mod broken;
 mod comparison;
@@ -23,9 +23,10 @@ use crate::Result;
 use crate::base::lock::FileLock;
 use crate::base::open_database::{FileId, Opened};
 use crate::base::surroundings::Deadline;
-use crate::base::{database, files};
+use crate::base::{database, files, time};
 use gt_core::Problem;
 use gt_core::record::Record;
+use gt_core::usage::DailyUsage;
 use portion::{Fill, Row};
 use position::{Position, how_far};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -100,7 +101,8 @@ impl IndexFile {
         self.deadline.at_most(TIMEOUT)
     }
 
-    /// Fails for a file that is not an index, because a damaged index is replaced.
+    /// Fails if the caller named a file that is not an index: opening it would find it damaged and
+    /// replace it.
     fn check(&self) -> Result<()> {
         const MARK_AT: usize = 68;
         if !self.is_given || self.path.metadata().is_ok_and(|meta| meta.len() == 0) {
@@ -127,7 +129,7 @@ impl IndexFile {
 
 impl Index {
     /// Opens the database and reads the new lines of the journal. A damaged database is rebuilt
-    /// first: the journal has everything that is in it.
+    /// first, which loses nothing: all its data is in the journal or the archive.
     pub(super) fn open(place: &IndexFile, sources: Sources<'_>) -> Result<Self> {
         place.check()?;
         recovery::check(sources.journal, &place.path)?;
@@ -148,8 +150,8 @@ impl Index {
         }
     }
 
-    /// Rebuilds the database after a query has found it damaged, and opens it. The caller must have
-    /// dropped the damaged index, or this waits for its lock.
+    /// Rebuilds the database after a query has found it damaged, and opens it. The caller must drop
+    /// the damaged index first: otherwise this waits for the lock that the caller itself holds.
     pub(super) fn open_repaired(
         place: &IndexFile,
         sources: Sources<'_>,
@@ -175,7 +177,8 @@ impl Index {
     ) -> Result<Self, (Broken, Option<FileId>)> {
         let lock = FileLock::share(&place.lock, place.timeout())
             .map_err(|problem| (problem.into(), None))?;
-        // The lock is held until the file is identified: no other process replaces it before.
+        // The lock is held until the file is identified, so that no other process replaces it
+        // before.
         let opened = Self::open_locked(place, sources);
         match opened {
             Ok(db) => Ok(Index {
@@ -201,8 +204,8 @@ impl Index {
         Ok(db)
     }
 
-    /// Rebuilds the database, unless another process has done so since it was found broken. In that
-    /// case there is another file in its place, or the same file agrees with the journal again.
+    /// Rebuilds the database, unless another process has done so since it was found broken: then
+    /// another file is in its place, or the file agrees with the journal again.
     fn repair(
         place: &IndexFile,
         sources: Sources<'_>,
@@ -222,7 +225,7 @@ impl Index {
         Ok(())
     }
 
-    /// Returns the identity of the file. The lock keeps the file in place.
+    /// Returns the identity of the file, which no process can replace while this index is open.
     pub(super) fn file(&self) -> Option<FileId> {
         FileId::of(self.db.path())
     }
@@ -250,12 +253,12 @@ impl Index {
 
     /// Checkpoints the log and closes the index.
     pub(super) fn tidy(self) {
-        // A log that stays is checkpointed by the next change.
+        // If this fails, the next change checkpoints the log.
         let _ = database::tidy(&self.db, self.db.path());
     }
 
-    /// Notes that sessions have moved into a file of the archive, and the position in the journal
-    /// that was rewritten without them.
+    /// Records that sessions were moved to files of the archive, and the new position in the
+    /// journal, which was rewritten without them.
     pub(super) fn note_archived(
         &mut self,
         moved: &BTreeMap<String, Vec<Record>>,
@@ -304,10 +307,12 @@ fn open_as_it_is(place: &IndexFile, sources: Sources<'_>) -> Result<(Connection,
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
     db.busy_timeout(place.timeout())?;
-    // Damaged pages then cause errors more often than wrong results.
+    // Makes SQLite report damaged pages as errors in more cases, instead of returning wrong
+    // results.
     db.pragma_update(None, "cell_size_check", true)?;
     let is_kept = database::keep_log(&db, path)?;
-    // The journal is already on the disk: anything that is lost here is read from it again.
+    // A power failure may lose the last changes; they are read again from the journal, which is
+    // synced.
     db.pragma_update(None, "synchronous", "NORMAL")?;
     let version: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if version == VERSION {
@@ -338,7 +343,7 @@ fn mark(db: &Connection) -> Result<(), rusqlite::Error> {
     db.pragma_update(None, "user_version", VERSION)
 }
 
-/// Reads the journal from that position on.
+/// Reads the journal from a position to its end.
 fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(), Broken> {
     let Some(reading) = position.reading else {
         return Ok(());
@@ -346,16 +351,15 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
     let first = reading.first.clone();
     let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
-    // Only an incomplete line is new. Noting the position again would turn every reader into a
-    // writer.
+    // No complete line is new. Storing the same position again would make every reader a writer.
     if end == position.read {
         return Ok(());
     }
     position::note(db, journal, &first, end)
 }
 
-/// Notes in which file of the archive a session is, unless it is in the journal. Also stores its
-/// usage per item, so that the total of an item needs no read of that file.
+/// Stores the archive file that a session is in, and the session's usage per item, so that the
+/// total of an item can be computed without reading that file.
 fn archived(db: &Connection, session: &Record, file: &str) -> Result<(), rusqlite::Error> {
     let mut insert = db.prepare_cached(
         "INSERT OR REPLACE INTO archived (id, chain_id, work_unit, file, taken)
@@ -372,10 +376,47 @@ fn archived(db: &Connection, session: &Record, file: &str) -> Result<(), rusqlit
         file,
         taken
     ])?;
+    db.prepare_cached("DELETE FROM daily WHERE id = ?1")?
+        .execute([&session.id])?;
+    let whole = session.daily.is_none().then_some(session.usage.as_ref());
+    let started = session.started_at.as_deref().and_then(time::local_day);
+    let whole = whole.flatten().zip(started);
+    let whole = whole.map(|(usage, day)| DailyUsage::of(&day, usage));
+    let parts = session.daily.iter().flatten().chain(&whole);
+    note_daily(db, session, parts)?;
     note_earlier_work(db, session)
 }
 
-/// Notes the items that a session had before its present one.
+/// Stores the usage of a session by day and model.
+fn note_daily<'a>(
+    db: &Connection,
+    session: &Record,
+    parts: impl IntoIterator<Item = &'a DailyUsage>,
+) -> Result<(), rusqlite::Error> {
+    let mut parts = parts.into_iter().peekable();
+    if parts.peek().is_none() {
+        return Ok(());
+    }
+    let mut insert = db.prepare_cached(
+        "INSERT OR REPLACE INTO daily (id, day, model, agent, rig, tokens, unpriced, cost)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    for part in parts {
+        insert.execute(params![
+            session.id,
+            part.day,
+            part.model.as_deref().unwrap_or_default(),
+            session.agent,
+            session.rig,
+            part.tokens,
+            part.unpriced_tokens,
+            part.cost_usd,
+        ])?;
+    }
+    Ok(())
+}
+
+/// Stores the items that a session had before its present one.
 fn note_earlier_work(db: &Connection, session: &Record) -> Result<(), rusqlite::Error> {
     if session.earlier_work.is_none() {
         return Ok(());
@@ -388,7 +429,7 @@ fn note_earlier_work(db: &Connection, session: &Record) -> Result<(), rusqlite::
     Ok(())
 }
 
-/// Converts a time of a record to the milliseconds of the database.
+/// Converts a timestamp of a record to milliseconds since the epoch, as the database stores it.
 pub(super) fn milliseconds(time: &str) -> Option<i64> {
     own_milliseconds(time).or_else(|| {
         let time: jiff::Timestamp = time.parse().ok()?;
@@ -396,8 +437,8 @@ pub(super) fn milliseconds(time: &str) -> Option<i64> {
     })
 }
 
-/// Parses a time in our own format, `2026-01-17T01:00:00.000Z`, which is fast: a rebuild parses
-/// millions of them.
+/// Parses a timestamp in our own format, `2026-01-17T01:00:00.000Z`. A rebuild parses millions of
+/// them, for which the general parser is too slow.
 fn own_milliseconds(time: &str) -> Option<i64> {
     let bytes: &[u8; 24] = time.as_bytes().try_into().ok()?;
     let is_ours = [
@@ -434,8 +475,8 @@ fn own_milliseconds(time: &str) -> Option<i64> {
     Some(seconds * 1_000 + number(20..23)?)
 }
 
-/// Returns a session from its row and its record. A row without a record, or with the record of
-/// another session, is damage that SQLite does not detect.
+/// Parses the record of a session. Fails if the row has no record or the record of another session:
+/// SQLite does not detect such damage.
 pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
     let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
     let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;

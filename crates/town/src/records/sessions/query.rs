@@ -249,6 +249,47 @@ pub(super) fn usage_by_work(
     Ok(sums)
 }
 
+/// Returns the ended sessions of the journal that had several items and ended at that millisecond
+/// or later.
+pub(super) fn with_several_items(index: &Index, since: i64) -> Result<Vec<Record>, Broken> {
+    records(
+        index.db(),
+        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
+         WHERE id IN (SELECT id FROM earlier_work) AND status IS NOT 'running'
+             AND coalesce(ended, started) >= ?1",
+        [Value::from(since)],
+    )
+}
+
+/// Returns the archived sessions with usage since that day, with only their items and their usage.
+pub(super) fn usage_of_archived(index: &Index, since: &str) -> Result<Vec<Record>, Broken> {
+    let mut query = index.db().prepare(
+        "SELECT work_unit, taken -> 'usage', taken -> 'earlier_work', sum(tokens), sum(unpriced),
+             sum(cost), max(model)
+         FROM archived JOIN daily USING (id) GROUP BY id HAVING max(day) >= ?1",
+    )?;
+    let mut rows = query.query([since])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let taken = parsed::<Option<Usage>>(row.get(1)?)?.flatten();
+        // Sessions without an item have no other record of their usage in the index.
+        let summed = Usage {
+            input_tokens: row.get(3)?,
+            unpriced_tokens: row.get::<_, Option<u64>>(4)?.unwrap_or_default(),
+            cost_usd: row.get(5)?,
+            model: row.get(6)?,
+            ..Usage::default()
+        };
+        found.push(Record {
+            work_unit: row.get(0)?,
+            usage: Some(taken.unwrap_or(summed)),
+            earlier_work: parsed::<Option<Vec<EarlierWork>>>(row.get(2)?)?.flatten(),
+            ..Record::default()
+        });
+    }
+    Ok(found)
+}
+
 /// Parses a part of a record, as the database stores it.
 fn parsed<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, Broken> {
     let value = text.as_deref().map_or(Ok(None), serde_json::from_str);

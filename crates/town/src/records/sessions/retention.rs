@@ -100,7 +100,8 @@ impl Sessions {
     /// Returns the details of a session beside its record: its commits, its steps and its timeline.
     pub fn detail(&self, id: &str) -> Result<Option<Value>> {
         if let Some(text) = files::read_if_there(&self.detail_path(id))? {
-            return Ok(serde_json::from_str(&text).ok());
+            let lost = format!("the details of the session {id} are lost");
+            return Ok(serde_json::from_str(&text).or_warn(lost));
         }
         let Some(file) = self.ask(|index| query::archived_in(index, id))? else {
             return Ok(None);

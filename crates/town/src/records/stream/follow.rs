@@ -1,4 +1,5 @@
-//! The listener: reads from the server's socket, or from the log itself.
+//! The listener of the event stream: reads from the server's socket, or without a server from the
+//! log itself.
 
 use super::tail::Tail;
 use super::wake::Wake;
@@ -52,7 +53,7 @@ impl Follow {
             Some(connection) if served.cursor() == connection.cursor => {
                 (Source::Socket(connection), served)
             }
-            // There is no server, or the log was pruned just now: reading the file is simpler then.
+            // There is no server, or its position is invalid because the log was just pruned.
             _ => (Source::File(Wake::on(&[root])), Tail::at_end(log.clone())?),
         };
         let before = history(&log, &tail, &query)?;
@@ -101,7 +102,8 @@ impl Follow {
                     self.tail.advance(cursor, connection.last)?;
                 }
                 if !goes_on {
-                    // The server is gone or has disconnected us: continues from its position.
+                    // The connection is closed: continues with the file, at the last position
+                    // received.
                     self.source = Source::File(Wake::on(&[&self.root]));
                     found.extend(self.look()?);
                 }
@@ -160,9 +162,8 @@ struct Message {
 }
 
 impl Connection {
-    /// Connects to a server that answers, if there is one.
+    /// Connects to a server. Returns `None` if none answers: the caller then reads the log itself.
     fn open(root: &Path) -> Option<Self> {
-        // Without a server the log itself is read.
         let stream = UnixStream::connect(socket_in(root)).ok()?;
         stream.set_read_timeout(Some(GREETING)).ok()?;
         let mut connection = Connection {

@@ -106,6 +106,7 @@ impl Drop for Server {
 
 /// Wraps a line of a file as a message of the stream; drops a line that is no JSON object.
 fn message(kind: &str, text: &[u8], cursor: Option<Cursor>) -> Vec<u8> {
+    // Null is no object.
     let content: Value = serde_json::from_slice(text).unwrap_or_default();
     if !content.is_object() {
         return Vec::new();

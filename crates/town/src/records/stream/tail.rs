@@ -33,6 +33,7 @@ impl Tail {
     /// Begins at the end of the file; if the file does not exist yet, at its beginning.
     pub(super) fn at_end(lines: Lines) -> Result<Self> {
         let open = open(&lines)?.map(|(file, inode, length)| {
+            // A length that cannot be checked may include a part of a line, which the reader drops.
             let offset = crate::base::lines::whole_length(&file, length).unwrap_or(length);
             let cursor = Cursor {
                 file: inode,

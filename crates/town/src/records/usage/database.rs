@@ -4,7 +4,7 @@
 
 use gt_core::nudge::fingerprint;
 use gt_core::price::Prices;
-use gt_core::usage::{Reading, Usage, UsageWindow, opencode};
+use gt_core::usage::{DailyUsage, Reading, Usage, UsageWindow, opencode};
 use rusqlite::{Connection, OpenFlags, params};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +20,7 @@ WITH RECURSIVE mine (id) AS (
     SELECT id FROM session WHERE directory = ?1
     UNION SELECT session.id FROM session JOIN mine ON session.parent_id = mine.id
 )
-SELECT message.id, message.data FROM message JOIN mine ON message.session_id = mine.id
+SELECT message.id, message.data, message.time_created FROM message JOIN mine ON message.session_id = mine.id
 WHERE message.time_created >= ?2 AND message.time_created <= ?3
 ORDER BY message.time_created";
 
@@ -45,6 +45,7 @@ pub(super) struct Seen {
     files: Vec<(u64, i64)>,
     until: Option<String>,
     pub(super) usage: Usage,
+    pub(super) daily: Vec<DailyUsage>,
 }
 
 pub(super) fn read(
@@ -68,13 +69,15 @@ pub(super) fn read(
     while let Some(row) = rows.next()? {
         let (id, data): (String, String) = (row.get(0)?, row.get(1)?);
         if let Some(answer) = opencode::answer(&id, &data) {
-            reading.count(answer, prices);
+            let at = jiff::Timestamp::from_millisecond(row.get(2)?).unwrap_or_default();
+            reading.count(answer, &window.day(&format!("{at:.3}")), prices);
         }
     }
     *seen = Seen {
         files,
         until: window.until.clone(),
         usage: reading.usage(),
+        daily: reading.daily(),
     };
     Ok(())
 }
@@ -119,6 +122,7 @@ fn stamps(path: &Path) -> Vec<(u64, i64)> {
     log.push("-wal");
     let files = [path.to_owned(), PathBuf::from(log)];
     let stamp = |path: &PathBuf| {
+        // Either file may be missing.
         let meta = path.metadata().ok()?;
         let nanos = meta.mtime().checked_mul(1_000_000_000)?;
         Some((meta.len(), nanos.checked_add(meta.mtime_nsec())?))
@@ -134,6 +138,7 @@ mod tests {
         UsageWindow {
             since: since.to_owned(),
             until: until.map(str::to_owned),
+            ..UsageWindow::default()
         }
     }
 

@@ -1,5 +1,5 @@
-//! Finds the transcripts of a session: those that its hooks named, or those with the id of its
-//! conversation, or those of its folder and time.
+//! Finds the transcripts of a session: those that its hooks named; otherwise those with the id of
+//! its conversation; otherwise those that match its folder and its start time.
 
 use super::notes::Notes;
 use super::program_folder;
@@ -17,11 +17,12 @@ use std::time::SystemTime;
 /// Maximum number of bytes of a transcript's first line that are read.
 const HEADER: u64 = 1 << 20;
 
-/// A transcript, and the time from which on it belongs to the session, if that is known better than
-/// by the start of the session.
+/// A transcript, and the time from which it belongs to the session. `None` stands for the start of
+/// the session.
 pub(super) type Found = (PathBuf, Option<String>);
 
-/// Returns the transcripts of a session, each preceded by the files that belong to it.
+/// Returns the transcripts of a session, each preceded by the files that accompany it (`beside` in
+/// the preset).
 pub(super) fn transcripts(
     town: &Town,
     session: &Record,
@@ -79,7 +80,7 @@ fn search(
             if found.is_empty() {
                 found = matching(&root, &filled);
             }
-            // Ids begin with the time, so many share a prefix.
+            // Ids begin with a timestamp, so several ids may share their first 8 characters.
             found.retain(|path| !pattern.contains("{id8}") || is_of_folder(path));
             found
         });
@@ -107,8 +108,8 @@ pub(super) fn all_of_folder(root: &Path, preset: &Preset, folder: &str) -> Vec<P
     };
     let hash = hash(folder);
     // Claude Code keeps the transcripts of a folder in a folder named after it.
-    let called = |mail: char| match mail.is_ascii_alphanumeric() {
-        true => mail,
+    let called = |c: char| match c.is_ascii_alphanumeric() {
+        true => c,
         false => '-',
     };
     let called: String = folder.chars().map(called).collect();
@@ -148,7 +149,7 @@ pub(super) fn of_conversation(root: &Path, preset: &Preset, id: &str) -> Vec<Pat
         .collect()
 }
 
-/// Returns the file of that pattern that was read before, without a search.
+/// Returns the known files that match a pattern, without searching the folders.
 fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
     let pattern = filled.rsplit('/').next().unwrap_or(filled);
     let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
@@ -167,7 +168,7 @@ pub(super) fn databases(town: &Town, session: &Record, preset: &Preset) -> Vec<P
     patterns.flat_map(|p| matching(&root, p)).collect()
 }
 
-/// Returns whether the folder exists under which the program keeps its transcripts.
+/// Returns whether the folder in which the program keeps its transcripts exists.
 pub(super) fn has_root(town: &Town, preset: &Preset, notes: &Notes) -> bool {
     root(town, preset, notes).is_some_and(|root| root.is_dir())
 }
@@ -179,7 +180,7 @@ fn root(town: &Town, preset: &Preset, notes: &Notes) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether an id is a plain name: it becomes a part of a path.
+/// Returns whether an id is safe as a part of a path: only letters, digits, `-` and `_`.
 fn is_plain(id: &str) -> bool {
     !id.is_empty()
         && id

@@ -1,5 +1,5 @@
-//! Locations of a session's transcripts, as reported by its hooks: `.runtime/usage/<life>.notes`,
-//! one line of JSON each.
+//! Locations of a session's transcripts, as reported by its hooks:
+//! `.runtime/usage/<session>.notes`, one line of JSON each.
 
 use super::{folder, program_folder};
 use crate::base::files;
@@ -44,10 +44,12 @@ pub(super) struct Notes {
 impl Notes {
     pub(super) fn of(town: &Town, session: &str) -> Self {
         let path = folder(town).join(format!("{session}.notes"));
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = files::read_if_there(&path).or_warn("the usage may be incomplete");
+        let text = text.flatten().unwrap_or_default();
         let lines = text.lines();
         Notes {
             path,
+            // A crash may have cut off a line.
             lines: lines
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect(),
@@ -75,6 +77,7 @@ impl Notes {
 
     /// Appends one line in one write, so that concurrent hooks do not mix their lines.
     fn add(&self, note: &Note) -> Result<()> {
+        // Cannot fail: all fields are plain values.
         let mut line = serde_json::to_vec(note).unwrap_or_default();
         line.push(b'\n');
         if let Some(dir) = self.path.parent() {

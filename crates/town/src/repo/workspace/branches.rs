@@ -7,6 +7,7 @@
 
 use crate::base::files;
 use crate::base::git::{Git, own_dir};
+use crate::base::or_log::OrLog;
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};
@@ -90,8 +91,9 @@ fn written_branch(dir: &Path) -> Written {
 
 fn asked_branch(town: &Town, dir: &Path) -> Option<String> {
     Git::at(dir, town.around())
-        .run(["symbolic-ref", "--quiet", "--short", "HEAD"])
-        .ok()
+        .find(["symbolic-ref", "--quiet", "--short", "HEAD"])
+        .or_debug(format_args!("{} has no branch", dir.display()))
+        .flatten()
         .filter(|branch| !branch.is_empty())
 }
 

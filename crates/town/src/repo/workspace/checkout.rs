@@ -1,4 +1,4 @@
-//! Puts an agent's worktree on a branch, and rolls exactly that back.
+//! Puts an agent's worktree on a branch, and rolls that change back.
 
 use super::branches::{branch, current_branch, root};
 use super::condition::has_submodules;
@@ -28,7 +28,8 @@ pub struct Placed {
 }
 
 /// Puts an agent's worktree on a branch. Creates a missing worktree and repairs one whose links are
-/// broken. A new branch begins where another agent has left the same item, or at the rig's base.
+/// broken. A new branch starts at the commit at which another agent stopped work on the same item,
+/// or at the rig's base.
 pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Result<Placed> {
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
@@ -63,7 +64,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     if let Ok(placed) = &mut result
         && (placed.left.is_some() || placed.made_folder)
     {
-        // A remote may be slow, so the lock is not held meanwhile.
+        // The lock is not held while submodules are fetched, because a remote may be slow.
         let missing = submodules::populate(town, rig, dir);
         placed.warnings = missing.iter().map(Missing::text).collect();
     }
@@ -87,7 +88,8 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
         let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove"];
         if has_submodules(dir) {
-            // git refuses to remove any worktree with submodules, whatever is in it.
+            // Without `--force`, git refuses to remove any worktree with submodules, even an
+            // unchanged one.
             check_unchanged(Git::at(dir, town.around()).to_the_end(), dir)?;
             words.push("--force");
         }
@@ -110,7 +112,7 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
     Ok(())
 }
 
-/// Fails if something was changed in a worktree.
+/// Fails if a worktree has changes.
 fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
     let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
     match changes.is_empty() {
@@ -123,8 +125,8 @@ fn check_unchanged(git: Git<'_>, dir: &Path) -> Result<()> {
 }
 
 /// Repairs the links between a worktree and its repository, after the town was moved or if the
-/// worktree's link is missing. Changes no files of the work. A failure is logged, and the next check
-/// reports that the worktree is still broken.
+/// worktree's link is missing. Changes no files of the work. A failure is logged, and the next
+/// check reports that the worktree is still broken.
 pub(super) fn relink(git: Git<'_>, dir: &Path) {
     let target = dir.to_string_lossy().into_owned();
     let repaired = git.run(["worktree", "repair", "--", &target]);
@@ -154,11 +156,11 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
     .hint("move it away; gt removes nothing that it did not make")
 }
 
-/// Renames the single branch that polecats had in older versions. Its name blocks branches below
-/// it, so it becomes the branch without work.
+/// Renames the only branch that a polecat had in older versions. git cannot create branches below a
+/// branch of that name, so it becomes the branch that the polecat is on without work.
 fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
     let old = root(identity);
-    if identity.role() == Role::Polecat && exists(git, &old) {
+    if identity.role() == Role::Polecat && exists(git, &old)? {
         git.run(["branch", "--quiet", "-m", &old, &branch(identity)])?;
     }
     Ok(())
@@ -178,7 +180,7 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         Some(before) => vec![before],
         None => vec!["--detach".to_owned(), git.run(["rev-parse", "HEAD"])?],
     };
-    if exists(git, branch) {
+    if exists(git, branch)? {
         git.run(["switch", "--quiet", "--no-guess", branch])?;
     } else {
         let base = beginning(town, rig, branch)?;
@@ -199,7 +201,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     if let Some(parent) = dir.parent() {
         files::make_dir(parent)?;
     }
-    let is_new = !exists(git, branch);
+    let is_new = !exists(git, branch)?;
     let result = if is_new {
         let base = beginning(town, rig, branch)?;
         let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
@@ -225,7 +227,7 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
         }),
         Err(problem) => {
             if made_folder {
-                // git rolls back its own half; only an empty folder may be left.
+                // git rolls back its own changes; only an empty folder may be left.
                 let _ = fs::remove_dir(dir);
             }
             Err(problem)
@@ -233,10 +235,10 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     }
 }
 
-/// Returns where a new branch begins: where another polecat has left the same item, or at the rig's
-/// base. Fails if git fails, so that work that was left is not begun anew.
+/// Returns the start of a new branch: the commit at which another polecat stopped work on the same
+/// item, or the rig's base. Fails if git fails, so that existing work is not done again.
 fn beginning(town: &Town, rig: &str, branch: &str) -> Result<String> {
-    let base = base_branch::start_point(town, rig);
+    let base = base_branch::start_point(town, rig)?;
     let item = match branch.rsplit_once('/') {
         Some((agent, item)) if agent.starts_with("polecat/") => item,
         _ => return Ok(base),
@@ -253,11 +255,11 @@ fn beginning(town: &Town, rig: &str, branch: &str) -> Result<String> {
     if left.is_empty() {
         return Ok(base);
     }
-    let more = git.run(["rev-list", "--count", &format!("{base}..{left}")])?;
-    Ok(if more == "0" { base } else { left })
+    let more = git.count([format!("{base}..{left}")])?;
+    Ok(if more == 0 { base } else { left })
 }
 
-fn exists(git: Git<'_>, branch: &str) -> bool {
+fn exists(git: Git<'_>, branch: &str) -> Result<bool> {
     let name = format!("refs/heads/{branch}");
     git.says(["show-ref", "--verify", "--quiet", &name])
 }

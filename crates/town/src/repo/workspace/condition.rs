@@ -1,7 +1,8 @@
 //! The condition of a worktree: whether git knows it, whether its creation was completed, and
 //! whether an operation in it is unfinished.
 //!
-//! git ignores Ctrl-C here: an interrupted check would report an intact worktree as broken.
+//! The git commands here ignore Ctrl-C: an interrupted check would report an intact worktree as
+//! broken.
 
 use super::submodules;
 use crate::base::git::{Git, own_dir};
@@ -12,8 +13,8 @@ use std::path::Path;
 /// Returns whether a folder is a worktree that git knows.
 pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
     let git = Git::at(dir, town.around()).to_the_end();
-    // Prints the path from here to the top level, so it is not empty for a repository around the
-    // folder.
+    // git prints the path from here to the top level of the repository. It is empty for a worktree,
+    // and not empty if the repository is that of a parent folder.
     let up = || git.run(["rev-parse", "--show-cdup"]);
     dir.join(".git").exists() && up().is_ok_and(|up| up.is_empty())
 }
@@ -49,10 +50,10 @@ pub(super) fn lock_of(dir: &Path) -> Option<Lock> {
     })
 }
 
-/// Returns whether git was killed while it created the worktree: no work is in it then.
+/// Returns whether git was killed while it created the worktree. Such a worktree contains no work.
 pub fn is_unfinished(dir: &Path) -> bool {
-    // git writes the index last. If only the index of a complete worktree is missing, its files may
-    // still be work, so git's own lock must be there, too.
+    // git writes the index last. A missing index alone is no proof, because the files of a complete
+    // worktree may still be work: git's own lock must exist, too.
     let has_index = own_dir(dir).is_some_and(|own| own.join("index").exists());
     !has_index && lock_of(dir) == Some(Lock::Git)
 }
@@ -86,7 +87,7 @@ pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
     let own = own
         .iter()
         .flat_map(|own| PLACES.iter().map(|it| own.join(it)));
-    // Usually git has put nothing aside.
+    // Usually these files do not exist.
     let found = own.filter_map(|path| fs::read_to_string(path).ok());
     let ids = found.map(|text| text.trim().to_owned());
     ids.filter(|id| !id.is_empty()).collect()
@@ -100,16 +101,9 @@ pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
         return Ok(false);
     }
     let git = Git::at(dir, town.around());
-    let loose = [
-        "rev-list",
-        "--count",
-        "HEAD",
-        "--not",
-        "--branches",
-        "--remotes",
-    ];
+    let loose = ["HEAD", "--not", "--branches", "--remotes"];
     let changes = git.run(["status", "--porcelain", "--untracked-files=all"])?;
-    if !changes.is_empty() || git.run(loose)? != "0" {
+    if !changes.is_empty() || git.count(loose)? > 0 {
         return Ok(false);
     }
     if has_submodules(dir) {

@@ -1,6 +1,6 @@
 //! Removes an agent's worktree without losing its work.
 //!
-//! git ignores Ctrl-C here: a removal is often the reaction to a Ctrl-C.
+//! The git commands here ignore Ctrl-C, because a removal is often the rollback after a Ctrl-C.
 
 use super::branches::{branches, checked_out_elsewhere, root};
 use super::checkout::relink;
@@ -19,7 +19,8 @@ use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Arguments of `git rev-list`: excludes commits that the remote has or that were merged here.
+/// Arguments of `git rev-list` that exclude commits which the remote has, or which the merge queue
+/// has merged locally.
 const ELSEWHERE: [&str; 3] = ["--not", "--remotes", "--glob=refs/gt/merged"];
 
 /// Work that would be lost with a worktree.
@@ -34,7 +35,7 @@ pub struct Unsaved {
     pub is_broken: bool,
     /// An unfinished operation: a merge, a rebase or the like.
     pub half_done: Option<&'static str>,
-    /// The reason given to git for keeping (locking) the worktree.
+    /// The reason of a worktree lock that git did not set itself; may be empty.
     pub locked: Option<String>,
 }
 
@@ -107,9 +108,9 @@ impl Unsaved {
     }
 }
 
-/// Returns the uncommitted changes of the worktree, and the commits that no remote branch has, of
-/// the worktree and of the agent's branches. A branch that stays loses nothing, so its commits do
-/// not count.
+/// Counts the uncommitted changes of the worktree, and the commits of the worktree and of the
+/// agent's branches that are on no remote branch. Commits of branches that stay after the removal
+/// ([`staying`]) do not count.
 pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
     let mut unsaved = Unsaved {
         is_broken: is_broken(town, dir),
@@ -143,18 +144,17 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
     let (tips, kept) = tips(town, identity, dir)?;
     if let (Some(rig), false) = (identity.rig(), tips.is_empty()) {
         let repository = rig::repository(town, rig);
-        let mut args = vec!["rev-list", "--count"];
-        args.extend(tips.iter().map(String::as_str));
+        let mut args: Vec<&str> = tips.iter().map(String::as_str).collect();
         args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
-        let commits = Git::at(&repository, town.around()).to_the_end().run(args)?;
-        unsaved.commits += commits.parse().unwrap_or(0);
+        let git = Git::at(&repository, town.around()).to_the_end();
+        unsaved.commits += git.count(args)?;
     }
     Ok(unsaved)
 }
 
-/// Returns the last commits of an agent's work: its branches and its checkout. The second list has
-/// those of branches that stay because they are still needed.
+/// Returns the tip commits of an agent's work: of its branches and of its checkout. The second list
+/// has the tips of branches that stay ([`staying`]).
 fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Vec<String>)> {
     let staying = staying(town, identity, dir)?;
     let (mut tips, mut kept) = (Vec::new(), Vec::new());
@@ -167,7 +167,7 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
     tips.extend(put_aside_by_git(dir));
     if dir.join(".git").exists() {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
-        // A broken worktree has no readable checkout, and one without commits has none.
+        // The HEAD of a broken worktree cannot be read, and a branch without commits has none.
         let head = Git::at(dir, town.around()).to_the_end().ask(head);
         let head = head.or_warn(format_args!("the checkout of {identity} cannot be read"));
         let head = head.filter(|(is_there, _)| *is_there);
@@ -191,7 +191,7 @@ pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<Strin
     Ok(staying)
 }
 
-/// Items that a removal kept on purpose.
+/// Refs, folders and branches that a removal kept.
 #[derive(Clone, Debug, Default)]
 pub struct Removed {
     /// The refs under which unsaved work was kept, and the folder of a broken worktree.
@@ -239,8 +239,8 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     } else if dir.join(".git").exists() {
         let mut words = vec!["worktree", "remove", "--force"];
         if lock_of(dir).is_some() {
-            // git has locked it and was killed, or the caller forces the removal of a locked
-            // worktree.
+            // A second `--force` removes a locked worktree. git was killed while it held the lock,
+            // or the caller forces the removal.
             words.push("--force");
         }
         words.extend(["--", &target]);
@@ -258,16 +258,16 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     Ok(removed)
 }
 
-/// Removes the entry of a worktree that no longer exists, even if git has locked it and was killed:
-/// otherwise its name stays taken.
+/// Removes git's entry of a worktree whose folder is gone, even if the entry is still locked
+/// because git was killed: otherwise the name stays taken.
 fn forget(git: Git<'_>, target: &str) {
     // git usually has no such entry.
     let removed = git.run(["worktree", "remove", "--force", "--force", "--", target]);
     removed.or_debug("no entry to remove");
 }
 
-/// Saves the commit that git has noted as checked out in an unreadable worktree: a commit on no
-/// branch would be lost with that note.
+/// Saves the commit that git's entry of an unreadable worktree records as its HEAD: if it is on no
+/// branch, it would be lost with the entry.
 fn save_head(
     git: Git<'_>,
     identity: &Identity,
@@ -297,7 +297,7 @@ fn save_head(
     Ok(saved.then_some(name))
 }
 
-/// Moves a folder that git does not know out of the way, whole.
+/// Moves the folder of a broken worktree, with all its files, to `<rig>/.saved`.
 fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let stamp = town.clock().now().as_millisecond();
     let folder = town.root().join(identity.rig().unwrap_or_default());
@@ -306,8 +306,8 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     let name = format!("{}-{stamp}", root(identity).replace('/', "-"));
     let place = folder.join(name);
     fs::rename(dir, &place).map_err(|error| files::cannot("move away", dir, &error))?;
-    // Its link points to the metadata that the next worktree of this name will have; git would
-    // write there.
+    // Its `.git` link points to the metadata folder that the next worktree of this name will use;
+    // git commands in the moved folder would write there.
     let link = place.join(".git");
     if link.is_file() {
         let apart = place.join(".git.broken");
@@ -325,11 +325,10 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let mut saved = Vec::new();
     let (tips, kept) = tips(town, identity, dir)?;
     for (number, tip) in tips.iter().enumerate() {
-        let mut args = vec!["rev-list", "--count", tip];
+        let mut args = vec![tip.as_str()];
         args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
-        let unpushed = bare.run(args)?;
-        if unpushed != "0" {
+        if bare.count(args)? > 0 {
             let name = name(&format!("tip{number}"));
             bare.run(["update-ref", &name, tip])?;
             saved.push(name);

@@ -99,7 +99,7 @@ pub(crate) fn commit(
     message: &str,
 ) -> Result<String> {
     let git = Git::at(dir, town.around()).to_the_end();
-    let mut words = committer(git);
+    let mut words = committer(git)?;
     words.extend(["commit-tree", tree, "-m", message]);
     words.extend(parents.iter().flat_map(|parent| ["-p", parent]));
     git.run(words)

@@ -1,8 +1,8 @@
-//! The submodules of a worktree: repositories whose commits are removed with it.
+//! The submodules of a worktree: repositories whose commits are removed with the worktree.
 //!
-//! git keeps them in the worktree's own part of the rig's repository and removes them together.
-//! That the rig has the commit that points to a submodule's commit proves nothing: the submodule's
-//! commit may exist nowhere else.
+//! git stores them in the worktree's metadata folder inside the rig's repository, and removes that
+//! folder together with the worktree. A submodule's commit may exist nowhere else, even if the
+//! rig's repository has the commit that points to it.
 
 mod populate;
 
@@ -16,19 +16,19 @@ use gt_core::Problem;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A repository inside a worktree that the worktree's commit points to, or once did.
+/// A submodule of a worktree's commit, or a former one that git still stores.
 #[derive(Clone, Debug)]
 pub(crate) struct Submodule {
     /// Its path in the worktree, or its name if it is no longer checked out.
     pub(crate) name: String,
-    /// The folder of its commits.
+    /// Its git folder, which has its commits.
     own: PathBuf,
-    /// The folder of its files.
+    /// The folder with its files; `None` if it is no longer checked out.
     dir: Option<PathBuf>,
 }
 
-/// Returns all initialised submodules, including nested ones, and those that the branch no longer
-/// has but git still keeps.
+/// Returns all initialised submodules, including nested ones, and former submodules that git still
+/// stores.
 pub(crate) fn of(town: &Town, dir: &Path) -> Result<Vec<Submodule>> {
     let mut found = Vec::new();
     collect(town, dir, "", &mut found)?;
@@ -64,9 +64,9 @@ fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) ->
     Ok(())
 }
 
-/// Returns the submodules of a commit whose commits none of their remotes has: other clones of the
-/// commit could not check them out. Pointers that the base has, or had at the merge base, are not
-/// new and do not count.
+/// Returns the submodules that other clones of `commit` could not check out, because the
+/// submodule's commit is on none of its remotes. Pointers that `base` or the merge base also has
+/// are not new and do not count.
 pub(crate) fn stranded(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let git = Git::at(dir, town.around());
@@ -103,7 +103,7 @@ fn add_stranded(
     if submodule.run(town, &["cat-file", "-e", id]).is_err() {
         return Ok(());
     }
-    // A release may be on no branch; its tag is fetched with the others.
+    // A released commit may be on no branch, but a fetch gets it by its tag.
     let has_tag = !submodule.run(town, &["tag", "--contains", id])?.is_empty();
     if !has_tag && submodule.count(town, &[id.to_owned()])? > 0 {
         found.push(submodule.name.clone());
@@ -184,8 +184,9 @@ fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
             add_stored(&path, &format!("{name}/"), found);
             continue;
         }
-        let real = path.canonicalize().ok();
-        if !found.iter().any(|it| it.own.canonicalize().ok() == real) {
+        // If a folder was removed meanwhile, the comparison fails, and it is at most listed twice.
+        let real = |path: &Path| path.canonicalize().ok();
+        if !found.iter().any(|it| real(&it.own) == real(&path)) {
             found.push(Submodule {
                 name: name.clone(),
                 own: path.clone(),
@@ -221,14 +222,14 @@ impl Submodule {
         }
     }
 
-    /// Returns its last commits: its checkout, its branches and its stashes.
+    /// Returns its tip commits: of its checkout, its branches and its stashes.
     fn tips(&self, town: &Town) -> Result<Vec<String>> {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         let mut tips: Vec<String> = self.run(town, &head).into_iter().collect();
         let branches = ["for-each-ref", "--format=%(objectname)", "refs/heads"];
         tips.extend(self.run(town, &branches)?.lines().map(str::to_owned));
-        // Fails if there is no stash.
         let aside = ["log", "--walk-reflogs", "--format=%H", "refs/stash", "--"];
+        // Fails if there is no stash.
         let aside = self.run(town, &aside).unwrap_or_default();
         tips.extend(aside.lines().map(str::to_owned));
         tips.sort();
@@ -248,8 +249,8 @@ impl Submodule {
             .map_err(|_| Problem::failed("git did not count the commits"))
     }
 
-    /// Returns the commits that were last fetched from its remote: a commit on no remote branch is
-    /// fetched by its id.
+    /// Returns the commits of the last fetch from its remote. They may be on no remote branch,
+    /// because git fetches a submodule's commit by id if necessary.
     fn fetched(&self, town: &Town) -> Vec<String> {
         let Ok(url) = self.run(town, &["config", "--get", "remote.origin.url"]) else {
             return Vec::new();
@@ -257,6 +258,7 @@ impl Submodule {
         // git writes the URL in this form.
         let url = url.trim_end_matches('/');
         let url = url.strip_suffix(".git").unwrap_or(url);
+        // If the file is missing, nothing was fetched yet.
         let text = fs::read_to_string(self.own.join("FETCH_HEAD")).unwrap_or_default();
         let lines = text.lines().filter(|line| line.ends_with(url));
         let ids = lines.filter_map(|line| line.split_once('\t').map(|(id, _)| id.to_owned()));
@@ -264,8 +266,8 @@ impl Submodule {
             .collect()
     }
 
-    /// Saves commits that exist nowhere else in another repository, under refs that begin with
-    /// `names`.
+    /// Saves the commits that exist nowhere else, and the uncommitted changes, to `repository`,
+    /// under refs that begin with `names`.
     pub(super) fn save(
         &self,
         town: &Town,
@@ -293,8 +295,8 @@ impl Submodule {
         for (part, commit) in works {
             let name = format!("{names}-{part}");
             let refspec = format!("{commit}:{name}");
-            // Pushed from here: a fetch would have to read this configuration, which names a folder
-            // that may be gone.
+            // A push from the submodule, not a fetch into `repository`: a fetch would read the
+            // submodule's configuration, which names a work tree that may be gone.
             let words = ["push", "--quiet", "--no-verify", "--no-follow-tags"];
             let rest = ["--no-signed", "--no-recurse-submodules", "--"];
             let pushed = [&words[..], &rest, &[&*target, &refspec]].concat();

@@ -1,8 +1,8 @@
-//! Worktrees of tasks: at the place of the project's template, or found by their branch.
+//! Worktrees of tasks: at the path that the project's template gives, or found by their branch.
 //!
 //! The template applies to new worktrees. If it changes, existing worktrees stay where they are,
-//! and git finds them by the branch. The folder of another agent is never a task's, whatever is
-//! checked out in it.
+//! and git finds them by the branch. The folder of another agent is never the worktree of a task,
+//! even if it has the task's branch checked out.
 
 use crate::Town;
 use crate::base::git::{Git, own_dir};
@@ -26,7 +26,8 @@ pub fn task_worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     by_template.or_else(|| WorktreesByBranch::of_rig(town, rig).worktree(town, agent))
 }
 
-/// Returns the task whose worktree contains the folder, according to the project's template.
+/// Returns the task whose worktree contains the folder, according to the project's template; `None`
+/// as well for a folder that does not exist.
 pub(crate) fn task_by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let dir = dir.canonicalize().ok()?;
     for (rig, entry) in &town.registry().rigs {
@@ -62,15 +63,17 @@ pub(crate) fn task_worktree_at_template(
     project: &Project,
 ) -> Option<PathBuf> {
     let rig = agent.rig()?;
-    // The caller then looks for the branch.
+    // If the template gives no path, the caller searches by branch.
     let dir = project::worktree(town, rig, agent.short_name(), project).ok()?;
     is_of_rig(town, rig, &dir).then_some(dir)
 }
 
 /// Returns whether a folder is a worktree of the rig, according to its `.git` file.
 fn is_of_rig(town: &Town, rig: &str, dir: &Path) -> bool {
+    // A main worktree has a folder there, which is no worktree of the rig.
     let link = fs::read_to_string(dir.join(".git")).unwrap_or_default();
     let place = link.strip_prefix("gitdir:").map(str::trim);
+    // A pruned worktree points to nothing.
     let place = place.and_then(|place| dir.join(place).canonicalize().ok());
     let own = rig::repository(town, rig).canonicalize();
     matches!((place, own), (Some(place), Ok(own)) if place.starts_with(&own))
@@ -84,7 +87,7 @@ pub(crate) struct WorktreesByBranch {
 }
 
 impl WorktreesByBranch {
-    /// Reads the worktrees from git. If git fails, they are none, and are read again the next time.
+    /// Reads the worktrees from git. If git fails, returns none; the next call reads them again.
     pub(crate) fn of_rig(town: &Town, rig: &str) -> Self {
         let stamp = stamp(town, rig);
         let repository = rig::repository(town, rig);
@@ -140,6 +143,7 @@ fn read(list: &str) -> HashMap<String, PathBuf> {
 fn rebased(dir: &Path) -> Option<String> {
     let own = own_dir(dir)?;
     let mut kinds = ["rebase-merge", "rebase-apply"].iter();
+    // Neither file exists without a rebase.
     let name = kinds.find_map(|kind| fs::read_to_string(own.join(kind).join("head-name")).ok())?;
     Some(short(name.trim_end()))
 }

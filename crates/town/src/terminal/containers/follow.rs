@@ -1,8 +1,8 @@
-//! Follows an adopted pane that its person moves to another window.
+//! Tracks the pane of an adopted program when the person moves it to another window.
 //!
-//! The pane's id is its identity on its server. `break-pane`, `join-pane` and `move-pane` take it
-//! out of the window that the container shows, and the container ends with its last window. The
-//! note of the adoption contains the data to show the pane's new window or to recreate the
+//! The pane keeps its id on its server. `break-pane`, `join-pane` and `move-pane` take it out of
+//! the window that the container shows, and the container ends with its last window. The note of
+//! the adoption has the data to link the pane's new window into the container, or to recreate the
 //! container.
 
 use super::linked::{LOCK_PATH, make_container};
@@ -42,11 +42,10 @@ pub(super) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
         if own.is_some_and(|own| !own.lost_agent_pane()) {
             continue;
         }
-        // If the lock is taken, an adoption or a release is running and leaves the container in
-        // order.
+        // If the lock is held, an adoption or a release is running, which updates the container.
         let lock = FileLock::try_take(&town.runtime_dir().join(LOCK_PATH));
         if let Ok(Some(_lock)) = lock {
-            // A container that cannot be repaired is read as it is.
+            // If the repair fails, the container is listed as it is.
             has_moved |= follow(town, &identity, note, own).unwrap_or(false);
         }
     }

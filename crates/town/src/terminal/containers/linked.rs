@@ -1,7 +1,7 @@
-//! Containers of adopted programs: created beside the person's window, and released to the person.
+//! Containers of adopted programs: creates them, and releases them to the person.
 //!
-//! Such a container shows a window of the person's own session. A release closes no window of
-//! the person.
+//! Such a container is a separate session into which a window of the person's own session is
+//! linked. A release closes no window of the person.
 
 use super::{Container, tmux_problem};
 use crate::base::fault;
@@ -35,8 +35,9 @@ pub(crate) fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Comman
     tags.iter().map(set).collect()
 }
 
-/// Creates a tagged session that shows the window of a pane, in addition to the session that the
-/// pane is in. One batch: a container without tags would be taken for a session of the person.
+/// Creates a tagged session and links the window of a pane into it; the window also stays in its
+/// own session. All in one batch, because a container without tags would be mistaken for a session
+/// of the person.
 pub(crate) fn make_container(
     home: &Town,
     target: &SessionName,
@@ -54,9 +55,9 @@ pub(crate) fn make_container(
     let Err(error) = home.server().run_private(batch) else {
         return Ok(());
     };
-    // A session of that name is not ours.
+    // On a duplicate name, the existing session is not ours and stays.
     if error.kind() != ErrorKind::Duplicate {
-        // Rollback: the error that caused it is reported.
+        // Rolls back. The original error is returned, so a failure here is only logged.
         let kill = Command::new("kill-session").target(target.clone());
         let killed = home.server().run(kill);
         killed.or_debug(format_args!("no container {target} to remove"));
@@ -65,7 +66,7 @@ pub(crate) fn make_container(
 }
 
 /// Releases a container to the person without closing any of the person's windows. The container
-/// ends with the last window that only it shows.
+/// ends unless it has a window that no other session shows.
 pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
     let mut batch = Batch::new();
     // The town's tag stays on the session. Without it, the session's name alone would mark it as an
@@ -87,7 +88,7 @@ pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
         let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
         windows.dedup();
         for window in windows {
-            // tmux refuses this for a window that no other session shows: the window stays with its
+            // tmux refuses to unlink a window that no other session shows: it stays in this
             // session.
             let target = format!("{}:{window}", container.id());
             batch = batch
@@ -140,6 +141,6 @@ pub(crate) fn forget_locked(town: &Town, identity: &Identity) {
         }
     }
     fault::point(town, "adopt.unhooked");
-    // Last: only the note names the file with our hooks.
+    // The note is removed last, because only it names the file with our hooks.
     Note::remove(town, identity);
 }

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_of_nobodys_says_nothing() {
+    fn other_tags_count_as_no_answer() {
         for tag in ["", "yes", "no x", "perhaps 7"] {
             assert_eq!(Answers::read(tag), Answers::NotYet, "{tag:?}");
         }

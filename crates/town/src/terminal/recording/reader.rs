@@ -40,6 +40,7 @@ impl Recording {
 
     /// Returns its size on the disk.
     pub fn bytes(&self) -> u64 {
+        // A part may be removed meanwhile.
         let lengths = self
             .parts
             .iter()

@@ -1,10 +1,10 @@
 //! The process that records one session, while tmux pipes the pane's output into it.
 //!
-//! A thread that does nothing else reads the input at once: unread input would pile up in tmux,
-//! which does not report a pane as dead before all of it is read. So a slow disk causes a gap in
-//! the recording and a full disk ends it; the agent notices neither. Bytes that arrive within a few
-//! milliseconds are one event, which is written at once, so that hardly anything is lost if this
-//! process is killed.
+//! A separate thread reads the input without delay: tmux buffers unread input, and does not report
+//! a pane as dead before all of it is read. If the disk is slow, the recording has a gap; if it is
+//! full, the recording ends. Neither affects the agent. Bytes that arrive within a few milliseconds
+//! become one event, which is written immediately, so that little is lost if this process is
+//! killed.
 
 use super::Recordings;
 use super::writer::Writer;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 const MOMENT: Duration = Duration::from_millis(8);
 /// Maximum number of bytes that wait for the disk; above it the older half is dropped.
 const MOST_WAITING: usize = 32 << 20;
-/// Time without output after which tmux is asked about a pane whose process has ended: at first,
-/// and at most, while other processes still hold the terminal.
+/// Time without output after which tmux is asked whether the pane of an ended process is dead: the
+/// first and the maximum interval. It doubles while other processes keep the terminal open.
 const QUIET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
 /// Practically unlimited; the wait requires a timeout.
 const LONG: Duration = Duration::from_secs(60 * 60 * 24 * 365);
@@ -107,7 +107,7 @@ pub fn record(
 /// dead pane open.
 fn is_over(town: &Town, request: &RecordRequest) -> bool {
     let ask = Batch::new()
-        // Old versions may miss the death until another child of theirs ends.
+        // Old versions of tmux may miss the end of a process until another child process ends.
         .then(Command::new("run-shell").args(["-b", "true"]))
         .then(
             Command::new("display-message")
@@ -122,11 +122,11 @@ fn is_over(town: &Town, request: &RecordRequest) -> bool {
     }
 }
 
-/// Returns the size of the pane, from its terminal. The terminal is closed at once: held open, it
-/// would prevent the pane from being dead.
+/// Returns the size of the pane, from its terminal. Closes the terminal immediately: while it is
+/// open, tmux does not report the pane as dead.
 fn size_of(tty: &Path) -> Option<(u16, u16)> {
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    // The terminal is gone with its pane; the size stays as it was.
+    // If the terminal is gone with its pane, the recorded size stays.
     let file = rustix::fs::open(tty, flags, Mode::empty()).ok()?;
     let size = rustix::termios::tcgetwinsize(file).ok()?;
     (size.ws_col > 0 && size.ws_row > 0).then_some((size.ws_col, size.ws_row))
@@ -195,8 +195,8 @@ impl Inbox {
         self.0.1.notify_all();
     }
 
-    /// Waits for bytes to write, and for those that arrive with them. Once the process has ended
-    /// and nothing arrives for a while, calls `is_over` to ask whether that is all.
+    /// Waits for bytes, and [`MOMENT`] longer for those that follow immediately. If the process has
+    /// ended and no bytes arrive for a while, calls `is_over` to check whether more can come.
     fn next(&self, is_over: impl Fn() -> bool) -> Together {
         let mut quiet = QUIET.0;
         loop {
@@ -235,7 +235,8 @@ impl Waiting {
         self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(bytes);
         if self.bytes.len() > MOST_WAITING {
-            // The end is worth more. Half is dropped at a time, because the rest has to be moved.
+            // The newest output is worth more. Drops half at a time, because each drop moves the
+            // rest.
             let half = self.bytes.len() / 2;
             self.bytes.drain(..half);
             self.dropped += half as u64;

@@ -59,6 +59,7 @@ fn seconds(time: &str) -> Option<i64> {
 }
 
 pub(super) fn journal_stamp(sessions: &Sessions) -> JournalStamp {
+    // A new town has no journal.
     let meta = sessions.journal_path().metadata().ok()?;
     Some((meta.len(), meta.modified().ok()?))
 }

@@ -18,8 +18,9 @@ pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
             findings.push(Finding::of("rigs", &problem));
         }
         let repository = rig::repository(town, name);
-        if !Git::at(&repository, town.around()).says(["rev-parse", "--git-dir"]) {
-            findings.push(
+        match Git::at(&repository, town.around()).is_repository() {
+            Ok(true) => {}
+            Ok(false) => findings.push(
                 Finding::error(
                     "rigs",
                     format!("{name}: {} is not a repository", repository.display()),
@@ -29,7 +30,8 @@ pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
                     crate::base::git::without_password(&entry.git_url),
                     repository.display()
                 )),
-            );
+            ),
+            Err(problem) => findings.push(Finding::of("rigs", &problem)),
         }
     }
     if findings.is_empty() {

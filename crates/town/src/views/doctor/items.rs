@@ -2,6 +2,7 @@
 
 use super::Finding;
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::records::events::{self, Events};
 use crate::records::items::{Recovered, Work, beads_of};
 use crate::records::sessions::{self, Sessions};
@@ -60,6 +61,7 @@ fn told(town: &Town, work: &Work, recovered: &Recovered) -> Vec<Finding> {
         since: Some(recovered.at.to_string()),
         ..sessions::Query::default()
     });
+    let sessions = sessions.or_warn("the list of missing items may be incomplete");
     let held = sessions.unwrap_or_default().into_iter();
     let held = held.flat_map(|session| {
         let items = session.work_units().map(str::to_owned);
@@ -112,7 +114,9 @@ fn events_since(town: &Town, at: Timestamp) -> Vec<Event> {
         since: Some(at),
         ..events::Query::default()
     };
-    Events::of(town).find(&query).unwrap_or_default()
+    let found = Events::of(town).find(&query);
+    let found = found.or_warn("the list of missing items may be incomplete");
+    found.unwrap_or_default()
 }
 
 /// Checks that a backup of the work items exists and the newest is intact.

@@ -22,7 +22,7 @@ pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
     };
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return vec![
-            Finding::error("socket", format!("{shown} belongs to somebody else"))
+            Finding::error("socket", format!("{shown} belongs to another user"))
                 .hint("choose another one under [tmux] in town.toml"),
         ];
     }
@@ -38,8 +38,8 @@ pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<Finding> {
     }
 }
 
-/// Checks the hooks by which tmux calls `gt sync`. A user's own `set-hook` may have removed them,
-/// or the program that they call may be gone.
+/// Checks the hooks by which tmux calls `gt internal sync`. A user's own `set-hook` may have
+/// removed them, or the program that they call may be gone.
 pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<Finding> {
     let has_agents = containers::list(town)
         .is_ok_and(|all| all.iter().any(|container| container.identity().is_some()));

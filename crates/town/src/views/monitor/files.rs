@@ -14,8 +14,8 @@ pub type Files = BTreeMap<PathBuf, Written>;
 pub struct Written {
     /// Seconds and nanoseconds.
     at: (i64, i64),
-    /// A file that is written beside another and renamed over it has another inode, however soon it
-    /// follows.
+    /// A file that is written beside another and renamed over it has another inode, even if both
+    /// have the same modification time.
     inode: u64,
 }
 

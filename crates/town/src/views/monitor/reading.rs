@@ -35,7 +35,8 @@ pub struct Seen {
     pub resolver: Option<Resolver>,
 }
 
-/// Returns the agents that have a container; the screen is the last source of their state.
+/// Returns the agents that have a container. Their state is read from the screen only if no other
+/// source has it.
 pub fn agents(town: &Town) -> Result<Vec<Seen>> {
     let mut reading = Reading::default();
     reading.read(town, &BTreeSet::new())?;
@@ -237,8 +238,8 @@ impl Reading {
             Some((place, &resolver.report))
         });
         let is_at_work = |report: &StateReport| {
-            // Whether it continues by itself after a limit shows shortly after its hook has
-            // reported.
+            // At a limit, the screen shows whether the program continues by itself, but only a
+            // moment after the hook's report.
             matches!(report.state, State::Busy | State::Limited)
                 && matches!(report.source, StateSource::Screen | StateSource::Hook)
         };
@@ -285,12 +286,12 @@ impl Reading {
     }
 }
 
-/// Adds one observation, and sets since when the state holds.
+/// Adds one observation, and sets `since` of the report to the start of the state.
 fn track(tracker: &mut Tracker, report: &mut StateReport, now: i64) -> Option<StateChange> {
     let is_known = tracker.last().is_some();
     let told = report.since;
     let change = tracker.take(now, report.clone());
-    // The first observation does not know since when, unless the report says so.
+    // At the first observation the start is unknown, unless the report has it.
     report.since = match tracker.last() {
         Some(last) if is_known => last.since,
         _ => told,

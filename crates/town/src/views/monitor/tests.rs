@@ -403,7 +403,10 @@ fn put(file: &Path, text: &str) {
 
 #[test]
 fn files_of_others_are_told_when_they_are_written() {
-    for open in [Eyes::open as fn(Places) -> Eyes, Eyes::closed] {
+    for open in [
+        EventSources::open as fn(Places) -> EventSources,
+        EventSources::closed,
+    ] {
         let stage = Stage::new();
         let (send, changes) = channel();
         let send = move |change| drop(send.send(change));
@@ -437,8 +440,8 @@ fn files_of_others_are_told_when_they_are_written() {
 #[test]
 fn events_are_sent_to_subscribers() {
     for (open, hears) in [
-        (Eyes::open as fn(Places) -> Eyes, true),
-        (Eyes::closed, false),
+        (EventSources::open as fn(Places) -> EventSources, true),
+        (EventSources::closed, false),
     ] {
         let stage = Stage::new();
         let (send, changes) = channel();
@@ -470,7 +473,7 @@ fn events_are_sent_to_subscribers() {
         changes.try_iter().for_each(drop);
         let before = monitor.wakeups();
         write("three");
-        expect_no_wakeup(&monitor, before, "nobody wants to hear of it");
+        expect_no_wakeup(&monitor, before, "no subscriber");
     }
 }
 
@@ -494,7 +497,7 @@ fn unchanged_files_wake_no_monitor() {
     settle(&monitor);
     let before = monitor.wakeups();
     put(&head, "two");
-    expect_no_wakeup(&monitor, before, "nobody wants to hear of it");
+    expect_no_wakeup(&monitor, before, "no subscriber");
 }
 
 #[test]
@@ -576,7 +579,7 @@ fn where_the_kernel_tells_nothing_a_slow_look_does() {
     let stage = Stage::new();
     let (send, changes) = channel();
     let send = move |change| drop(send.send(change));
-    let monitor = Monitor::start_with(&stage.town, Eyes::closed, send).unwrap();
+    let monitor = Monitor::start_with(&stage.town, EventSources::closed, send).unwrap();
     let max = stage.agent("max", "plain");
     expect_state(&changes, State::Running);
     stage.print(&max, "Do you want it?");

@@ -1,6 +1,6 @@
 //! The watches of a monitor: which path is watched for what, and what a report means.
 
-use super::eyes::{Places, Told};
+use super::event_sources::{Places, Told};
 use crate::base::file_watcher::{Changes, FileWatcher, Report, WatchId};
 use crate::terminal::containers::PanePlace;
 use rustix::event::PollFd;
@@ -214,7 +214,7 @@ impl Watches {
             Some(Watched::Log) => told.log = true,
             Some(Watched::Push) => told.pushed |= is(&places.push),
             Some(Watched::Work) => {
-                // Readers use another file beside these two.
+                // SQLite has a third file (`-shm`), which readers also change.
                 let database = places.work.file_name().unwrap_or_default().as_bytes();
                 let rest = name.and_then(|name| name.as_bytes().strip_prefix(database));
                 told.work |= matches!(rest, Some(b"" | b"-wal"));

@@ -1,9 +1,9 @@
 //! Writes checkpoints for agents that do not write their own.
 //!
-//! `gt` has no resident process with a timer. tmux calls `gt save` every few minutes while an agent
-//! runs, and each save checks which agents were active.
+//! `supervision/upkeep.rs` calls it: every few minutes by a timer of tmux while an agent runs, and
+//! once a minute by the daemon. Each call checks which agents were active.
 
-use super::{Lives, is_about, path, read, refresh};
+use super::{SessionsAround, is_about, path, read, refresh};
 use crate::base::lock::FileLock;
 use crate::records::items::Work;
 use crate::terminal::containers;
@@ -13,8 +13,8 @@ use gt_core::{Identity, Problem};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
 
-/// Minimum age before a checkpoint is rewritten. Saves run more often than every five minutes while
-/// agents start and stop, and must not call git each time.
+/// Minimum age before a checkpoint is rewritten. While agents start and stop, rounds run more
+/// often, and must not call git each time.
 const OLD: Duration = Duration::from_secs(4 * 60);
 
 /// Rewrites the checkpoints of agents that have work and printed output since the last checkpoint.
@@ -25,7 +25,7 @@ pub fn refresh_all(town: &Town) -> Vec<Problem> {
 
 fn round(town: &Town) -> Result<Vec<Problem>> {
     let lock = town.runtime_dir().join("locks/checkpoint-round.lock");
-    // A round that is still running does the same work.
+    // Another process is already doing this round.
     let Some(_held) = FileLock::try_take(&lock)? else {
         return Ok(Vec::new());
     };
@@ -37,7 +37,7 @@ fn round(town: &Town) -> Result<Vec<Problem>> {
     Ok(failed)
 }
 
-/// A checkpoint that is to be written.
+/// A checkpoint to write.
 struct Due {
     agent: Identity,
     session: String,
@@ -78,6 +78,7 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
 }
 
 fn written(town: &Town, agent: &Identity) -> Option<SystemTime> {
+    // An agent may have no checkpoint yet.
     path(town, agent).metadata().ok()?.modified().ok()
 }
 
@@ -97,7 +98,7 @@ fn is_yet_to_be_told(town: &Town, agent: &Identity, session: &str, item: &WorkId
     let Some(left) = left.filter(|left| !left.is_known_to(session)) else {
         return Ok(false);
     };
-    let sessions = Lives::around(town, Some(session), Some(&left), None)?;
+    let sessions = SessionsAround::around(town, Some(session), Some(&left), None)?;
     Ok(sessions.have_left(&left))
 }
 

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 const MOST_FAILED_STARTS: usize = 20;
 
 /// The sessions that decide whether a checkpoint was left to the current one.
-pub(crate) struct Lives {
+pub(crate) struct SessionsAround {
     own: Option<String>,
     /// The previous session that came up.
     before: Option<String>,
     known: HashMap<String, Record>,
 }
 
-impl Lives {
+impl SessionsAround {
     /// Reads this session and the previous one, the sessions that the checkpoint names, and
     /// `other`.
     pub(crate) fn around(
@@ -30,13 +30,13 @@ impl Lives {
         let writer = left.and_then(|left| left.session_id.as_deref());
         let told_to = left.and_then(|left| left.told_to.as_deref());
         let named = [own, writer, told_to, other].into_iter().flatten();
-        let mut records = Lives {
+        let mut records = SessionsAround {
             own: own.map(str::to_owned),
             before: None,
             known: sessions.known(named)?,
         };
         records.before = records.parent().map(str::to_owned);
-        // A failed start leaves no checkpoint: the session before it does.
+        // A failed start leaves no checkpoint, so the session before it counts.
         for _ in 0..MOST_FAILED_STARTS {
             let Some(before) = records.before.clone() else {
                 break;

@@ -20,7 +20,7 @@ pub struct MoleculeStatus {
     /// The work item that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on: Option<WorkId>,
-    /// The agent's pinned record, to which it is attached.
+    /// The agent's pinned handoff bead, to which the molecule is attached.
     pub handoff_bead: WorkId,
     pub steps: Vec<StepStatus>,
     pub done: usize,

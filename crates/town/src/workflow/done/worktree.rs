@@ -1,6 +1,7 @@
 //! The state of an agent's worktree when the agent finishes its work.
 
 use crate::base::git::{Git, WorktreeStatus};
+use crate::base::or_log::OrLog;
 use crate::catalog::roles;
 use crate::records::items::Handed;
 use crate::repo::workspace;
@@ -55,10 +56,9 @@ impl<'a> Worktree<'a> {
             Problem::conflict(format!("nothing is committed in {}", dir.display()))
         })?;
         let tip = base.tip()?;
-        let count = git.run(["rev-list", "--count", &commit, &format!("^{tip}")])?;
         Ok(Some(Worktree {
             branch: status.branch,
-            commits: count.parse().unwrap_or(usize::MAX),
+            commits: git.count([&commit, &format!("^{tip}")])?,
             changed: status.changed,
             base,
             rig,
@@ -104,18 +104,18 @@ impl<'a> Worktree<'a> {
             _ => None,
         };
         let tip_of = |branch: &str| self.base.commit(&format!("refs/heads/{branch}"));
-        let named = named.and_then(|branch| tip_of(&branch).map(|tip| (branch, tip)));
-        let general = || {
-            let branch = workspace::branch(agent);
-            let tip = tip_of(&branch).filter(|_| self.commits == 0)?;
-            Some((branch, tip))
-        };
-        let Some((branch, own)) = named.or_else(general) else {
+        let general = (self.commits == 0).then(|| workspace::branch(agent));
+        let mut found = None;
+        for branch in named.into_iter().chain(general) {
+            if let Some(tip) = tip_of(&branch)? {
+                found = Some((branch, tip));
+                break;
+            }
+        }
+        let Some((branch, own)) = found else {
             return Ok(());
         };
-        let count = self.base.git().run([
-            "rev-list",
-            "--count",
+        let count = self.base.git().count([
             &own,
             "--not",
             &self.commit,
@@ -123,9 +123,9 @@ impl<'a> Worktree<'a> {
             &format!("--exclude={}", queued_ref(item)),
             "--glob=refs/gt/queued",
         ])?;
-        let commits = match count.as_str() {
-            "0" => return Ok(()),
-            "1" => "a commit".to_owned(),
+        let commits = match count {
+            0 => return Ok(()),
+            1 => "a commit".to_owned(),
             count => format!("{count} commits"),
         };
         let (dir, base) = (self.dir.display(), &self.base.branch);
@@ -170,10 +170,12 @@ impl<'a> Worktree<'a> {
         let Some(branch) = branch.filter(|_| self.base.has_remote()) else {
             return Ok(false);
         };
-        let known = self.base.known_remote_commit(branch);
-        let pushed = match known.filter(|known| self.has_replaced(town, branch, known)) {
-            Some(known) => self.base.push_from(&known, &self.commit, branch),
-            None => self.base.push(&self.commit, branch),
+        let known = self.base.known_remote_commit(branch)?;
+        let pushed = match known {
+            Some(known) if self.has_replaced(town, branch, &known)? => {
+                self.base.push_from(&known, &self.commit, branch)
+            }
+            _ => self.base.push(&self.commit, branch),
         };
         pushed.map_err(|problem| {
             Problem::failed(format!("{branch} could not be pushed")).caused_by_problem(&problem)
@@ -184,16 +186,18 @@ impl<'a> Worktree<'a> {
     /// Returns whether the commit was made on this branch here and was replaced since, by an
     /// amendment or a rebase. Commits that others pushed to the branch do not count, even if they
     /// were fetched into it for a while: the reflog records how the branch reached each commit.
-    fn has_replaced(&self, town: &Town, branch: &str, commit: &str) -> bool {
+    fn has_replaced(&self, town: &Town, branch: &str, commit: &str) -> Result<bool> {
         const MAKING: [&str; 5] = ["commit", "rebase", "cherry-pick", "revert", "am"];
         let git = Git::at(&self.dir, town.around());
         let name = format!("refs/heads/{branch}");
         let had = git.run(["log", "--walk-reflogs", "--format=%H %gs", &name, "--"]);
+        let had = had.or_warn(format_args!("the reflog of {branch} cannot be read"));
+        let had = had.unwrap_or_default();
         let is_made = |line: &str| {
             let how = line.strip_prefix(commit).map(str::trim_start);
             how.is_some_and(|how| MAKING.iter().any(|word| how.starts_with(word)))
         };
-        !self.base.contains(&self.commit, commit) && had.is_ok_and(|had| had.lines().any(is_made))
+        Ok(had.lines().any(is_made) && !self.base.contains(&self.commit, commit)?)
     }
 }
 

@@ -14,7 +14,7 @@ use gt_core::{Identity, Role};
 use std::path::Path;
 
 /// Maximum lines and characters of a failed command's output in a message, and in an event.
-const IN_LETTER: (usize, usize) = (30, 4_000);
+const IN_MESSAGE: (usize, usize) = (30, 4_000);
 const IN_EVENT: (usize, usize) = (5, 500);
 
 /// Announces the results of a rig's queue that were not announced yet. Failures are only warnings;
@@ -45,7 +45,7 @@ fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
         .filter(|_| merge.status == MergeStatus::Failed);
     // The log may have been removed.
     let tail = log.and_then(|log| validate::tail(Path::new(log)).ok());
-    let mail_tail = tail.as_deref().map(|tail| shortened(tail, IN_LETTER));
+    let mail_tail = tail.as_deref().map(|tail| shortened(tail, IN_MESSAGE));
     let holder = match &merge.repair {
         Some(repair) => work.holder(repair)?,
         None => None,

@@ -1,16 +1,16 @@
 //! Runs the queue of a rig in a background process.
 //!
-//! Finished work starts it: no agent and no daemon takes part. The process is detached from its
-//! caller, so it outlives the agent that ran `gt done` and the terminal of a person. At most one
-//! process of a rig merges, and at most one other waits for its turn. A further process ends at
-//! once if one waits already: the waiting process reads the queue after it has the turn, and
-//! therefore sees every entry that was queued before.
+//! It is started when work is finished (`gt done`), and needs neither an agent nor the daemon. The
+//! process is detached from its caller, so it outlives the agent that ran `gt done` and the
+//! terminal of a person. At most one process of a rig merges, and at most one other waits for its
+//! turn. A further process ends at once if one waits already: the waiting process reads the queue
+//! after it gets the lock, and therefore sees every entry that was queued before.
 
 use super::announce::announce;
 use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
 use crate::base::callback::{self, Call};
-use crate::base::files;
 use crate::base::lock::FileLock;
+use crate::base::{estop, files};
 use crate::records::items::Work;
 use crate::repo::rig;
 use crate::{Result, Town};
@@ -37,13 +37,17 @@ pub fn log_path(town: &Town, rig: &str) -> PathBuf {
 }
 
 /// Starts the queue of a rig in the background and returns its log. Returns `None` if the settings
-/// disable it or the rig is parked.
+/// disable it, the rig is parked, or an emergency stop holds it.
 pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
     if !is_wanted(town, rig) {
         return Ok(None);
     }
     if !requests::is_requested(town, rig) {
         request(town, rig);
+    }
+    if estop::read(town, Some(rig)).is_some() {
+        // The end of the emergency stop resumes the request.
+        return Ok(None);
     }
     let log = log_path(town, rig);
     // The intermediate process starts the merging process and ends, so that the latter is no child
@@ -77,7 +81,8 @@ pub(crate) fn request(town: &Town, rig: &str) {
 /// is left to the next caller and to `gt doctor`.
 pub fn resume(town: &Town) {
     for rig in requests::due(town) {
-        if !is_wanted(town, &rig) || is_running(town, &rig) {
+        let is_stopped = estop::read(town, Some(&rig)).is_some();
+        if is_stopped || !is_wanted(town, &rig) || is_running(town, &rig) {
             continue;
         }
         if let Err(problem) = start(town, &rig) {
@@ -153,15 +158,21 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     // From here on another process may wait, because this one reads the queue now.
     drop(next);
     let result = run_locked(town, rig, &RunOptions::default(), tell, |_| {});
-    // A cancelled run, as at the shutdown of the machine, is resumed later.
+    // A cancelled run, as at the shutdown of the machine or by an emergency stop, is resumed later.
+    let is_stopped = estop::read(town, Some(rig)).is_some();
+    let is_stopped = is_stopped && result.is_err();
     let is_cancelled = town.around().cancel.is_set();
     if let Err(problem) = &result
         && !is_cancelled
+        && !is_stopped
     {
         // A background process has no terminal for its error, so the entries record the reason.
         let work = Work::of(town);
         work.note_why_waiting(rig, problem.message())?;
         announce(town, rig, None, tell);
+    }
+    if is_stopped {
+        requests::request(town, rig)?;
     }
     if !is_cancelled {
         requests::end(town, rig)?;

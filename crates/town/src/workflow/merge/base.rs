@@ -1,14 +1,15 @@
-//! The branch that a rig's work is merged into, and how it is moved.
+//! The base: the branch that a rig's work is merged into.
 //!
-//! If the rig's remote accepts pushes, it is a branch of the remote. In a repository with
-//! checked-out files a branch must not move under its owner. In that case the branch is kept in the
-//! rig's repository as `refs/gt/merged/<branch>`, and published to the remote as
+//! If the rig's remote accepts pushes, the base is a branch of the remote. If the remote is a
+//! repository that a person works in, its branch must not move under that checkout. Then the base
+//! is kept in the rig's repository as `refs/gt/merged/<branch>`, and published to the remote as
 //! `gt/merged/<branch>`.
 
 use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
 use crate::base::clock::Clock;
 use crate::base::git::{Git, without_password};
+use crate::base::or_log::OrLog;
 use crate::base::settings::MergeInto;
 use crate::repo::{base_branch, rig, workspace};
 use crate::{Result, Town};
@@ -109,9 +110,9 @@ impl<'a> Base<'a> {
     }
 
     /// Returns the ref in the rig's repository that holds the position of the base.
-    pub(super) fn name(&self) -> String {
+    pub(super) fn name(&self) -> Result<String> {
         match self.into {
-            MergeInto::Origin => self.theirs(),
+            MergeInto::Origin => Ok(self.theirs()),
             MergeInto::Own => base_branch::start_point(self.town, self.rig),
         }
     }
@@ -123,7 +124,7 @@ impl<'a> Base<'a> {
 
     /// Returns the commit of the base.
     pub(crate) fn tip(&self) -> Result<String> {
-        self.commit(&self.name()).ok_or_else(|| {
+        self.commit(&self.name()?)?.ok_or_else(|| {
             Problem::failed(format!(
                 "the rig {} has no branch {}",
                 self.rig, self.branch
@@ -132,17 +133,18 @@ impl<'a> Base<'a> {
         })
     }
 
-    /// Returns the commit that the base lacks from its other possible location: commits of the
-    /// remote's owner, or work that was merged here before the remote's branch became the base.
+    /// Returns the tip of the base's other possible location, if the base does not contain it. It
+    /// holds commits of the remote's owner, or work that was merged here before the remote's branch
+    /// became the base.
     pub(crate) fn behind(&self) -> Result<Option<String>> {
         let other = match self.into {
             MergeInto::Own => self.theirs(),
             MergeInto::Origin => base_branch::merged_ref(&self.branch),
         };
-        let Some(other) = self.commit(&other) else {
+        let Some(other) = self.commit(&other)? else {
             return Ok(None);
         };
-        let is_in = self.contains(&self.tip()?, &other);
+        let is_in = self.contains(&self.tip()?, &other)?;
         Ok((!is_in).then_some(other))
     }
 
@@ -156,12 +158,17 @@ impl<'a> Base<'a> {
     /// contains it. Otherwise a commit that is removed from that branch later would come back.
     pub(super) fn forget_own(&self) {
         let own = base_branch::merged_ref(&self.branch);
-        let Some(commit) = self.commit(&own).filter(|_| self.into == MergeInto::Origin) else {
-            return;
+        let forget = || -> Result<()> {
+            let Some(commit) = self.commit(&own)? else {
+                return Ok(());
+            };
+            if self.contains(&self.tip()?, &commit)? {
+                self.git().run(["update-ref", "-d", &own, &commit])?;
+            }
+            Ok(())
         };
-        if self.tip().is_ok_and(|tip| self.contains(&tip, &commit)) {
-            // If this fails, the next run retries.
-            let _ = self.git().run(["update-ref", "-d", &own, &commit]);
+        if self.into == MergeInto::Origin {
+            forget().or_warn(format_args!("{own} stays until the next run"));
         }
     }
 
@@ -174,23 +181,13 @@ impl<'a> Base<'a> {
     }
 
     /// Returns whether `part` is an ancestor of `whole`.
-    pub(crate) fn contains(&self, whole: &str, part: &str) -> bool {
-        self.git()
-            .says(["merge-base", "--is-ancestor", part, whole])
+    pub(crate) fn contains(&self, whole: &str, part: &str) -> Result<bool> {
+        self.git().contains(whole, part)
     }
 
-    /// Returns the commit of a name; `None` if there is none.
-    pub(crate) fn commit(&self, name: &str) -> Option<String> {
-        let name = format!("{name}^{{commit}}");
-        self.git()
-            .run([
-                "rev-parse",
-                "--verify",
-                "--quiet",
-                "--end-of-options",
-                &name,
-            ])
-            .ok()
+    /// Returns the commit that a name refers to; `None` if the name is unknown.
+    pub(crate) fn commit(&self, name: &str) -> Result<Option<String>> {
+        self.git().commit(name)
     }
 
     /// Creates the merge commit of `tip` and `commit`. If only files of beads are in conflict,
@@ -225,10 +222,10 @@ impl<'a> Base<'a> {
 
     fn advance_own(&self, to: &str) -> Result<Advance> {
         let name = base_branch::merged_ref(&self.branch);
-        let before = self.commit(&name);
+        let before = self.commit(&name)?;
         // Never moves the ref backwards, even if another process has moved it.
         if let Some(before) = &before
-            && !self.contains(to, before)
+            && !self.contains(to, before)?
         {
             return Ok(Advance::Moved);
         }
@@ -240,7 +237,7 @@ impl<'a> Base<'a> {
 
     fn advance_origin(&self, from: &str, to: &str) -> Result<Advance> {
         // Together with the lease this guarantees that every push is a fast-forward.
-        if !self.contains(to, from) {
+        if !self.contains(to, from)? {
             return Err(Problem::failed(format!("{to} does not go on from {from}")));
         }
         let pushed = self.push_from(from, to, &self.branch);
@@ -251,7 +248,7 @@ impl<'a> Base<'a> {
         // reached us.
         self.fetch_patiently()?;
         let now = self.tip()?;
-        if self.contains(&now, to) {
+        if self.contains(&now, to)? {
             return Ok(Advance::Done);
         }
         if now != from {
@@ -271,11 +268,11 @@ impl<'a> Base<'a> {
     /// moved. Returns that name if anything was pushed.
     pub(crate) fn publish(&self) -> Result<Option<String>> {
         let offered = format!("gt/merged/{}", self.branch);
-        let merged = self.commit(&base_branch::merged_ref(&self.branch));
+        let merged = self.commit(&base_branch::merged_ref(&self.branch))?;
         let (MergeInto::Own, Some(merged)) = (self.into, merged) else {
             return Ok(None);
         };
-        let there = self.commit(&format!("refs/remotes/origin/{offered}"));
+        let there = self.commit(&format!("refs/remotes/origin/{offered}"))?;
         if matches!(self.remote, Remote::None) || there.as_ref() == Some(&merged) {
             return Ok(None);
         }
@@ -330,7 +327,7 @@ impl<'a> Base<'a> {
     }
 
     /// Returns the commit of a remote branch at the last fetch.
-    pub(crate) fn known_remote_commit(&self, branch: &str) -> Option<String> {
+    pub(crate) fn known_remote_commit(&self, branch: &str) -> Result<Option<String>> {
         self.commit(&format!("refs/remotes/origin/{branch}"))
     }
 
@@ -368,20 +365,25 @@ impl<'a> Base<'a> {
             .map(drop)
     }
 
-    /// Returns the commit by which an entry is in the base, if it is.
+    /// Returns the commit through which an entry is part of the base; `None` if the base does not
+    /// contain the entry.
     pub(crate) fn landing(&self, merge: &Merge) -> Result<Option<String>> {
         // Work that was merged here is brought into the remote's branch before anything else.
         let before = match self.into {
             MergeInto::Origin => self.behind()?,
             MergeInto::Own => None,
         };
-        let landed = |tip: String| {
-            let planned = merge.merged_as.clone();
-            let planned = planned.filter(|commit| self.contains(&tip, commit));
-            planned.or_else(|| self.contains(&tip, &merge.commit).then_some(tip))
-        };
-        let mut tips = [Some(self.tip()?), before].into_iter().flatten();
-        Ok(tips.find_map(landed))
+        for tip in [Some(self.tip()?), before].into_iter().flatten() {
+            if let Some(planned) = &merge.merged_as
+                && self.contains(&tip, planned)?
+            {
+                return Ok(Some(planned.clone()));
+            }
+            if self.contains(&tip, &merge.commit)? {
+                return Ok(Some(tip));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) fn rig(&self) -> &str {
@@ -410,7 +412,7 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Refuses a branch that is checked out at the remote.
+    /// Fails if the branch is checked out at the remote, or if the rig has no remote.
     pub(crate) fn check_not_checked_out(&self, branch: &str) -> Result<()> {
         match &self.remote {
             Remote::Folder(path) if is_checked_out(self.town, path, branch) => Err(

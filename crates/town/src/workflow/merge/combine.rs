@@ -95,7 +95,7 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     if !beads.is_empty() {
         tree = with_files_of(town, git, &tree, pair.beads_of, &beads)?;
     }
-    let mut args = git::committer(git);
+    let mut args = git::committer(git)?;
     args.extend(["commit-tree", &tree, "-p", onto, "-p", other]);
     args.extend(["-m", pair.message]);
     git.run(args).map(Combined::Commit)

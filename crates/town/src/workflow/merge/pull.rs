@@ -32,10 +32,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
     let git = Git::at(&checkout, town.around());
     let branch = base.branch.clone();
     let name = format!("refs/heads/{branch}");
-    let words = ["rev-parse", "--verify", "--quiet"];
-    // git answers in this way for a name that does not exist.
-    let commit = |name: &str| git.run(words.iter().chain(&[name])).ok();
-    let here = commit(&format!("{name}^{{commit}}")).ok_or_else(|| {
+    let here = git.commit(&name)?.ok_or_else(|| {
         Problem::not_found(format!("{} has no branch {branch}", checkout.display()))
             .hint(format!("`git switch {branch}` there makes it"))
     })?;
@@ -51,23 +48,22 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
         },
         commits,
     };
-    if commit(&format!("{tip}^{{commit}}")).is_none() {
+    if git.commit(&tip)?.is_none() {
         // Fetches from the town's repository, without the network.
         let source = base.git_dir().to_string_lossy().into_owned();
-        let name = base.name();
+        let name = base.name()?;
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
         git.run([&fetch[..], &["--", &source, &name]].concat())?;
     }
-    let contains = |whole: &str, part: &str| git.says(["merge-base", "--is-ancestor", part, whole]);
-    if contains(&here, &tip) {
+    if git.contains(&here, &tip)? {
         return Ok(pulled(0));
     }
-    if !contains(&tip, &here) {
+    if !git.contains(&tip, &here)? {
         return Err(diverged(&base, &checkout));
     }
-    let count = git.run(["rev-list", "--count", &format!("{here}..{tip}")])?;
-    // Fails for a checkout that is on no branch.
-    if git.run(["symbolic-ref", "--quiet", "HEAD"]).ok() == Some(name.clone()) {
+    let count = git.count([format!("{here}..{tip}")])?;
+    // A checkout may be on no branch.
+    if git.find(["symbolic-ref", "--quiet", "HEAD"])?.as_ref() == Some(&name) {
         check_clean(git, &checkout, &branch)?;
         git.run(["merge", "--quiet", "--ff-only", &tip])
             .map_err(|problem| {
@@ -84,7 +80,7 @@ pub fn pull(town: &Town, rig: &str, checkout: Option<&Path>) -> Result<Pulled> {
         let words = ["update-ref", "-m", "gt mq pull", &name, &tip, &here];
         git.run(words)?;
     }
-    Ok(pulled(count.parse().unwrap_or(1)))
+    Ok(pulled(count))
 }
 
 /// Returns the checkout to update.
@@ -102,6 +98,7 @@ fn find(town: &Town, base: &Base<'_>, given: Option<&Path>) -> Result<PathBuf> {
     if let Some(folder) = base.folder().filter(|folder| is_checkout(town, folder)) {
         return Ok(folder.to_owned());
     }
+    // The current folder may be in no checkout.
     let around = top(current).ok().filter(|dir| {
         let remotes = Git::at(dir, town.around()).run(["remote", "--verbose"]);
         let url = base.git().run(["remote", "get-url", "origin"]);

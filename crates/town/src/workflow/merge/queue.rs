@@ -4,6 +4,7 @@ use super::base::{Advance, Base};
 use super::combine::Combined;
 use super::validate::{Candidate, Verdict, validate};
 use super::{Note, Tell, announce, repair, sweep};
+use crate::base::estop;
 use crate::base::fault;
 use crate::records::items::Work;
 use crate::{Result, Town};
@@ -143,7 +144,7 @@ impl Queue<'_> {
     fn land(&self, commit: &str, message: &str, merge: Option<&Merge>) -> Result<Landed> {
         for _ in 0..TRIES {
             let tip = self.base.tip()?;
-            if self.base.contains(&tip, commit) {
+            if self.base.contains(&tip, commit)? {
                 return Ok(Landed::As(tip));
             }
             let new = match self.base.combine(&tip, commit, message)? {
@@ -183,6 +184,8 @@ impl Queue<'_> {
                 return Ok(Landed::Refused(refusal, tip));
             }
             fault::point(self.town, "mq.validated");
+            // The last check before the base moves.
+            estop::check(self.town, Some(self.rig))?;
             match self.base.advance(&tip, &new)? {
                 Advance::Done => {
                     fault::point(self.town, "mq.advanced");
@@ -200,7 +203,7 @@ impl Queue<'_> {
         Ok(Landed::Outrun)
     }
 
-    fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
+    pub(super) fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
         // Published first, so that the work is where the messages about the result say. `finish_up`
         // retries after a failure, and reports it.
         let _ = self.publish();
@@ -218,7 +221,9 @@ impl Queue<'_> {
                     format!("{item} stays on the hook of {holder}, and is not closed")
                 }
                 // The merge is recorded; an unknown holder does not block anything.
-                Err(problem) => format!("nobody knows whose hook {item} is on: {problem}"),
+                Err(problem) => {
+                    format!("the agent that has {item} on its hook is unknown: {problem}")
+                }
             };
             (self.tell)(Note::Warning(&text));
         }
@@ -270,7 +275,7 @@ impl Queue<'_> {
         self.progress(&format!("{} {}: {text}", merge.id, merge.branch));
     }
 
-    fn progress(&self, text: &str) {
+    pub(super) fn progress(&self, text: &str) {
         (self.tell)(Note::Progress(text));
     }
 }

@@ -2,6 +2,8 @@
 
 use super::{Note, Tell};
 use crate::base::or_log::OrLog;
+use crate::base::settings::RepairBy;
+use crate::catalog::directory;
 use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::records::items::Work;
 use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling_item};
@@ -27,7 +29,7 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
         if only.is_some_and(|only| *only != merge) {
             continue;
         }
-        let handed = match hand_to_an_agent(town, rig, &item) {
+        let handed = match hand_to_an_agent(town, rig, &merge, &item) {
             Ok(slung) => {
                 tell(Note::Progress(&handed_to(&merge, &slung)));
                 Ok(())
@@ -77,12 +79,41 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
     format!("the repair {} waits for an agent: {problem}", item.id)
 }
 
-/// Assigns an item to a polecat of the rig.
-fn hand_to_an_agent(town: &Town, rig: &str, item: &Item) -> Result<Slung, SlingError> {
-    let target = SlingTarget::Rig(rig.to_owned());
+/// Assigns the repair of an entry to the agent that the settings ask for.
+fn hand_to_an_agent(
+    town: &Town,
+    rig: &str,
+    merge: &WorkId,
+    item: &Item,
+) -> Result<Slung, SlingError> {
     let options = SlingOptions {
         sender: Some("gt".to_owned()),
         ..SlingOptions::default()
     };
+    if town.settings().merge_defaults_of(rig).repair_by == RepairBy::Worker
+        && let Some(worker) = free_worker(town, merge)?
+    {
+        let by_worker = sling_item(town, item, &SlingTarget::Agent(worker), &options);
+        match by_worker {
+            Ok(slung) => return Ok(slung),
+            Err(error @ SlingError::Taken(_)) => return Err(error),
+            Err(error) => {
+                let problem = Problem::from(error);
+                tracing::debug!("{}: the worker does not repair it: {problem}", item.id);
+            }
+        }
+    }
+    let target = SlingTarget::Rig(rig.to_owned());
     sling_item(town, item, &target, &options)
+}
+
+/// Returns the worker of an entry, unless it is gone or has work on its hook.
+fn free_worker(town: &Town, merge: &WorkId) -> Result<Option<Identity>> {
+    let work = Work::of(town);
+    let worker = work.merge(merge)?.worker;
+    let Some(agent) = Identity::from_address(&worker, town.registry()) else {
+        return Ok(None);
+    };
+    let is_free = directory::has(town, &agent) && work.hooked(&worker)?.is_none();
+    Ok(is_free.then_some(agent))
 }

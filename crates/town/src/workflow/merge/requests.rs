@@ -85,6 +85,7 @@ pub(super) fn due(town: &Town) -> Vec<String> {
 
 /// Returns the number of runs since the last run that ended by itself.
 pub(super) fn attempts(town: &Town, rig: &str) -> u32 {
+    // The file exists only during a run.
     let text = fs::read_to_string(file(town, rig, RUNNING)).unwrap_or_default();
     text.parse().unwrap_or_default()
 }

@@ -5,6 +5,7 @@
 
 use super::Base;
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::records::items::Work;
 use crate::repo::workspace::{self, is_branch_of};
 use gt_core::Identity;
@@ -19,7 +20,8 @@ pub(crate) fn queued_ref(item: &WorkId) -> String {
 /// Removes merged branches of workers that are not checked out, here and at the remote.
 pub(super) fn sweep(town: &Town, rig: &str, base: &Base<'_>) {
     let work = Work::of(town);
-    let Ok(merges) = work.merges(Some(rig), true) else {
+    let merges = work.merges(Some(rig), true);
+    let Some(merges) = merges.or_warn(format_args!("the merged branches of {rig} stay")) else {
         return;
     };
     let gone = sweep_here(town, rig, base, &work, &merges);
@@ -37,17 +39,19 @@ fn sweep_here(
     merges: &[Merge],
 ) -> Vec<(String, String)> {
     let mut gone: Vec<(String, String)> = Vec::new();
-    let Ok(_lock) = workspace::lock_repository(town, rig) else {
+    let stay = format!("the merged branches of {rig} stay");
+    let Some(_lock) = workspace::lock_repository(town, rig).or_warn(&stay) else {
         return gone;
     };
     let git = base.git();
-    let Ok(refs) = git.run([
+    let refs = git.run([
         "for-each-ref",
         "--format=%(refname) %(objectname) %(worktreepath)",
         "refs/heads",
         "refs/remotes/origin",
         "refs/gt/queued",
-    ]) else {
+    ]);
+    let Some(refs) = refs.or_warn(&stay) else {
         return gone;
     };
     // Returns the commit of a ref, and the worktree in which it is checked out or an empty text.
@@ -58,8 +62,11 @@ fn sweep_here(
             (name == wanted).then_some((commit, worktree))
         })
     };
-    let tip = base.tip();
-    let remove = |name: &str, commit: &str| git.says(["update-ref", "-d", name, commit]);
+    let tip = base.tip().or_warn(&stay);
+    let remove = |name: &str, commit: &str| {
+        let removed = git.run(["update-ref", "-d", name, commit]);
+        removed.or_warn(format_args!("{name} stays")).is_some()
+    };
     for merge in merges.iter().filter(|merge| merge.status.is_settled()) {
         for item in [Some(&merge.item), merge.repair.as_ref()]
             .into_iter()
@@ -91,7 +98,10 @@ fn sweep_here(
         }
         // A repair replaces a polecat's branch; its commits are in the base.
         for branch in of_polecats(&refs, merge) {
-            let is_in = |commit: &str| tip.as_deref().is_ok_and(|tip| base.contains(tip, commit));
+            let is_in = |commit: &str| {
+                let tip = tip.as_deref();
+                tip.is_some_and(|tip| base.contains(tip, commit).or_warn(&stay) == Some(true))
+            };
             gone.extend(let_go(branch, find, remove, is_in));
         }
     }

@@ -1,6 +1,7 @@
 //! From an item to the base of a rig, in a town of tests with real tmux and git.
 
 use super::*;
+use crate::lifecycle::stop::{self, StopOptions};
 use crate::testing::TestTown;
 use crate::workflow::done::{DoneOptions, done};
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
@@ -70,4 +71,134 @@ fn second_of_two_conflicting_branches_is_refused_with_its_files() {
     assert_eq!(refused.files, ["door"]);
     let item = Work::of(&stage.town).get(&works[1].id).unwrap();
     assert_ne!(item.status, ItemStatus::Closed);
+}
+
+/// Hands in one branch per file, all before the first merge.
+fn hand_in(stage: &TestTown, files: &[&str]) -> Vec<Slung> {
+    let works: Vec<Slung> = files.iter().map(|file| slung(stage, file)).collect();
+    for (work, file) in works.iter().zip(files) {
+        stage.commit(&work.work_dir, file, "text\n");
+        finish(stage, work);
+    }
+    works
+}
+
+/// Makes the town merge at most `batch` branches together, and counts the validations in a file.
+/// The file `bad` fails them.
+fn validating(stage: TestTown, batch: usize) -> (TestTown, std::path::PathBuf) {
+    let count = stage.town.root().join("validations");
+    let line = format!("echo run >> '{}'; test ! -e bad", count.display());
+    let text = format!(
+        "[merge]\nautomatic = false\nrepair_agents = false\n[rigs.lab.merge]\nbatch = {batch}\nvalidate = [{line:?}]\n"
+    );
+    (stage.with_settings(&text), count)
+}
+
+fn statuses(stage: &TestTown, works: &[Slung]) -> Vec<ItemStatus> {
+    let work = Work::of(&stage.town);
+    let status = |slung: &Slung| work.get(&slung.id).unwrap().status;
+    works.iter().map(status).collect()
+}
+
+fn validations(count: &std::path::Path) -> usize {
+    let text = std::fs::read_to_string(count).unwrap();
+    text.lines().count()
+}
+
+#[test]
+fn batch_is_validated_once() {
+    let (stage, count) = validating(TestTown::new().with_rig(), 4);
+    let works = hand_in(&stage, &["a", "b", "c", "d"]);
+    assert_eq!(merge_all(&stage).len(), 4);
+    assert_eq!(validations(&count), 1);
+    assert_eq!(statuses(&stage, &works), [ItemStatus::Closed; 4]);
+    for file in ["a", "b", "c", "d"] {
+        assert_eq!(base_file(&stage, file), "text");
+    }
+}
+
+#[test]
+fn batch_that_fails_is_halved_until_the_branch_is_found() {
+    let (stage, count) = validating(TestTown::new().with_rig(), 4);
+    let works = hand_in(&stage, &["a", "b", "bad", "d"]);
+    merge_all(&stage);
+    let statuses = statuses(&stage, &works);
+    for (index, status) in statuses.iter().enumerate() {
+        assert_eq!(*status == ItemStatus::Closed, index != 2, "{statuses:?}");
+    }
+    for file in ["a", "b", "d"] {
+        assert_eq!(base_file(&stage, file), "text");
+    }
+    // All four, the first two, the third and fourth, the third, the fourth.
+    assert_eq!(validations(&count), 5);
+}
+
+#[test]
+fn branch_that_conflicts_with_its_batch_is_merged_alone_or_refused() {
+    let (stage, _) = validating(TestTown::new().with_rig(), 4);
+    let works = ["one", "two", "three"].map(|title| slung(&stage, title));
+    for (work, (file, text)) in
+        works
+            .iter()
+            .zip([("door", "blue\n"), ("door", "red\n"), ("wall", "white\n")])
+    {
+        stage.commit(&work.work_dir, file, text);
+        finish(&stage, work);
+    }
+    merge_all(&stage);
+    assert_eq!(base_file(&stage, "door"), "blue");
+    assert_eq!(base_file(&stage, "wall"), "white");
+    let refused = Work::of(&stage.town)
+        .merge_of(&works[1].id)
+        .unwrap()
+        .unwrap();
+    assert_eq!(refused.status, MergeStatus::Conflict);
+}
+
+#[test]
+fn batch_whose_process_was_killed_before_it_was_recorded_is_found_in_the_base() {
+    let (stage, count) = validating(TestTown::new().with_rig(), 4);
+    let works = hand_in(&stage, &["a", "b"]);
+    let work = Work::of(&stage.town);
+    let base = Base::of(&stage.town, "lab").unwrap();
+    // The steps of a batch up to the move of the base.
+    let first = base.tip().unwrap();
+    let mut tip = first.clone();
+    for merge in work.merges(Some("lab"), false).unwrap() {
+        let Combined::Commit(commit) = base.combine(&tip, &merge.commit, "x").unwrap() else {
+            panic!("{merge:?} does not combine");
+        };
+        work.begin_merge(&merge.id).unwrap();
+        work.plan_merge(&merge.id, &commit).unwrap();
+        tip = commit;
+    }
+    base.advance(&first, &tip).unwrap();
+    assert_eq!(merge_all(&stage).len(), 2);
+    assert_eq!(statuses(&stage, &works), [ItemStatus::Closed; 2]);
+    assert_eq!(base.tip().unwrap(), tip, "nothing was merged twice");
+    assert!(!count.exists(), "nothing was validated twice");
+}
+
+#[test]
+fn repair_by_worker_goes_to_the_worker_of_the_branch() {
+    let stage = TestTown::new().with_rig();
+    let text = "[merge]\nautomatic = false\nrepair_by = \"worker\"\n[rigs.lab.merge]\nvalidate = [\"test ! -e bad\"]\n";
+    let stage = stage.with_settings(text);
+    let other = slung(&stage, "other");
+    let work = slung(&stage, "bad");
+    stage.commit(&work.work_dir, "bad", "text\n");
+    finish(&stage, &work);
+    stage.commit(&other.work_dir, "good", "text\n");
+    finish(&stage, &other);
+    // A polecat ends after `gt done`.
+    for slung in [&work, &other] {
+        let options = StopOptions::default();
+        stop::stop_one(&stage.town, &slung.agent, options).unwrap();
+    }
+    merge_all(&stage);
+    let entry = Work::of(&stage.town).merge_of(&work.id).unwrap().unwrap();
+    let holder = Work::of(&stage.town)
+        .holder(&entry.repair.unwrap())
+        .unwrap();
+    assert_eq!(holder, Some(work.agent.address()));
 }

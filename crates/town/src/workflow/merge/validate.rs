@@ -115,10 +115,12 @@ fn check_out_submodules(
 pub fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
-    if !git.says(["cat-file", "-e", "HEAD:.gitmodules"]) {
-        return Vec::new();
-    }
-    try_submodules(town, rig).unwrap_or_else(|problem| vec![problem.to_string()])
+    let has_any = git.says(["rev-parse", "--verify", "--quiet", "HEAD:.gitmodules"]);
+    let missing = has_any.and_then(|has_any| match has_any {
+        true => try_submodules(town, rig),
+        false => Ok(Vec::new()),
+    });
+    missing.unwrap_or_else(|problem| vec![problem.to_string()])
 }
 
 /// Creates the worktree of the queue at the rig's base and checks out its submodules. Returns a

@@ -3,7 +3,7 @@
 //! Every step is idempotent: first the container, so that the agent stops working; then the hook;
 //! then worktree and branches. The next removal completes a removal that was killed.
 
-use super::{House, PolecatState, claim, not_found, work_dir};
+use super::{PolecatState, TownSnapshot, claim, not_found, work_dir};
 use crate::base::fault;
 use crate::base::git::Git;
 use crate::catalog::roles;
@@ -43,22 +43,22 @@ pub struct Nuked {
 /// nothing and reports what it would do, or the reason for a refusal.
 pub fn nuke(town: &Town, identity: &Identity, force: bool, dry_run: bool) -> Result<Nuked> {
     let _claim = claim::agent(town, identity)?;
-    nuke_claimed(town, identity, &House::look(town)?, force, dry_run)
+    nuke_claimed(town, identity, &TownSnapshot::read(town)?, force, dry_run)
 }
 
-/// Removes a polecat whose agent lock the caller holds. `house` must be read under that lock.
+/// Removes a polecat whose agent lock the caller holds. `snapshot` must be read under that lock.
 fn nuke_claimed(
     town: &Town,
     identity: &Identity,
-    house: &House,
+    snapshot: &TownSnapshot,
     force: bool,
     dry_run: bool,
 ) -> Result<Nuked> {
     let dir = work_dir(town, identity)?;
     let staying = workspace::staying(town, identity, &dir)?;
     let has_branches = workspace::branches(town, identity)?.len() > staying.len();
-    let container = house.container(identity);
-    let released = house.bead(identity);
+    let container = snapshot.container(identity);
+    let released = snapshot.bead(identity);
     if !dir.exists() && !has_branches && container.is_none() && released.is_none() {
         return Err(not_found(identity));
     }
@@ -127,7 +127,7 @@ pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
     if own.is_some() && own == roles::container_name(town, identity).ok().as_deref() {
         return Err(
             Problem::conflict(format!("{identity} cannot remove itself"))
-                .hint("somebody else has to"),
+                .hint("run this from another terminal or agent"),
         );
     }
     Ok(())
@@ -155,11 +155,11 @@ pub fn gc(
         let Some(_claim) = claim::try_agent(town, &identity)? else {
             continue;
         };
-        let house = House::look(town)?;
-        if house.sessions(&identity) || house.bead(&identity).is_some() {
+        let snapshot = TownSnapshot::read(town)?;
+        if snapshot.is_running(&identity) || snapshot.bead(&identity).is_some() {
             continue;
         }
-        let answer = nuke_claimed(town, &identity, &house, false, dry_run);
+        let answer = nuke_claimed(town, &identity, &snapshot, false, dry_run);
         answers.push((identity, answer));
     }
     Ok(answers)
@@ -172,6 +172,7 @@ fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
     let own = own.map_or_else(|_| dir.to_owned(), |own| dir.join(own));
     let files = [own.join("HEAD"), own.join("logs/HEAD"), dir.to_owned()];
     let changed = files.iter().filter_map(|path| {
+        // A broken worktree lacks some of them.
         let at = path.metadata().ok()?.modified().ok()?;
         Some(Timestamp::try_from(at).ok()?.as_second())
     });

@@ -9,12 +9,13 @@ use super::steps::SlingChanges;
 use crate::Result;
 use crate::base::fault;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::catalog::directory;
 use crate::lifecycle::start;
 use crate::lifecycle::stop::{self, StopOptions};
 use crate::records::items::Work;
 use crate::repo::workspace::{self, Placed};
-use crate::workflow::polecat::{House, claim, work_dir};
+use crate::workflow::polecat::{TownSnapshot, claim, work_dir};
 use gt_core::{Identity, Problem, Role, polecat};
 
 /// Result of an allocation.
@@ -29,7 +30,9 @@ pub(super) enum Allocation {
     /// An agent already has the item.
     HeldBy(String),
     /// The requested polecat is running.
-    Runs(Identity),
+    Runs(Identity, TownSnapshot),
+    /// The maximum number of polecats is at work.
+    Full(Problem),
 }
 
 struct Choice {
@@ -46,18 +49,22 @@ impl Assignment<'_> {
         if let Some(holder) = Work::of(town).holder(&self.item.id)? {
             return Ok(Allocation::HeldBy(holder));
         }
-        let house = House::look(town)?;
+        let snapshot = TownSnapshot::read(town)?;
         let choice = match wanted {
-            Some(agent) if house.sessions(agent) => return Ok(Allocation::Runs(agent.clone())),
-            Some(agent) => self.this_one(&house, agent)?,
-            None => self.choose(&house, rig)?,
+            Some(agent) if snapshot.is_running(agent) => {
+                return Ok(Allocation::Runs(agent.clone(), snapshot));
+            }
+            Some(agent) => self.this_one(&snapshot, agent)?,
+            None => self.choose(&snapshot, rig)?,
         };
         let agent = &choice.agent;
-        house.admit(town, agent)?;
+        if let Some(refusal) = snapshot.refusal(town, agent)? {
+            return Ok(Allocation::Full(refusal));
+        }
         // Check harness, program and role before anything is created.
         start::check(town, agent, self.start)?;
         fault::point(town, "sling.allocated");
-        if house.container(agent).is_some() {
+        if snapshot.container(agent).is_some() {
             // It died after its last item; the new item must not continue that chain of respawns.
             let options = StopOptions {
                 force: true,
@@ -69,12 +76,17 @@ impl Assignment<'_> {
         let branch = workspace::work_branch(agent, &self.item.id);
         let placed = workspace::place(town, agent, &dir, &branch)?;
         fault::point(town, "sling.placed");
-        if let Err(problem) = self.admit_and_hook(agent, placed.made_folder) {
+        let take_back = |placed: Placed, problem: Problem| {
             let made = SlingChanges {
                 placed: Some(placed),
                 ..SlingChanges::default()
             };
-            return Err(self.take_back(agent, &made, problem));
+            self.take_back(agent, &made, problem)
+        };
+        match self.admit_and_hook(agent, placed.made_folder) {
+            Ok(None) => {}
+            Ok(Some(refusal)) => return Ok(Allocation::Full(take_back(placed, refusal))),
+            Err(problem) => return Err(take_back(placed, problem)),
         }
         Ok(Allocation::New {
             agent: choice.agent,
@@ -85,30 +97,37 @@ impl Assignment<'_> {
     }
 
     /// Counts again and hooks the item under one lock: calls for other rigs hold only the lock of
-    /// their rig.
-    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<()> {
+    /// their rig. The containers are read again, too: a polecat may have been started since, and
+    /// still run although it has finished its item. Returns the refusal if other calls have taken
+    /// the last slot.
+    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<Option<Problem>> {
         let _count = claim::count(self.town)?;
         self.town.around().cancel.check()?;
-        House::look(self.town)?.admit(self.town, agent)?;
+        let refusal = TownSnapshot::read(self.town)?.refusal(self.town, agent)?;
+        if refusal.is_some() {
+            return Ok(refusal);
+        }
         self.hook(agent)?;
         if is_new {
             self.event("spawn", "polecat", agent);
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Returns a free polecat, or a new one. Prefers a polecat with a branch for this item.
-    fn choose(&self, house: &House, rig: &str) -> Result<Choice> {
+    fn choose(&self, snapshot: &TownSnapshot, rig: &str) -> Result<Choice> {
         let town = self.town;
         let mut known = directory::workers(town, rig, Role::Polecat);
+        known.retain(|agent| Some(agent) != self.options.avoid.as_ref());
         let has_branch = |agent: &Identity| {
             let branch = workspace::work_branch(agent, &self.item.id);
-            let branches = workspace::branches(town, agent).unwrap_or_default();
-            branches.iter().any(|(name, _)| *name == branch)
+            let branches = workspace::branches(town, agent);
+            let branches = branches.or_warn(format_args!("branches of {agent} are not found"));
+            branches.is_some_and(|all| all.iter().any(|(name, _)| *name == branch))
         };
         known.sort_by_cached_key(|agent| !has_branch(agent));
         for agent in known {
-            if let Some(claim) = self.is_free(house, &agent)? {
+            if let Some(claim) = self.is_free(snapshot, &agent)? {
                 return Ok(Choice {
                     agent,
                     reused: true,
@@ -116,14 +135,14 @@ impl Assignment<'_> {
                 });
             }
         }
-        self.new_one(house, rig)
+        self.new_one(snapshot, rig)
     }
 
     /// Claims an existing polecat if it is free.
-    fn is_free(&self, house: &House, agent: &Identity) -> Result<Option<FileLock>> {
+    fn is_free(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Option<FileLock>> {
         let town = self.town;
-        if house.sessions(agent)
-            || house.bead(agent).is_some()
+        if snapshot.is_running(agent)
+            || snapshot.bead(agent).is_some()
             || FileLock::is_held(&town.lock_path(agent))
         {
             return Ok(None);
@@ -139,7 +158,7 @@ impl Assignment<'_> {
         claim::try_agent(town, agent)
     }
 
-    fn new_one(&self, house: &House, rig: &str) -> Result<Choice> {
+    fn new_one(&self, snapshot: &TownSnapshot, rig: &str) -> Result<Choice> {
         let town = self.town;
         let pool = town.settings().polecats.pool(rig)?;
         // `rig/name` resolves to a crew worker first, and file systems may ignore case.
@@ -153,8 +172,8 @@ impl Assignment<'_> {
                 let agent = Identity::polecat(rig, name);
                 !taken.contains(&name.to_ascii_lowercase())
                     && agent.check_new(town.registry()).is_ok()
-                    && house.bead(&agent).is_none()
-                    && house.container(&agent).is_none()
+                    && snapshot.bead(&agent).is_none()
+                    && snapshot.container(&agent).is_none()
             });
             let name = name.ok_or_else(|| {
                 Problem::conflict(format!("the rig {rig} has no free name for a polecat"))
@@ -174,16 +193,16 @@ impl Assignment<'_> {
     }
 
     /// Claims the requested polecat, which is not running.
-    fn this_one(&self, house: &House, agent: &Identity) -> Result<Choice> {
+    fn this_one(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Choice> {
         let town = self.town;
         agent.check_new(town.registry())?;
-        if let Some(bead) = house.bead(agent) {
+        if let Some(bead) = snapshot.bead(agent) {
             return Err(Problem::conflict(format!("{agent} has {bead} on its hook"))
                 .hint(format!("`gt unhook --agent {agent}` takes it off")));
         }
         let is_there = work_dir(town, agent)?.exists();
         let claim = match is_there {
-            true => self.is_free(house, agent)?,
+            true => self.is_free(snapshot, agent)?,
             false => claim::try_agent(town, agent)?,
         };
         let claim = claim.ok_or_else(|| {

@@ -3,6 +3,7 @@
 use super::allocate::Allocation;
 use super::steps::SlingChanges;
 use super::{SlingError, SlingOptions, Slung, held_by};
+use crate::base::estop;
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::catalog::{directory, roles};
@@ -12,7 +13,7 @@ use crate::records::items::Work;
 use crate::repo::rig;
 use crate::repo::workspace::{self, Placed};
 use crate::terminal::containers::Container;
-use crate::workflow::polecat::{House, claim, work_dir};
+use crate::workflow::polecat::{TownSnapshot, claim, work_dir};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::work::Item;
@@ -40,6 +41,7 @@ impl Assignment<'_> {
         wanted: Option<&Identity>,
     ) -> Result<Slung, SlingError> {
         rig::check_not_parked(self.town, rig)?;
+        estop::check(self.town, Some(rig))?;
         for _ in 0..ATTEMPTS {
             match self.allocate(rig, wanted)? {
                 Allocation::New {
@@ -55,7 +57,10 @@ impl Assignment<'_> {
                     };
                     return self.finish(&agent, made, reused, claim);
                 }
-                Allocation::Runs(agent) => return Ok(self.to_running(&agent)?),
+                Allocation::Runs(agent, snapshot) => {
+                    return Ok(self.to_running(&snapshot, &agent)?);
+                }
+                Allocation::Full(refusal) => return Err(SlingError::Full(refusal)),
                 Allocation::HeldBy(holder) => {
                     let agent = self
                         .of_this_rig(&holder, rig, wanted)
@@ -91,20 +96,26 @@ impl Assignment<'_> {
 
     /// Starts an agent that already has the item on its hook, unless it is running.
     fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
-        let house = House::look(self.town)?;
-        if house.sessions(agent) {
+        // A dead polecat does not count. The claim makes it count from here on.
+        let count = match self.options.no_start {
+            true => None,
+            false => Some(claim::count(self.town)?),
+        };
+        let snapshot = TownSnapshot::read(self.town)?;
+        if snapshot.is_running(agent) {
             if self.options.args.is_some() {
                 let words = format!("{agent} has {} and runs already", self.item.id);
                 let problem = Problem::new(Kind::Running, words);
                 return Err(problem.hint("`gt nudge` tells it more").into());
             }
-            return Ok(self.present_in(&house, agent, true)?);
+            return Ok(self.present_in(&snapshot, agent, true)?);
         }
-        if !self.options.no_start {
-            // It did not count while it was dead. The claim makes it count from here on.
-            let _count = claim::count(self.town)?;
-            House::look(self.town)?.admit(self.town, agent)?;
+        if count.is_some()
+            && let Some(refusal) = snapshot.refusal(self.town, agent)?
+        {
+            return Err(SlingError::Full(refusal));
         }
+        drop(count);
         let made = SlingChanges {
             placed: self.repair(agent)?,
             ..SlingChanges::default()
@@ -171,8 +182,9 @@ impl Assignment<'_> {
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
             return Err(SlingError::Taken(held_by(&self.item.id, &holder)));
         }
-        if House::look(self.town)?.sessions(agent) {
-            return Ok(self.tell(agent, None)?);
+        let snapshot = TownSnapshot::read(self.town)?;
+        if snapshot.is_running(agent) {
+            return Ok(self.tell(&snapshot, agent, None)?);
         }
         let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();
@@ -191,7 +203,7 @@ impl Assignment<'_> {
     }
 
     /// Assigns the item to a polecat that runs with an empty hook.
-    fn to_running(&self, agent: &Identity) -> Result<Slung> {
+    fn to_running(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Slung> {
         let _claim = claim::agent(self.town, agent)?;
         // Between `gt done` and the end of its session it would lose the new work.
         let last = Work::of(self.town).finished(&agent.address())?;
@@ -200,7 +212,7 @@ impl Assignment<'_> {
                 .hint("in a moment it is free"));
         }
         let placed = self.change_branch(agent)?;
-        self.tell(agent, placed)
+        self.tell(snapshot, agent, placed)
     }
 
     /// Puts the worktree of a running polecat on the branch of the item. On the branch of another
@@ -221,7 +233,12 @@ impl Assignment<'_> {
     }
 
     /// Hooks the item for a running agent and nudges the agent.
-    fn tell(&self, agent: &Identity, placed: Option<Placed>) -> Result<Slung> {
+    fn tell(
+        &self,
+        snapshot: &TownSnapshot,
+        agent: &Identity,
+        placed: Option<Placed>,
+    ) -> Result<Slung> {
         let mut made = SlingChanges {
             placed,
             ..SlingChanges::default()
@@ -243,7 +260,7 @@ impl Assignment<'_> {
         match told {
             Ok(_) => Ok(Slung {
                 nudged: true,
-                ..self.present(agent, true)?
+                ..self.present_in(snapshot, agent, true)?
             }),
             Err(problem) => Err(self.take_back(agent, &made, problem)),
         }
@@ -251,12 +268,12 @@ impl Assignment<'_> {
 
     /// Returns the result for an agent that this call did not start.
     fn present(&self, agent: &Identity, reused: bool) -> Result<Slung> {
-        self.present_in(&House::look(self.town)?, agent, reused)
+        self.present_in(&TownSnapshot::read(self.town)?, agent, reused)
     }
 
     /// Returns the result for an agent that this call did not start, as this snapshot shows it.
-    fn present_in(&self, house: &House, agent: &Identity, reused: bool) -> Result<Slung> {
-        let record = house.container(agent).and_then(Container::session_id);
+    fn present_in(&self, snapshot: &TownSnapshot, agent: &Identity, reused: bool) -> Result<Slung> {
+        let record = snapshot.container(agent).and_then(Container::session_id);
         let work_dir = work_dir(self.town, agent)?;
         Ok(Slung {
             id: self.item.id.clone(),
@@ -264,7 +281,7 @@ impl Assignment<'_> {
             container: roles::container_name(self.town, agent)?,
             branch: self.branch(agent, &work_dir),
             work_dir,
-            session: record.filter(|_| house.sessions(agent)),
+            session: record.filter(|_| snapshot.is_running(agent)),
             started: false,
             reused,
             nudged: false,

@@ -27,18 +27,17 @@ impl Assignment<'_> {
     /// Puts the item on the hook. Returns whether it was not there before.
     pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
         let id = &self.item.id;
-        let was_there = Work::of(self.town).holder(id)? == Some(agent.address());
-        hook::put(self.town, agent, id)?;
+        let is_new = hook::put(self.town, agent, id)?.is_new;
         fault::point(self.town, "sling.hooked");
         let work = Work::of(self.town);
         // The sender is informed about the result. A call that was killed has not recorded it.
-        if !was_there || work.slung_by(id)?.is_none() {
+        if is_new || work.slung_by(id)?.is_none() {
             work.record_sling(id, self.sender())?;
         }
-        if !was_there {
+        if is_new {
             self.event("sling", "target", agent);
         }
-        Ok(!was_there)
+        Ok(is_new)
     }
 
     pub(super) fn event(&self, kind: &str, field: &str, agent: &Identity) {

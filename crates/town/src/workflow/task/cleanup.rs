@@ -298,7 +298,7 @@ fn look_at_remote(
         return Ok(None);
     }
     Ok(Some(RemoteBranch {
-        is_merged: base.contains(&base.tip()?, &commit),
+        is_merged: base.contains(&base.tip()?, &commit)?,
         name,
         commit,
     }))

@@ -83,6 +83,11 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         return start_again(&site, &last, options, wip);
     };
     let preset = nudge::preset_of(town, &container)?;
+    let hold = &container.pane().tag_hold;
+    if !hold.is_empty() {
+        return Err(Problem::conflict(format!("{id} is paused: {hold}"))
+            .hint("`gt budget` shows the budgets, and `gt budget raise SCOPE AMOUNT` raises one"));
+    }
     let state = container.state(Some(&preset)).state;
     // A prompt from another source ends the pause, but its commit may remain.
     let is_paused = state == State::Paused;
@@ -111,7 +116,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         set_tag(&site, &container, tags::RESUMER, town.caller().as_str())?;
     }
     // Done before the pause is cleared: a process that is killed before anything is typed leaves
-    // the state unchanged. Later the input line differs, and is left to people.
+    // the state unchanged. Later the input line differs, and a person must handle it.
     let again = match is_paused {
         true => submit_again(&site, &container, &mut typist, options.prompt.as_deref()),
         false => Ok(None),

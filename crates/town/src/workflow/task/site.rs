@@ -82,13 +82,8 @@ impl<'a> Site<'a> {
     }
 
     /// Returns the number of commits in `of` that are not in `without`.
-    pub(super) fn count(&self, of: &str, without: &str) -> Result<u32> {
-        let count = self
-            .git()
-            .run(["rev-list", "--count", of, &format!("^{without}")])?;
-        count
-            .parse()
-            .map_err(|_| Problem::failed("git did not count the commits"))
+    pub(super) fn count(&self, of: &str, without: &str) -> Result<usize> {
+        self.git().count([of, &format!("^{without}")])
     }
 
     /// Returns the uncommitted files, formatted for people.

@@ -130,10 +130,8 @@ impl TaskStart<'_> {
         warnings.extend(copied.warnings);
         fault::point(town, "task.copied");
         if !self.options.no_agent {
-            let was_hooked = Work::of(town).holder(&self.item.id)? == Some(self.agent.address());
-            hook::put(town, self.agent, &self.item.id)?;
-            made.hooked = !was_hooked;
-            if !was_hooked {
+            made.hooked = hook::put(town, self.agent, &self.item.id)?.is_new;
+            if made.hooked {
                 let sender = town.around().var("GT_ROLE").unwrap_or(PERSON);
                 Work::of(town).record_sling(&self.item.id, sender)?;
             }

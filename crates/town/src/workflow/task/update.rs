@@ -61,7 +61,7 @@ pub struct Updated {
     /// The branch that was merged.
     pub base: String,
     /// Number of commits of the base that were missing.
-    pub commits: u32,
+    pub commits: usize,
     /// Files in conflict.
     pub files: Vec<String>,
     /// Harness of the agent to which this call gave the conflicts.
@@ -75,7 +75,7 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
     let site = Site::of(town, id)?;
     let _lock = site.lock()?;
     let updated = bring_up_to_date(&site, continue_on_failure)?;
-    // A merge that is already under way is no news.
+    // A merge that was begun by an earlier call already has its event.
     if updated.result != UpdateResult::Merging {
         let kind = format!("update_{}", updated.result.as_str());
         let event = event_of(town, &kind, id, &site.agent)
@@ -162,7 +162,7 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
         );
     }
     let files = unresolved(&site)?;
-    // First, so that the resolver does not edit files that are being reset.
+    // Closed first, so that the resolver does not edit files that are being reset.
     close_window(&site)?;
     resolver::forget(&site)?;
     let git = site.git().to_the_end();
@@ -262,7 +262,7 @@ fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
 fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
     let git = quiet(site.git());
     let message = message(site, base);
-    let mut args = committer(git);
+    let mut args = committer(git)?;
     args.extend(MERGE);
     args.extend(["--no-ff", "-m", &message, tip]);
     let begun = git.run(args);
@@ -324,7 +324,8 @@ fn take_ours_in_beads(site: &Site<'_>) -> Result<()> {
         if !file.starts_with(BEADS) {
             continue;
         }
-        let is_ours = git.says(["cat-file", "-e", &format!("HEAD:{file}")]);
+        let name = format!("HEAD:{file}");
+        let is_ours = git.says(["rev-parse", "--verify", "--quiet", &name])?;
         let words: &[&str] = match is_ours {
             true => &["checkout", "--quiet", "HEAD", "--"],
             false => &["rm", "--quiet", "--force", "--ignore-unmatch", "--"],

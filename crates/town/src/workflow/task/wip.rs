@@ -130,15 +130,17 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
 /// Completes a pause that was killed before it staged its commit; there are no changes since.
 fn finish(site: &Site<'_>, wip: Option<String>) -> Result<Option<String>> {
     let git = site.git().to_the_end();
-    let Some(wip) = wip.filter(|wip| !is_staged(git, wip)) else {
-        return Ok(None);
-    };
-    stage(git, &wip)?;
-    Ok(Some(wip))
+    match wip {
+        Some(wip) if !is_staged(git, &wip)? => {
+            stage(git, &wip)?;
+            Ok(Some(wip))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Returns whether the index equals a tree or the tree of a commit.
-fn is_staged(git: Git<'_>, tree: &str) -> bool {
+fn is_staged(git: Git<'_>, tree: &str) -> Result<bool> {
     git.says([
         "diff",
         "--cached",
@@ -183,7 +185,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         Some("the branch has gone on from it")
     } else if half_done(&site.dir).is_some() {
         Some("something is half done in the worktree")
-    } else if git.run(["rev-list", "--count", &wip, "--not", "--remotes"])? == "0" {
+    } else if git.count([&wip, "--not", "--remotes"])? == 0 {
         Some("it was pushed")
     } else {
         None
@@ -203,7 +205,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
 /// Stages again what was staged before the pause, unless the index has changed since.
 fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()> {
     let git = site.git().to_the_end();
-    if !is_staged(git, wip) {
+    if !is_staged(git, wip)? {
         return Ok(());
     }
     let before = resolve(site, &staged(branch));
@@ -214,13 +216,12 @@ fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()>
 pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
     let branch = site.branch().unwrap_or_default();
     let wip = resolve(site, &pause_commit::recorded_at(&branch));
-    let is_there = |wip: &String| {
-        let words = ["merge-base", "--is-ancestor", wip, "HEAD"];
-        site.git().says(words)
+    let is_there = match &wip {
+        Some(wip) => site.git().contains("HEAD", wip)?,
+        None => false,
     };
-    let wip = wip.filter(is_there);
     forget(site)?;
-    Ok(wip)
+    Ok(wip.filter(|_| is_there))
 }
 
 /// Returns whether a pause is recorded for the branch.

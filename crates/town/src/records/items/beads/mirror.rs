@@ -1,8 +1,9 @@
-//! Refreshes the mirror of a rig's beads.
+//! Refreshes the mirror of a rig's beads: the copies of its issues in our database.
 //!
-//! Beads is read before the transaction begins, so that a program that hangs blocks no writer. A
-//! listing must not be older than the rows that it is compared with: if anything has changed since,
-//! beads is read again inside the transaction, which excludes other writers.
+//! The beads program is run before the transaction begins, so that a program that hangs blocks no
+//! writer. A listing must not be older than the rows that it is compared with: if the rows or the
+//! files of beads have changed since the listing, the program is run again inside the transaction,
+//! which excludes other writers.
 
 use super::program::Session;
 use super::write::{as_told, read_seen, remember};
@@ -34,8 +35,8 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
     };
     let listed = listing(&Session::new(beads, rig))?;
     work.change(|db| {
-        // Compared with the trace before the first listing, and read before a second one, so that
-        // the next refresh sees a change during a listing.
+        // This trace is compared with the one from before the first listing. It is taken before a
+        // second listing, so that the next refresh notices changes made during that listing.
         let trace = trace::of(&rig.folder);
         if is_current(db, rig, &trace)? {
             return Ok(());
@@ -60,7 +61,7 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
 #[derive(Default)]
 struct Listing {
     found: BTreeMap<WorkId, Bead>,
-    /// Beads that cannot be items of the town, by id, with the reason. They are left to beads.
+    /// Beads that cannot be converted to items, by id, with the reason. They stay in beads only.
     unread: BTreeMap<String, String>,
 }
 
@@ -93,7 +94,7 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
     .map_err(problem)
 }
 
-/// Returns all items, with their dependencies.
+/// Lists all beads of the rig, with their dependencies.
 fn listing(session: &Session<'_>) -> Result<Listing> {
     let now = session.clock().text();
     let mut listed = Listing::default();
@@ -121,7 +122,7 @@ fn apply(
     found: BTreeMap<WorkId, Bead>,
     unread: &BTreeMap<String, String>,
 ) -> Result<()> {
-    // Parents and blockers may come after the items that name them.
+    // Parents and blockers may be written after the items that refer to them.
     db.pragma_update(None, "defer_foreign_keys", "ON")
         .map_err(problem)?;
     let hooks = hooks(db)?;
@@ -129,7 +130,7 @@ fn apply(
     let mut changed = Vec::new();
     for (id, mut bead) in found {
         let before = match known.remove(&id) {
-            // An item that was gone may come back.
+            // An item that had disappeared from beads may have come back.
             None => returned(db, rig, &id)?,
             known => known,
         };
@@ -194,8 +195,8 @@ fn apply(
         .try_for_each(|(id, (seen, _))| forget(db, rig, id, seen, hooks.contains_key(id)))
 }
 
-/// Returns the last known state of an item that was gone from beads. Reopens it if it was closed
-/// only for that reason.
+/// Returns the last known state of an item that had disappeared from beads. Reopens it if it was
+/// closed only for that reason.
 fn returned(db: &Connection, rig: &BeadsRig, id: &WorkId) -> Result<Option<(String, bool)>> {
     let found: Option<String> = db
         .query_row(
@@ -249,8 +250,8 @@ fn same(one: &Item, other: &Item) -> bool {
     } == *other
 }
 
-/// Keeps an item on the hook of its agent, and marks it so in beads again; only a closed status
-/// takes precedence.
+/// Sets the status and the assignee of an item that is on the hook of an agent, whatever beads
+/// says. Only a closed status in beads takes precedence.
 fn stay_on_hook(now: &mut Item, row: &Item, agent: &str) {
     if now.status == ItemStatus::Closed {
         return;
@@ -269,7 +270,7 @@ fn write_dependencies(
     now: &Item,
     row: Option<&Item>,
 ) -> Result<()> {
-    // Dependencies outside of beads are known only to the town.
+    // Dependencies on items outside of beads stay: only our database has them.
     db.execute(
         "DELETE FROM dependencies WHERE item = ?1
          AND blocker IN (SELECT item FROM beads WHERE rig = ?2)",

@@ -73,6 +73,7 @@ impl<'a> Session<'a> {
 
     fn problem(&self, words: &[String]) -> Problem {
         let name = self.rig.program.as_ref().map(|program| &program.path);
+        // The error of a missing program is reported elsewhere.
         let name = name.ok().and_then(|path| path.file_name()?.to_str());
         // The content of an item is not repeated in errors; the first two words identify the
         // command.

@@ -71,6 +71,7 @@ fn add(folder: &Path, depth: usize, left: &mut usize, hash: &mut Sha256) {
 
 /// Returns whether the items are stored on a server that others use too.
 fn is_elsewhere(folder: &Path) -> bool {
+    // Without the file the items are in the folder.
     let text = fs::read_to_string(folder.join("metadata.json")).unwrap_or_default();
     let value: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
     value["dolt_mode"] == "server"

@@ -89,6 +89,7 @@ pub(in crate::records::items) fn create(
 
 /// Stores the state of an item in beads.
 pub(super) fn remember(db: &Connection, rig: &BeadsRig, item: &Item) -> Result<()> {
+    // Cannot fail: all fields are plain values.
     let seen = serde_json::to_string(item).unwrap_or_default();
     db.execute(
         "INSERT INTO beads (item, rig, seen) VALUES (?1, ?2, ?3)

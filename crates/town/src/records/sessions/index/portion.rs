@@ -1,6 +1,6 @@
 //! Turns lines of the journal into rows of the database, in batches.
 
-use super::{Broken, milliseconds, note_earlier_work, slugs};
+use super::{Broken, milliseconds, note_daily, note_earlier_work, slugs};
 use crate::Result;
 use crate::records::sessions::journal::{Damage, Reading};
 use gt_core::Problem;
@@ -90,8 +90,8 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
 pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
-         started, ended, tokens, cost, commits)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+         started, ended, tokens, cost, commits, model, unpriced)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
          ON CONFLICT (id) DO NOTHING",
     )?;
     let mut find = db.prepare_cached(
@@ -101,7 +101,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     let mut update = db.prepare_cached(
         "UPDATE lives SET agent = ?2, rig = ?3, role = ?4, harness = ?5, status = ?6,
          outcome = ?7, work_unit = ?8, chain_id = ?9, started = ?10, ended = ?11, tokens = ?12,
-         cost = ?13, commits = ?14
+         cost = ?13, commits = ?14, model = ?15, unpriced = ?16
          WHERE id = ?1",
     )?;
     let mut first = db.prepare_cached(
@@ -109,6 +109,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
          ON CONFLICT (life) DO UPDATE SET record = ?2",
     )?;
     let mut back = db.prepare_cached("DELETE FROM archived WHERE id = ?1")?;
+    let mut undivided = db.prepare_cached("DELETE FROM daily WHERE id = ?1")?;
     let mut more = db.prepare_cached("UPDATE records SET record = ?2 WHERE life = ?1")?;
     let mut agents = BTreeSet::new();
     for Row { session, text } in rows {
@@ -117,12 +118,19 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
             // This statement has inserted the row, so the number is valid.
             first.execute(params![db.last_insert_rowid(), text])?;
             note_earlier_work(db, session)?;
+            if fill == Fill::On {
+                // The session may have been archived and is now in the journal again.
+                back.execute([&session.id])?;
+                undivided.execute([&session.id])?;
+            }
+            note_daily(db, session, session.daily.iter().flatten())?;
         } else {
             let (row, known): (i64, Option<String>) =
                 find.query_row([&session.id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            // The error below has the index rebuilt.
             let known = known.and_then(|text| serde_json::from_str(&text).ok());
             let Some(mut merged): Option<Record> = known else {
-                let reason = format!("the life {} has no record", session.id);
+                let reason = format!("the session {} has no record", session.id);
                 return Err(Broken::Damaged(reason));
             };
             agents.extend(merged.agent.clone().filter(|_| fill == Fill::On));
@@ -132,12 +140,12 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
                 .map_err(|error| Problem::failed("cannot write a session").caused_by(error))?;
             more.execute(params![row, text])?;
             note_earlier_work(db, &merged)?;
+            if session.daily.is_some() {
+                undivided.execute([&session.id])?;
+                note_daily(db, &merged, merged.daily.iter().flatten())?;
+            }
         }
         if fill == Fill::On {
-            if is_new {
-                // The session may have been archived and is now in the journal again.
-                back.execute([&session.id])?;
-            }
             agents.extend(session.agent.clone());
         }
     }
@@ -163,5 +171,7 @@ fn execute(statement: &mut CachedStatement<'_>, session: &Record) -> rusqlite::R
         usage.map(Usage::tokens),
         usage.and_then(|usage| usage.cost_usd),
         session.commits.as_ref().map(Vec::len),
+        usage.and_then(|usage| usage.model.as_deref()),
+        usage.map(|usage| usage.unpriced_tokens),
     ])
 }

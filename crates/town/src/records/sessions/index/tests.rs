@@ -5,17 +5,17 @@ use super::*;
 use crate::base::time;
 use gt_core::record::{Outcome, SessionStatus};
 
-struct Lives {
+struct TestJournal {
     folder: tempfile::TempDir,
     journal: Journal,
 }
 
-impl Lives {
+impl TestJournal {
     fn with(lines: &[Record]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::in_folder(folder.path());
         journal.append(lines).unwrap();
-        Lives { folder, journal }
+        TestJournal { folder, journal }
     }
 
     fn database(&self) -> PathBuf {
@@ -60,7 +60,7 @@ fn end(id: &str) -> Record {
 
 #[test]
 fn it_reads_on_by_itself() {
-    let place = Lives::with(&[begin("a"), begin("bb")]);
+    let place = TestJournal::with(&[begin("a"), begin("bb")]);
     assert_eq!(place.sessions(), [("a".into(), None), ("bb".into(), None)]);
     place.journal.append(&[end("a"), begin("ccc")]).unwrap();
     let killed = Some(Outcome::Killed);
@@ -74,7 +74,7 @@ fn it_reads_on_by_itself() {
 
 #[test]
 fn whatever_happens_to_it_it_is_made_anew() {
-    let place = Lives::with(&[begin("a"), end("a")]);
+    let place = TestJournal::with(&[begin("a"), end("a")]);
     let expected = place.sessions();
     let db = place.database();
     let damage: [&dyn Fn(); 4] = [
@@ -105,7 +105,7 @@ fn whatever_happens_to_it_it_is_made_anew() {
 
 #[test]
 fn another_journal_is_read_from_its_beginning() {
-    let place = Lives::with(&[begin("a"), begin("bb")]);
+    let place = TestJournal::with(&[begin("a"), begin("bb")]);
     place.sessions();
     std::fs::remove_file(place.journal.path()).unwrap();
     place.journal.append(&[begin("ccc")]).unwrap();
@@ -146,7 +146,7 @@ fn times_are_read_as_they_are_written() {
 
 #[test]
 fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
-    let place = Lives::with(&[begin("a")]);
+    let place = TestJournal::with(&[begin("a")]);
     let expected = place.sessions();
     let boot = |index: &Index| -> Option<String> {
         let boot = "SELECT boot FROM read_so_far";
@@ -163,7 +163,7 @@ fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
 
 #[test]
 fn a_journal_that_was_cut_and_went_on_is_another() {
-    let place = Lives::with(&[begin("a"), begin("bb")]);
+    let place = TestJournal::with(&[begin("a"), begin("bb")]);
     place.sessions();
     let text = std::fs::read(place.journal.path()).unwrap();
     std::fs::write(place.journal.path(), &text[..text.len() - 20]).unwrap();
@@ -177,7 +177,7 @@ fn a_journal_that_was_cut_and_went_on_is_another() {
 
 #[test]
 fn a_file_of_somebodys_own_is_refused() {
-    let place = Lives::with(&[begin("a")]);
+    let place = TestJournal::with(&[begin("a")]);
     let sources = Sources {
         journal: &place.journal,
         archive: &Archive::in_folder(place.folder.path()),

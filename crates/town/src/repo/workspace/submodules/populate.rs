@@ -173,7 +173,7 @@ impl Level<'_> {
         }
         let alone = ["-c", "submodule.recurse=false"];
         let update = ["submodule", "--quiet", "update", "--", &module.path];
-        if is_there && own.says(["cat-file", "-e", &format!("{id}^{{commit}}")]) {
+        if is_there && own.commit(id)?.is_some() {
             return git.run(alone.iter().chain(&update)).map(drop);
         }
         let key = format!("submodule.{}.url", module.name);
@@ -253,15 +253,14 @@ impl<'a> LocalCopy<'a> {
             .within(FETCH_TIMEOUT)
     }
 
-    fn has(&self, id: &str) -> bool {
-        self.git()
-            .says(["cat-file", "-e", &format!("{id}^{{commit}}")])
+    fn has(&self, id: &str) -> Result<bool> {
+        Ok(self.git().commit(id)?.is_some())
     }
 
     /// Ensures that the copy has a commit.
     fn fetch(&self, level: &Level<'_>, module: &Module, url: &str, id: &str) -> Result<()> {
         let keep = format!("{id}:refs/gt/wanted/{id}");
-        if self.has(id) {
+        if self.has(id)? {
             return Ok(());
         }
         if let Some(source) = level.source.as_ref() {
@@ -278,13 +277,13 @@ impl<'a> LocalCopy<'a> {
                 }
             }
         }
-        if self.has(id) {
+        if self.has(id)? {
             return Ok(());
         }
         let git = self.git().as_for_submodules();
         let everything = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
         let fetched = self.take(git, url, &everything);
-        if self.has(id) {
+        if self.has(id)? {
             return Ok(());
         }
         fetched?;

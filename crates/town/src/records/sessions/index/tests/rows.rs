@@ -2,13 +2,13 @@
 
 use super::*;
 
-fn ids(place: &Lives) -> Vec<String> {
+fn ids(place: &TestJournal) -> Vec<String> {
     place.sessions().into_iter().map(|(id, _)| id).collect()
 }
 
 #[test]
 fn session_read_again_after_a_rollback_is_listed() {
-    let place = Lives::with(&[begin("a")]);
+    let place = TestJournal::with(&[begin("a")]);
     let index = place.open();
     // A catch-up that finds the disk full leaves the connection like this: it is kept, and its last
     // row number is that of a row that was rolled back.
@@ -23,7 +23,7 @@ fn session_read_again_after_a_rollback_is_listed() {
 
 #[test]
 fn session_that_gets_the_number_of_a_deleted_row_is_listed() {
-    let place = Lives::with(&[]);
+    let place = TestJournal::with(&[]);
     place.journal.append(&[begin("a")]).unwrap();
     drop(place.open());
     place.journal.append(&[begin("bb")]).unwrap();
@@ -39,7 +39,7 @@ fn session_that_gets_the_number_of_a_deleted_row_is_listed() {
 
 #[test]
 fn first_session_after_a_torn_first_line_is_listed() {
-    let place = Lives::with(&[]);
+    let place = TestJournal::with(&[]);
     std::fs::write(place.journal.path(), "{\"id\":\"tor").unwrap();
     assert_eq!(ids(&place), [] as [&str; 0]);
     place.journal.append(&[begin("a")]).unwrap();
@@ -48,7 +48,7 @@ fn first_session_after_a_torn_first_line_is_listed() {
 
 #[test]
 fn a_torn_last_line_makes_no_reader_write() {
-    let place = Lives::with(&[begin("a")]);
+    let place = TestJournal::with(&[begin("a")]);
     drop(place.open());
     let mut text = std::fs::read(place.journal.path()).unwrap();
     text.extend(b"{\"id\":\"tor");
@@ -65,7 +65,7 @@ fn a_torn_last_line_makes_no_reader_write() {
 
 #[test]
 fn session_without_a_record_makes_the_index_anew() {
-    let place = Lives::with(&[begin("a"), begin("bb")]);
+    let place = TestJournal::with(&[begin("a"), begin("bb")]);
     let index = place.open();
     index.db().execute_batch("DELETE FROM records").unwrap();
     drop(index);
@@ -91,7 +91,7 @@ fn session_that_goes_on_is_read_on_as_it_is_read_anew() {
         status: Some(SessionStatus::Running),
         ..Record::about("a")
     };
-    let place = Lives::with(&[begin("a")]);
+    let place = TestJournal::with(&[begin("a")]);
     drop(place.open());
     place.journal.append(&[died]).unwrap();
     drop(place.open());

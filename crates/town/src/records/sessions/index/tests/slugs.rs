@@ -16,7 +16,7 @@ type Row = (
     i64,
 );
 
-fn rows(place: &Lives) -> Vec<Row> {
+fn rows(place: &TestJournal) -> Vec<Row> {
     drop(place.open());
     let db = Connection::open(place.database()).unwrap();
     let text = format!("SELECT {COLUMNS} FROM sessions ORDER BY slug");
@@ -55,7 +55,7 @@ fn one_row_for_each_slug_says_what_its_newest_session_says() {
         harness: Some("codex".into()),
         ..of("agent/helper", "c", 300)
     };
-    let place = Lives::with(&[of("agent/helper", "a", 100), claude]);
+    let place = TestJournal::with(&[of("agent/helper", "a", 100), claude]);
     let row = rows(&place).remove(0);
     assert_eq!(row.0, "helper");
     assert_eq!((row.1.as_str(), row.3.as_str()), ("claude-code", "running"));
@@ -70,7 +70,7 @@ fn one_row_for_each_slug_says_what_its_newest_session_says() {
 
 #[test]
 fn harness_type_and_status_have_the_defaults_of_the_document() {
-    let place = Lives::with(&[Record {
+    let place = TestJournal::with(&[Record {
         status: None,
         ..of("agent/x", "a", 100)
     }]);
@@ -87,7 +87,7 @@ fn harness_type_and_status_have_the_defaults_of_the_document() {
 
 #[test]
 fn updated_at_rises_with_every_update() {
-    let place = Lives::with(&[]);
+    let place = TestJournal::with(&[]);
     place.journal.append(&[of("mayor", "a", 100)]).unwrap();
     let mut last = 0;
     let ended = Record {
@@ -124,14 +124,14 @@ fn slugs_of_different_agents_are_different() {
         .zip(["a", "b", "c", "d"])
         .map(|(agent, id)| of(agent, id, 100))
         .collect();
-    let place = Lives::with(&lines);
+    let place = TestJournal::with(&lines);
     let slugs: Vec<String> = rows(&place).into_iter().map(|row| row.0).collect();
     assert_eq!(slugs, ["agent/mayor", "max", "mayor", "rig/crew/max"]);
 }
 
 #[test]
 fn a_renamed_agent_has_its_new_slug_and_no_other() {
-    let place = Lives::with(&[of("agent/old", "b", 200)]);
+    let place = TestJournal::with(&[of("agent/old", "b", 200)]);
     drop(place.open());
     place
         .journal
@@ -157,7 +157,7 @@ fn a_rebuild_makes_the_rows_that_reading_on_has_made() {
         ended_at: Some(time::timestamp(500)),
         ..end("id3")
     });
-    let place = Lives::with(&[]);
+    let place = TestJournal::with(&[]);
     for line in lines {
         place.journal.append(&[line]).unwrap();
         drop(place.open());

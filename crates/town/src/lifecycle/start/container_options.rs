@@ -1,5 +1,5 @@
 //! Settings that a container keeps from session to session: the variables of windows that are
-//! opened in it, its look, and the lasting facts about its agent.
+//! opened in it, its appearance, and the permanent facts about its agent.
 //!
 //! After a handoff they are nearly always unchanged, and each command is work for the server. So a
 //! tag on the container holds a hash of the settings that were applied last.
@@ -12,7 +12,7 @@ use gt_tmux::Command;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The variable that differs in each session.
-const OF_THE_LIFE: &str = "GT_SESSION_UUID";
+const OF_THE_SESSION: &str = "GT_SESSION_UUID";
 
 /// Tags that only a start sets.
 const LASTING_TAGS: [&str; 6] = [
@@ -24,14 +24,14 @@ const LASTING_TAGS: [&str; 6] = [
     tag::NEVER_ASKS,
 ];
 
-/// Returns the commands that apply the settings to a container whose tag is `worn`. A new container
+/// Returns the commands that apply the settings to a container whose tag is `applied`. A new container
 /// already has its variables.
 pub(super) fn commands(
     town: &Town,
     prepared: &Prepared<'_>,
     plan: &Plan,
     is_new: bool,
-    worn: &str,
+    applied: &str,
 ) -> Vec<Command> {
     let container = &prepared.container;
     let variable = |(name, value): (&String, &String)| {
@@ -40,8 +40,10 @@ pub(super) fn commands(
             .args(["--", name, value])
     };
     let option = |name: &str, value: &str| prepared.option(name, value);
-    let (of_the_session, variables): (Vec<_>, Vec<_>) =
-        plan.env.iter().partition(|(name, _)| *name == OF_THE_LIFE);
+    let (of_the_session, variables): (Vec<_>, Vec<_>) = plan
+        .env
+        .iter()
+        .partition(|(name, _)| *name == OF_THE_SESSION);
     let mut always: Vec<Command> = of_the_session.into_iter().map(variable).collect();
     let mut lasting: Vec<Command> = Vec::new();
     for (tag, value) in &plan.tags {
@@ -62,13 +64,13 @@ pub(super) fn commands(
     let mut mark = DefaultHasher::new();
     (&variables, &lasting).hash(&mut mark);
     let mark = format!("{:016x}", mark.finish());
-    if worn == mark {
+    if applied == mark {
         return always;
     }
     if !is_new {
         always.extend(variables.into_iter().map(variable));
     }
     always.extend(lasting);
-    always.push(option(tag::DRESS, &mark));
+    always.push(option(tag::OPTIONS, &mark));
     always
 }

@@ -1,9 +1,9 @@
 //! The event loop of the monitor: waits, combines the reports of a moment, and reads.
 //!
-//! Every pending action has a time, and the earliest limits the wait. An idle town has none, so the
-//! thread sleeps until a report arrives. Only running dev servers are polled.
+//! Every pending action has a time, and the earliest limits the wait. An idle town has no pending
+//! action, so the thread sleeps until a report arrives. Only running dev servers are polled.
 
-use super::eyes::{Eyes, Places, Told};
+use super::event_sources::{EventSources, Places, Told};
 use super::files::{self, Files};
 use super::reading::{Care, Reading, Seen};
 use super::tmux::Client;
@@ -36,9 +36,9 @@ const BURST: Duration = Duration::from_millis(250);
 /// between two reports.
 const WRITTEN: Duration = Duration::from_millis(150);
 const WRITTEN_AGAIN: Duration = Duration::from_millis(500);
-/// Interval at which a screen is read that prints without a pause.
+/// Interval between readings of a screen that prints without a pause.
 const SCREEN: Duration = Duration::from_millis(500);
-/// Interval at which the title of a pane is read that prints without a pause.
+/// Interval between readings of the title of a pane that prints without a pause.
 const TITLE: Duration = Duration::from_secs(1);
 /// Time after which a program that prints nothing is read once more.
 const SILENCE: Duration = Duration::from_secs(4);
@@ -49,12 +49,12 @@ const SERVERS: Duration = Duration::from_secs(5);
 const TRIES: u32 = 6;
 const FIRST_TRY: Duration = Duration::from_millis(100);
 
-pub(super) struct Rounds<F> {
+pub(super) struct EventLoop<F> {
     town: Town,
     send: F,
     shared: Arc<Shared>,
     client: Client,
-    eyes: Eyes,
+    event_sources: EventSources,
     reading: Reading,
     listening: Listening,
     pushed: Option<SystemTime>,
@@ -65,7 +65,7 @@ pub(super) struct Rounds<F> {
     /// The log of events at the last report; `None` if events are not wanted.
     log: Option<Stamp>,
     view: Option<PanePlace>,
-    /// A process has reported a change that a new title may still follow.
+    /// A process has reported a change, and the pane's title may still change because of it.
     awaited: bool,
     due: Due,
     /// Processes that have ended while tmux still shows their panes alive, with the number of
@@ -120,13 +120,13 @@ impl Due {
 /// Size and time of a file and of its write-ahead log, by which a write is detected.
 type Stamp = [Option<(u64, SystemTime)>; 2];
 
-impl<F: Fn(MonitorChange)> Rounds<F> {
+impl<F: Fn(MonitorChange)> EventLoop<F> {
     /// Opens the watches and then reads the agents, in this order, so that no change is lost in
     /// between.
     pub(super) fn begin(
         town: &Town,
         shared: Arc<Shared>,
-        open: fn(Places) -> Eyes,
+        open: fn(Places) -> EventSources,
         send: F,
     ) -> Result<Self> {
         let listening = Listening::begin(town)?;
@@ -136,17 +136,17 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
             socket: town.server().socket_path(),
             log: Events::of(town).log().path().to_owned(),
         };
-        let eyes = open(places);
+        let event_sources = open(places);
         let client = Client::new(town.server(), &shared)
             .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
-        let mut rounds = Rounds {
+        let mut events = EventLoop {
             work: stamp(Work::of(town).path()),
             pushed: touched_at(&listening),
             town: town.clone(),
             send,
             shared,
             client,
-            eyes,
+            event_sources,
             reading: Reading::default(),
             listening,
             files: Files::new(),
@@ -162,9 +162,9 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
             settles: false,
             read_at: 0,
         };
-        rounds.connect();
-        rounds.read(&BTreeSet::new())?;
-        Ok(rounds)
+        events.connect();
+        events.read(&BTreeSet::new())?;
+        Ok(events)
     }
 
     pub(super) fn run(mut self) {
@@ -174,7 +174,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
                 .due
                 .earliest()
                 .map(|at| at.saturating_duration_since(now));
-            let told = self.eyes.wait(&self.shared.woken, timeout);
+            let told = self.event_sources.wait(&self.shared.woken, timeout);
             self.shared.wakeups.fetch_add(1, Ordering::Relaxed);
             let requests = self.shared.take_requests();
             if requests.stop {
@@ -264,7 +264,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         }
         if is_due(&mut self.due.files) {
             // Folders may have come or gone.
-            self.eyes.watch_files(self.files.keys());
+            self.event_sources.watch_files(self.files.keys());
             if files::have_changed(&mut self.files) {
                 self.files_told = Some(now);
                 (self.send)(MonitorChange::Files);
@@ -275,14 +275,15 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
             if servers.look(&self.town) {
                 self.look_soon();
             } else {
-                // A server that stays silent has failed at some moment, which tmux does not report.
+                // A server that does not answer in time counts as failed, and no event of tmux
+                // reports that.
                 self.tell_of_servers();
             }
             self.watch_servers();
         }
         if is_due(&mut self.due.log) && self.log.is_some() {
             // Another file may have replaced it, which must be watched as well.
-            self.eyes.watch_log(true);
+            self.event_sources.watch_log(true);
             let stamp = Some(stamp(Events::of(&self.town).log().path()));
             if stamp != self.log {
                 self.log = stamp;
@@ -297,7 +298,8 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         let is_silent = is_due(&mut self.due.silence);
         if is_told || has_printed || is_silent {
             self.due.prints = None;
-            // This reading was the awaited one, unless it precedes the output.
+            // A reading after output has seen the awaited title. One that only a report caused may
+            // precede it.
             self.awaited &= is_told;
             let printed = std::mem::take(&mut self.due.printed);
             for pane in &printed {
@@ -320,9 +322,9 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
             return;
         }
         // Before the attempt, so that a server that starts in between is reported.
-        self.eyes.await_server(true);
+        self.event_sources.await_server(true);
         if self.client.connect() {
-            self.eyes.await_server(false);
+            self.event_sources.await_server(false);
             self.failures = 0;
             self.look_soon();
         } else if self.client.has_server() {
@@ -338,7 +340,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
     }
 
     fn watch_files(&mut self, files: Files) {
-        self.eyes.watch_files(files.keys());
+        self.event_sources.watch_files(files.keys());
         self.files = files;
         // A file that was written before it was watched causes no event.
         if files::have_changed(&mut self.files.clone()) {
@@ -347,7 +349,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
     }
 
     fn watch_events(&mut self, wanted: bool) {
-        self.eyes.watch_log(wanted);
+        self.event_sources.watch_log(wanted);
         self.log = wanted.then(|| stamp(Events::of(&self.town).log().path()));
         if wanted {
             (self.send)(MonitorChange::Events);
@@ -386,12 +388,12 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
 
     fn tty_of(&self, pane: PanePlace) -> Option<String> {
         let listed = self.reading.tty_of(pane).map(str::to_owned);
-        listed.or_else(|| self.eyes.tty_of(pane))
+        listed.or_else(|| self.event_sources.tty_of(pane))
     }
 
     fn arm(&mut self, pane: PanePlace) {
         if let Some(tty) = self.tty_of(pane) {
-            self.eyes.arm(pane, &tty);
+            self.event_sources.arm(pane, &tty);
         }
     }
 
@@ -415,7 +417,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
         moved.append(&mut self.reading.news);
-        // The first reading causes no changes.
+        // The first reading is not reported as changes.
         if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
             for moved in moved {
                 if moved.window.is_some() || self.has_no_hooks(&moved) {
@@ -479,8 +481,8 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         let living = self.reading.living(&self.town);
         let mut unwatched = Vec::new();
         for (pane, tty, _, care) in &living {
-            if *care != Care::None && !self.eyes.knows(*pane, tty) {
-                self.eyes.arm(*pane, tty);
+            if *care != Care::None && !self.event_sources.knows(*pane, tty) {
+                self.event_sources.arm(*pane, tty);
                 // It may have printed since it was read.
                 unwatched.push(*pane);
             }
@@ -492,7 +494,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         self.forget_others();
         let pids = living.iter().map(|(_, _, pid, _)| *pid);
         let pids: BTreeSet<u32> = pids.chain(self.reading.starters()).collect();
-        let ended = self.eyes.hold(&pids);
+        let ended = self.event_sources.hold(&pids);
         self.ending.extend(ended.into_iter().map(|pid| (pid, 0)));
         // tmux notices the end of a process a little later than the kernel.
         self.ending.retain(|pid, _| pids.contains(pid));
@@ -521,7 +523,7 @@ impl<F: Fn(MonitorChange)> Rounds<F> {
         let living = self.reading.living(&self.town);
         let cared = living.iter().filter(|(_, _, _, care)| *care != Care::None);
         let wanted = cared.map(|(pane, ..)| *pane).chain(self.view);
-        self.eyes.keep_panes(&wanted.collect());
+        self.event_sources.keep_panes(&wanted.collect());
     }
 }
 
@@ -566,11 +568,13 @@ fn stamp(database: &Path) -> Stamp {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
     [database.to_owned(), PathBuf::from(log)].map(|path| {
+        // Either file may be missing.
         let meta = path.metadata().ok()?;
         Some((meta.len(), meta.modified().ok()?))
     })
 }
 
 fn touched_at(listening: &Listening) -> Option<SystemTime> {
+    // The file exists only after the first touch.
     listening.path().metadata().ok()?.modified().ok()
 }

@@ -1,8 +1,8 @@
 //! File and process watcher: a file was touched, a pane has printed, a process ended.
 //!
-//! A pane is watched for one print at a time and must be armed again, so that a program that prints
-//! without a pause does not cause wakeups in between. If the kernel reports nothing, or no watches
-//! are left, everything is reported as changed twice a second.
+//! The watch of a pane is one-shot: it reports one output and must then be armed again, so that a
+//! program that prints without a pause does not cause constant wakeups. If the kernel reports
+//! nothing, or no watches are left, everything is reported as changed twice a second.
 
 use super::watches::Watches;
 use crate::base::processes::{self, Handle};
@@ -45,7 +45,7 @@ pub(super) struct Told {
 }
 
 #[derive(Debug)]
-pub(super) struct Eyes {
+pub(super) struct EventSources {
     watches: Watches,
     /// Not everything can be watched, so changes are polled.
     blind: bool,
@@ -56,7 +56,7 @@ pub(super) struct Eyes {
     gone: BTreeSet<u32>,
 }
 
-impl Eyes {
+impl EventSources {
     pub(super) fn open(places: Places) -> Self {
         Self::with(Watches::open(), places)
     }
@@ -69,7 +69,7 @@ impl Eyes {
 
     fn with(mut watches: Watches, places: Places) -> Self {
         let blind = !watches.watch_push(&places.push) || !watches.watch_work(&places.work);
-        Eyes {
+        EventSources {
             watches,
             blind,
             places,
@@ -106,7 +106,7 @@ impl Eyes {
         self.blind |= !self.watches.watch_pane(pane, Path::new(tty));
     }
 
-    /// Returns whether that terminal of the pane is or was watched.
+    /// Returns whether a watch of this pane was ever armed on that terminal.
     pub(super) fn knows(&self, pane: PanePlace, tty: &str) -> bool {
         self.panes.get(&pane).is_some_and(|known| known == tty)
     }

@@ -1,0 +1,137 @@
+//! Interrupts the turn of an agent with the keys of its program. The program keeps running, with its
+//! conversation.
+
+use crate::messaging::inject::{self, Seen, Typist, put_back};
+use crate::terminal::containers::{Container, tmux_problem};
+use crate::{Result, Town};
+use gt_core::Problem;
+use gt_core::harness::Preset;
+use gt_core::state::State;
+use std::time::{Duration, Instant};
+
+/// Timeout for a turn to stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Delay before the keys are pressed again, if the program is still busy.
+const PRESS_AGAIN: Duration = Duration::from_secs(5);
+/// Delay between two keys: programs use it to tell an Escape from the beginning of another key.
+const BETWEEN_KEYS: Duration = Duration::from_millis(100);
+/// Minimum time that the screen must look stopped: programs draw an empty line between two screens.
+const CALM: Duration = Duration::from_millis(400);
+
+/// Result of [`interrupt`].
+pub(crate) struct Stopped {
+    /// The turn that was stopped, if there was one.
+    pub(crate) turn: Option<StoppedTurn>,
+    /// It shows a question, which stays open.
+    pub(crate) asks: bool,
+}
+
+pub(crate) struct StoppedTurn {
+    /// Fingerprint of its message, as reported by the program's hooks.
+    pub(crate) message: String,
+    /// Mark of the input line, if the program put the message back into it.
+    pub(crate) put_back: Option<String>,
+}
+
+/// Stops the turn. Presses no key if no turn is visible: at a prompt the keys mean something else,
+/// and in a dialog they are an answer.
+pub(crate) fn interrupt(
+    town: &Town,
+    container: &Container,
+    preset: &Preset,
+    before: State,
+) -> Result<Stopped> {
+    let mut typist = Typist::new(town, container, preset);
+    let began = Instant::now();
+    let mut presses = Presses::new(&preset.interrupt.keys);
+    let mut line_was_empty = true;
+    let mut calm_since: Option<Instant> = None;
+    // The screen of a program without marks says nothing; its hooks may.
+    let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
+    let works = |seen: &Seen| match seen.state {
+        Some(state) => state == State::Busy,
+        None => before == State::Busy || is_blind,
+    };
+    loop {
+        let seen = typist.observe()?;
+        if seen.is_over {
+            return Err(Problem::conflict("the agent ended meanwhile")
+                .hint("`gt task resume` starts it again"));
+        }
+        let is_unread = seen.state.is_none();
+        if seen.dialog || !works(&seen) || (is_unread && presses.are_done()) {
+            let since = *calm_since.get_or_insert_with(Instant::now);
+            if since.elapsed() >= CALM {
+                let turn = StoppedTurn {
+                    put_back: put_back::mark(&seen).filter(|_| line_was_empty),
+                    message: match seen.last_prompt.is_empty() {
+                        true => "unknown".to_owned(),
+                        false => seen.last_prompt,
+                    },
+                };
+                return Ok(Stopped {
+                    turn: presses.have_begun().then_some(turn),
+                    asks: seen.dialog,
+                });
+            }
+        } else {
+            calm_since = None;
+            if !presses.have_begun() {
+                line_was_empty = put_back::mark(&seen).is_none();
+            }
+            if let Some(key) = presses.next() {
+                let keys = inject::key_presses(container.pane().pane, std::slice::from_ref(key));
+                let done = town.server().run(keys).map(drop);
+                done.map_err(|error| tmux_problem("cannot type into the pane", error))?;
+            }
+        }
+        if began.elapsed() > STOP_TIMEOUT {
+            return Err(Problem::failed("the agent does not stop")
+                .hint("`gt attach` shows what it does; `gt task stop` ends it"));
+        }
+        town.around().cancel.check()?;
+        typist.wait(Duration::from_millis(100));
+    }
+}
+
+/// The keys that stop a turn, pressed one after another: programs read two Escapes at once as one
+/// key with Alt, and the second is not pressed once the turn has stopped.
+struct Presses<'p> {
+    keys: &'p [String],
+    count: usize,
+    last: Option<Instant>,
+}
+
+impl<'p> Presses<'p> {
+    fn new(keys: &'p [String]) -> Self {
+        Presses {
+            keys,
+            count: 0,
+            last: None,
+        }
+    }
+
+    fn have_begun(&self) -> bool {
+        self.count > 0
+    }
+
+    fn are_done(&self) -> bool {
+        self.count >= self.keys.len().max(1)
+    }
+
+    /// Returns the key to press now, if its delay has passed.
+    fn next(&mut self) -> Option<&'p String> {
+        let place = self.count % self.keys.len().max(1);
+        let pause = if place == 0 {
+            PRESS_AGAIN
+        } else {
+            BETWEEN_KEYS
+        };
+        if self.last.is_some_and(|at| at.elapsed() < pause) {
+            return None;
+        }
+        self.count += 1;
+        self.last = Some(Instant::now());
+        self.keys.get(place)
+    }
+}

@@ -1,0 +1,163 @@
+//! Resumes agents whose usage limit has ended.
+//!
+//! A program that stops at a usage limit says when the limit ends. A timer of tmux calls
+//! `gt internal resume-limited` then: `messaging/signal.rs` sets it when a hook reports the limit,
+//! and every call sets the next one. The timer ends with the tmux server, as the agents do. Regular
+//! upkeep calls it too, for programs that show the limit only on their screen. Agents of one account
+//! are resumed one after another. A program that continues by itself is left alone.
+
+use crate::agents::states::States;
+use crate::base::files;
+use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
+use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::records::events::Events;
+use crate::records::limits;
+use crate::terminal::containers::{self, Container};
+use crate::terminal::limit_timer;
+use crate::{Result, Town};
+use gt_core::nudge::Priority;
+use gt_core::state::{State, StateReport};
+use gt_core::{Identity, Problem};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+/// Seconds between two agents of one account.
+const SPACING: i64 = 60;
+/// Maximum wait for another process that resumes agents.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// Message to an agent whose limit has ended.
+const GO_ON: &str = "The usage limit has ended. Continue with your work.";
+
+/// The content of `.runtime/limits.json`. It is written before an agent is told, so that a killed
+/// process tells none twice.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Notes {
+    /// Time of the last resume, by account.
+    accounts: BTreeMap<String, i64>,
+    /// End of the limit after which an agent was last told to go on, by address.
+    told: BTreeMap<String, i64>,
+}
+
+/// Result of [`resume_due`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResumedAgents {
+    pub agents: Vec<Identity>,
+    /// Time at which the next agent is due, in seconds since the epoch.
+    pub next: Option<i64>,
+}
+
+/// Tells the agents whose usage limit has ended to go on, one of each account. Sets a timer for the
+/// next one. `now` is in seconds since the epoch.
+pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
+    let all = containers::list_everywhere(town)?;
+    let limited = limited_among(town, &all);
+    if limited.is_empty() {
+        return Ok(ResumedAgents::default());
+    }
+    let runtime = town.runtime_dir();
+    let _lock = FileLock::take(&runtime.join("limits.lock"), LOCK_TIMEOUT)?;
+    let path = runtime.join("limits.json");
+    let mut notes = read(&path)?;
+    let mut resumed = ResumedAgents::default();
+    for agent in limited {
+        let address = agent.identity.address();
+        if notes.told.get(&address) == Some(&agent.until) {
+            continue;
+        }
+        let last = notes.accounts.get(&agent.account).copied();
+        let free = last.map_or(i64::MIN, |last| last + SPACING);
+        let due = free.max(agent.until + limit_timer::MARGIN);
+        if now < due {
+            resumed.next = Some(resumed.next.map_or(due, |next| next.min(due)));
+            continue;
+        }
+        notes.accounts.insert(agent.account, now);
+        notes.told.insert(address.clone(), agent.until);
+        write(&path, &notes)?;
+        tell(town, agent.identity, &address);
+        resumed.agents.push(agent.identity.clone());
+    }
+    if let Some(next) = resumed.next {
+        limit_timer::set(town, next);
+    }
+    Ok(resumed)
+}
+
+/// An agent that waits for the end of its limit.
+struct LimitedAgent<'a> {
+    identity: &'a Identity,
+    /// Program and configuration folder.
+    account: String,
+    /// End of the limit, in seconds since the epoch.
+    until: i64,
+}
+
+fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>> {
+    let is_ours = |container: &&Container| {
+        // The tag tells without a screen which agents may be limited.
+        container.identity().is_some() && container.pane().tag_hold.is_empty()
+    };
+    let ours: Vec<&Container> = all.iter().filter(is_ours).collect();
+    let reports: Vec<StateReport> = States::default().read(town, &ours);
+    let limited = ours.iter().zip(reports).filter_map(|(container, report)| {
+        let continues = report.limit.as_ref().is_some_and(|limit| limit.continues);
+        if report.state != State::Limited || continues {
+            return None;
+        }
+        Some(LimitedAgent {
+            identity: container.identity()?,
+            account: account(container),
+            until: limits::resets_at(&report)?,
+        })
+    });
+    let mut limited: Vec<LimitedAgent<'a>> = limited.collect();
+    limited.sort_by_key(|agent| agent.until);
+    limited
+}
+
+/// Returns a key for the account of an agent: its program and its configuration folder.
+fn account(container: &Container) -> String {
+    let pane = container.pane();
+    // An agent whose tag cannot be read is spaced out with those of the default account.
+    let options: serde_json::Value = serde_json::from_str(&pane.tag_start).unwrap_or_default();
+    let folder = options["config_dir"].as_str().unwrap_or_default();
+    format!("{} {folder}", pane.tag_harness)
+}
+
+fn tell(town: &Town, identity: &Identity, address: &str) {
+    let request = NudgeRequest {
+        text: GO_ON,
+        sender: None,
+        mode: Mode::Queue,
+        priority: Priority::Normal,
+        timeout: Duration::ZERO,
+    };
+    let told = nudge::send(town, identity, &request);
+    if told
+        .or_warn(format_args!("{identity} is not told that its limit ended"))
+        .is_some()
+    {
+        let event = town.event_at("resumed", address).by_gt();
+        Events::of(town).note(vec![event.with("reason", "its usage limit has ended")]);
+    }
+}
+
+fn read(path: &Path) -> Result<Notes> {
+    let text = files::read_if_there(path)?.unwrap_or_default();
+    // A damaged file only means that an agent may be told once more.
+    Ok(serde_json::from_str(&text).unwrap_or_default())
+}
+
+fn write(path: &Path, notes: &Notes) -> Result<()> {
+    let text = serde_json::to_vec(notes).map_err(|error| {
+        Problem::failed("the notes about usage limits cannot be written").caused_by(error)
+    })?;
+    files::write_whole(path, &text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Carries the actions of a patrol out, each by the function that a command would call.
+
+use super::observe::Observed;
+use crate::base::lock::FileLock;
+use crate::base::{files, processes};
+use crate::lifecycle::{respawn, restore, stop, sync};
+use crate::messaging::escalate::{self, NewEscalation};
+use crate::messaging::interrupt::interrupt;
+use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::messaging::queue::Queue;
+use crate::messaging::signal;
+use crate::records::sessions::Sessions;
+use crate::supervision::budgets;
+use crate::terminal::containers::Container;
+use crate::workflow::merge::background;
+use crate::workflow::{polecat, rescue};
+use crate::{Result, Town};
+use gt_core::nudge::Priority;
+use gt_core::patrol::{Action, ActionKind, Leftover};
+use gt_core::save::Verdict;
+use gt_core::state::State;
+use gt_core::work::WorkId;
+use gt_core::{Identity, Problem, Role};
+use std::path::Path;
+use std::time::Duration;
+
+/// Maximum wait until an agent takes a message, before it is left in the queue.
+const NUDGE_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Maximum wait for the typing lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Carries one action out.
+pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
+    match action.kind {
+        ActionKind::Record => sync::sync(town, &Sessions::of(town), false).map(drop),
+        ActionKind::Respawn => {
+            let container = container(seen, action)?;
+            let pane = container.pane().pane;
+            respawn::respawn(town, container.name(), pane, true).map(drop)
+        }
+        ActionKind::Resume => rescue::resume(town, &agent(town, action)?, &item(action)?).map(drop),
+        ActionKind::Reassign => rescue::reassign(town, &item(action)?).map(drop),
+        ActionKind::Nudge => nudge(town, action, action.rule == "hung-agent"),
+        ActionKind::ResumeAfterLimit => nudge(town, action, false),
+        ActionKind::Interrupt => stop_turn(town, &agent(town, action)?),
+        ActionKind::Restart => restart(town, seen, action),
+        ActionKind::Redeliver => {
+            let container = container(seen, action)?;
+            signal::wake_delivery_to(&container.home(town), container)
+        }
+        ActionKind::RunMergeQueue => background::start(town, rig(action)?).map(drop),
+        ActionKind::RestoreServer => restore_server(town),
+        ActionKind::Clean(kind) => clean(town, kind, action),
+        ActionKind::Escalate | ActionKind::MassDeathAlarm => raise(town, action),
+        ActionKind::RaiseAgain => escalate::raise_due(town, town.clock().now()).map(drop),
+        ActionKind::PauseForBudget => budgets::check(town).map(drop),
+        ActionKind::RunScheduler => Err(Problem::failed("this version has no scheduler")),
+    }
+}
+
+fn agent(town: &Town, action: &Action) -> Result<Identity> {
+    let address = action.agent.as_deref().unwrap_or_default();
+    Identity::from_address(address, town.registry())
+        .ok_or_else(|| Problem::not_found(format!("{address:?} is no agent of this town")))
+}
+
+fn item(action: &Action) -> Result<WorkId> {
+    action.item.as_deref().unwrap_or_default().parse()
+}
+
+fn rig(action: &Action) -> Result<&str> {
+    let rig = action.rig.as_deref();
+    rig.ok_or_else(|| Problem::failed("the action names no rig"))
+}
+
+fn container<'s>(seen: &'s Observed, action: &Action) -> Result<&'s Container> {
+    let agent = action.agent.as_deref().unwrap_or_default();
+    seen.container(agent)
+        .ok_or_else(|| Problem::not_found(format!("{agent} has no container")))
+}
+
+/// Sends the message of an action. An agent that seems hung gets it although it is busy.
+fn nudge(town: &Town, action: &Action, while_busy: bool) -> Result<()> {
+    let request = NudgeRequest {
+        text: action.text.as_deref().unwrap_or("continue"),
+        sender: Some("gt"),
+        mode: match while_busy {
+            true => Mode::Immediate,
+            false => Mode::WaitIdle,
+        },
+        priority: Priority::Normal,
+        timeout: NUDGE_TIMEOUT,
+    };
+    nudge::send(town, &agent(town, action)?, &request).map(drop)
+}
+
+/// Stops the turn of a busy agent. It is not paused: it may go on at once.
+fn stop_turn(town: &Town, agent: &Identity) -> Result<()> {
+    let container = nudge::running(town, agent)?;
+    let preset = nudge::preset_of(town, &container)?;
+    // Prevents that messages are typed between the keys.
+    let _typing = FileLock::take(&Queue::of(town, agent).lock_path(), LOCK_TIMEOUT)?;
+    interrupt(town, &container, &preset, State::Busy).map(drop)
+}
+
+/// Ends the processes of a stuck agent and starts it again. Its container stays, so that a killed
+/// patrol leaves a dead agent, which other rules handle.
+fn restart(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
+    let container = container(seen, action)?;
+    let identity = agent(town, action)?;
+    stop::end_processes(town, std::slice::from_ref(container), processes::GRACE);
+    match (identity.role(), &action.item) {
+        (Role::Polecat, Some(id)) => rescue::resume(town, &identity, &id.parse()?).map(drop),
+        _ => respawn::resume(town, &identity).map(drop),
+    }
+}
+
+/// Restores all agents that are wanted back, several at once.
+fn restore_server(town: &Town) -> Result<()> {
+    let _lock = restore::lock(town)?;
+    let source = restore::find(town, None, &[])?;
+    let (mut intents, _) = restore::plan(town, &source, &[])?;
+    restore::begin(town, &intents)?;
+    intents.retain(|intent| intent.verdict == Verdict::Restore);
+    let mut failures = Vec::new();
+    for some in intents.chunks(town.settings().limits.parallel_starts) {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = some
+                .iter()
+                .map(|intent| scope.spawn(|| restore::restore(town, intent, &[])))
+                .collect();
+            for (thread, intent) in threads.into_iter().zip(some) {
+                // The join fails only if the thread panicked.
+                if let Ok(Err(error)) = thread.join()
+                    && !error.is_lost_to_another()
+                {
+                    failures.push(format!("{}: {}", intent.identity, Problem::from(error)));
+                }
+            }
+        });
+    }
+    match failures.as_slice() {
+        [] => Ok(()),
+        [first, ..] => Err(Problem::failed(format!(
+            "{} of {} agents were not restored",
+            failures.len(),
+            intents.len()
+        ))
+        .cause(first.clone())),
+    }
+}
+
+fn clean(town: &Town, kind: Leftover, action: &Action) -> Result<()> {
+    match kind {
+        Leftover::Container => {
+            let options = stop::StopOptions {
+                force: true,
+                ..stop::StopOptions::default()
+            };
+            stop::stop_one(town, &agent(town, action)?, options)
+        }
+        Leftover::Process => {
+            let is_meant = |container: &str| container == action.subject;
+            stop::end_orphans_of(town, processes::GRACE, is_meant).map(drop)
+        }
+        Leftover::Lock | Leftover::Claim => files::remove_if_there(Path::new(&action.subject)),
+        Leftover::Worktree => polecat::nuke(town, &agent(town, action)?, false, false).map(drop),
+    }
+}
+
+/// Raises the escalation of an action. A crash loop has the key of the respawn that gave up.
+fn raise(town: &Town, action: &Action) -> Result<()> {
+    let message = match &action.text {
+        Some(text) => text.clone(),
+        None => format!("{} ({})", action.reason, action.evidence.join("; ")),
+    };
+    let key = match action.rule {
+        "crash-loop" => format!("respawn:{}", action.subject),
+        rule => format!("patrol:{rule}:{}", action.subject),
+    };
+    let new = NewEscalation {
+        severity: action.severity.unwrap_or_default(),
+        message,
+        source: "patrol",
+        // An item that was removed meanwhile is no reason to raise nothing.
+        item: item(action).ok(),
+        agent: action.agent.clone(),
+        key: Some(key),
+    };
+    escalate::raise(town, &new).map(drop)
+}

@@ -1,0 +1,469 @@
+//! Collects the snapshot of a patrol: one listing of the containers, one query per store. Only
+//! agents that do not run, or that are silent, cost more.
+
+use crate::agents::claim;
+use crate::agents::listing::{self, AgentFilter, AgentView};
+use crate::base::estop;
+use crate::base::files;
+use crate::base::lock::FileLock;
+use crate::catalog::{directory, harnesses, roles};
+use crate::lifecycle::restore;
+use crate::lifecycle::start::StartOptions;
+use crate::messaging::queue::{self, Queue};
+use crate::records::events::{self, Events};
+use crate::records::items::Work;
+use crate::records::limits;
+use crate::records::sessions::Sessions;
+use crate::records::usage;
+use crate::repo::rig;
+use crate::terminal::containers::{self, Container};
+use crate::terminal::pidfile;
+use crate::workflow::merge::background;
+use crate::workflow::polecat;
+use crate::{Result, Town};
+use gt_core::patrol::{
+    AgentFacts, Death, EndFacts, ItemFacts, Leftover, LeftoverFacts, LimitFacts, Memory,
+    MergeQueueFacts, Presence, QueueFacts, RespawnFacts, ServerFacts, Signs, Snapshot,
+};
+use gt_core::record::{Outcome, Record};
+use gt_core::state::{State, StateReport, StateSource};
+use gt_core::work::{ItemStatus, WorkId};
+use gt_core::{Identity, Role};
+use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// Time after the last key of a person for which an agent counts as attended.
+const ATTENDED_FOR: i64 = 15 * 60;
+/// Silence after which transcripts are looked at.
+const SILENT_AFTER: i64 = 10 * 60;
+/// Age up to which deaths are of interest.
+const DEATHS_FOR: SignedDuration = SignedDuration::from_mins(15);
+
+/// The snapshot, and the containers that it was made of.
+pub(super) struct Observed {
+    pub(super) snapshot: Snapshot,
+    pub(super) containers: Vec<Container>,
+}
+
+impl Observed {
+    pub(super) fn container(&self, agent: &str) -> Option<&Container> {
+        let is_its = |it: &&Container| it.identity().is_some_and(|who| who.address() == agent);
+        self.containers.iter().find(is_its)
+    }
+}
+
+pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
+    let work = Work::of(town);
+    let held = work.held()?;
+    let containers = containers::list_everywhere(town)?;
+    let views = listing::list_among(town, &containers, AgentFilter::default())?;
+    let observer = Observer {
+        town,
+        now: town.clock().seconds(),
+        sessions: Sessions::of(town),
+        hooks: held
+            .iter()
+            .map(|held| (held.agent.as_str(), held.item.as_str()))
+            .collect(),
+        any_message: queue::any_waiting(town),
+    };
+    let mut agents = Vec::new();
+    for view in &views {
+        let is_its = |it: &&Container| it.identity() == Some(&view.identity);
+        if let Some(container) = containers.iter().find(is_its) {
+            agents.push(observer.present(view, container)?);
+        }
+    }
+    for held in &held {
+        let identity = Identity::from_address(&held.agent, town.registry());
+        if let Some(identity) = identity
+            && views.iter().all(|view| view.identity != identity)
+        {
+            agents.push(observer.absent(identity)?);
+        }
+    }
+    let mut items: Vec<ItemFacts> = held
+        .iter()
+        .map(|held| {
+            let holder = Identity::from_address(&held.agent, town.registry());
+            let has_container = views
+                .iter()
+                .any(|view| view.identity.address() == held.agent);
+            ItemFacts {
+                id: held.item.to_string(),
+                rig: holder.as_ref().and_then(|it| it.rig().map(str::to_owned)),
+                holder: Some(held.agent.clone()),
+                since: seconds(&held.since),
+                holder_exists: has_container
+                    || holder.is_some_and(|holder| {
+                        holder.role() == Role::Polecat || directory::has(town, &holder)
+                    }),
+            }
+        })
+        .collect();
+    items.extend(observer.reassigned(memory, &work)?);
+    let now = town.clock().now();
+    let due = work.escalations_due(now)?;
+    let mut snapshot = Snapshot {
+        is_stopped: estop::read(town, None).is_some(),
+        server: ServerFacts {
+            is_alive: !containers.is_empty(),
+            lost: match town.settings().patrol.restore {
+                true => restore::lost_agents(town, &containers)?,
+                false => Vec::new(),
+            },
+        },
+        merge_queues: merge_queues(town, &work)?,
+        schedule: None,
+        deaths: observer.deaths(&agents)?,
+        escalations_due: due.iter().map(|it| it.id.to_string()).collect(),
+        leftovers: observer.leftovers(&containers)?,
+        // Unknown space is no reason for an alarm.
+        free_bytes: rustix::fs::statvfs(town.root())
+            .ok()
+            .map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
+        agents,
+        items,
+    };
+    for rig in estop::all(town).into_iter().filter_map(|note| note.rig) {
+        leave_out(&mut snapshot, &rig);
+    }
+    Ok(Observed {
+        snapshot,
+        containers,
+    })
+}
+
+/// Removes the facts of a rig that is stopped.
+fn leave_out(snapshot: &mut Snapshot, rig: &str) {
+    let is_other = |its: &Option<String>| its.as_deref() != Some(rig);
+    snapshot.agents.retain(|agent| is_other(&agent.rig));
+    snapshot.items.retain(|item| is_other(&item.rig));
+    snapshot.merge_queues.retain(|queue| queue.rig != rig);
+}
+
+struct Observer<'a> {
+    town: &'a Town,
+    now: i64,
+    sessions: Sessions,
+    /// Items by agent.
+    hooks: HashMap<&'a str, &'a str>,
+    any_message: bool,
+}
+
+impl Observer<'_> {
+    /// Returns the facts of an agent that has a container.
+    fn present(&self, view: &AgentView, container: &Container) -> Result<AgentFacts> {
+        let row = container.pane();
+        let report = &view.report;
+        let is_dead = row.dead || container.lost_agent_pane();
+        // A session that was never attached has the time of its start there.
+        let is_typed = row.attached_at.is_some()
+            && row.handled_at > row.attached_at
+            && row
+                .handled_at
+                .is_some_and(|at| self.now - at < ATTENDED_FOR);
+        let deaths = row
+            .tag_deaths
+            .split(',')
+            .filter(|it| !it.is_empty())
+            .count();
+        let mut facts = self.facts(&view.identity, report);
+        facts.presence = if is_dead {
+            Presence::Dead
+        } else {
+            Presence::Alive
+        };
+        facts.started_at = view
+            .session
+            .and_then(|session| session.began_at_millis())
+            .map(|at| at / 1000);
+        facts.signs = Signs {
+            printed_at: Some(row.activity),
+            keepalive_at: view.keepalive_age.map(|age| self.now - age),
+            transcript_at: self.transcript_at(container),
+        };
+        facts.is_attended = container.is_attached() || is_typed;
+        facts.is_adopted = view.adopted;
+        facts.respawn = RespawnFacts {
+            is_wanted: self.is_respawned(&view.identity),
+            is_armed: row.tag_auto_respawn,
+            deaths,
+        };
+        if is_dead {
+            let known = self
+                .sessions
+                .known([row.tag_session.as_str()].into_iter())?;
+            let recorded = known.get(&row.tag_session);
+            facts.ended = Some(EndFacts {
+                at: row.died_at.unwrap_or(row.activity),
+                outcome: container.outcome(),
+                how: report
+                    .reason
+                    .clone()
+                    .map_or_else(|| "ended".to_owned(), String::from),
+                is_recorded: recorded.is_some_and(|session| session.outcome.is_some()),
+                is_lost: false,
+            });
+            return Ok(facts);
+        }
+        facts.queue = self.queue(&view.identity);
+        facts.limit = report.limit.as_ref().map(|limit| LimitFacts {
+            until: limits::resets_at(report),
+            account: account(container),
+            continues: limit.continues,
+        });
+        if report.state == State::Done && facts.item.is_some() {
+            facts.is_finished = true;
+        }
+        Ok(facts)
+    }
+
+    /// Returns the facts of an agent that has an item and no container.
+    fn absent(&self, identity: Identity) -> Result<AgentFacts> {
+        let report = StateReport::new(State::Stopped, StateSource::Process);
+        let mut facts = self.facts(&identity, &report);
+        facts.presence = Presence::Gone;
+        let last = self.sessions.newest_of(&facts.address)?;
+        facts.ended = last.as_ref().and_then(|last| end(last, self.now));
+        facts.respawn.is_wanted = self.is_respawned(&identity);
+        Ok(facts)
+    }
+
+    fn facts(&self, identity: &Identity, report: &StateReport) -> AgentFacts {
+        let address = identity.address();
+        let is_starting = FileLock::is_held(&self.town.lock_path(identity));
+        let is_claimed =
+            identity.role() == Role::Polecat && polecat::claim::is_held(self.town, identity);
+        let item = self.hooks.get(address.as_str());
+        AgentFacts {
+            item: item.map(|item| (*item).to_owned()),
+            rig: identity.rig().map(str::to_owned),
+            state: report.state,
+            source: report.source,
+            since: report.since,
+            background: report.background,
+            started_at: None,
+            is_locked: is_starting || is_claimed,
+            ..AgentFacts::idle(&address, identity.role(), self.now)
+        }
+    }
+
+    fn is_respawned(&self, identity: &Identity) -> bool {
+        let role = roles::resolve(self.town, identity.role(), identity.rig());
+        // A start reports a role that cannot be read.
+        role.is_ok_and(|role| role.value.start.auto_respawn)
+    }
+
+    fn queue(&self, identity: &Identity) -> Option<QueueFacts> {
+        if !self.any_message {
+            return None;
+        }
+        let queue = Queue::of(self.town, identity);
+        let waiting = queue.waiting();
+        let interrupted = queue.interrupted().map(|taken| taken.message.created_at);
+        let times = waiting.iter().map(|message| message.created_at);
+        Some(QueueFacts {
+            oldest_at: times.chain(interrupted).min()?,
+            waiting: waiting.len().max(1),
+            has_deliverer: !queue.wants_deliverer(),
+        })
+    }
+
+    /// Returns the items that a patrol took from an agent and that are open and on no hook.
+    fn reassigned(&self, memory: &Memory, work: &Work) -> Result<Vec<ItemFacts>> {
+        let mut found = Vec::new();
+        for id in memory.reassigned() {
+            if self.hooks.values().any(|hooked| *hooked == id) {
+                continue;
+            }
+            // An id that cannot be read is no item of ours any more.
+            let Ok(id) = id.parse::<WorkId>() else {
+                continue;
+            };
+            let item = work.lookup(&id)?;
+            if item.is_some_and(|item| item.status == ItemStatus::Open) {
+                found.push(ItemFacts {
+                    rig: self
+                        .town
+                        .registry()
+                        .split(id.as_str())
+                        .map(|(rig, _)| rig.to_owned()),
+                    id: id.to_string(),
+                    holder: None,
+                    since: None,
+                    holder_exists: false,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns recent deaths of agents that had come up. Those that went down with their server
+    /// have another rule.
+    fn deaths(&self, agents: &[AgentFacts]) -> Result<Vec<Death>> {
+        let since = self.town.clock().now().checked_sub(DEATHS_FOR).ok();
+        let events = Events::of(self.town).find(&events::Query {
+            kinds: vec!["session_death".to_owned()],
+            since,
+            ..events::Query::default()
+        })?;
+        let text = |event: &gt_core::event::Event, name: &str| {
+            event.payload.get(name)?.as_str().map(str::to_owned)
+        };
+        let failed = |event: &gt_core::event::Event| {
+            event.payload.get("failed_start") == Some(&serde_json::Value::Bool(true))
+        };
+        let ids: Vec<String> = events
+            .iter()
+            .filter_map(|it| text(it, "session_id"))
+            .collect();
+        let known = match ids.is_empty() {
+            true => HashMap::new(),
+            false => self.sessions.known(ids.iter().map(String::as_str))?,
+        };
+        let is_lost = |event: &gt_core::event::Event| {
+            let session = text(event, "session_id").and_then(|id| known.get(&id));
+            session.is_some_and(|session| session.lost == Some(true))
+        };
+        // The journal may not have the deaths of panes that are dead already.
+        let shown = agents.iter().filter_map(|agent| {
+            let end = agent.ended.as_ref()?;
+            let is_death = end.outcome == Outcome::Crash && !end.is_lost;
+            is_death.then(|| Death {
+                agent: agent.address.clone(),
+                at: end.at,
+            })
+        });
+        let deaths = events
+            .iter()
+            .filter(|event| !failed(event) && !is_lost(event));
+        Ok(deaths
+            .map(|event| Death {
+                agent: event.actor.clone(),
+                at: text(event, "ended_at")
+                    .and_then(|at| seconds(&at))
+                    .or_else(|| seconds(&event.ts))
+                    .unwrap_or(self.now),
+            })
+            .chain(shown)
+            .collect())
+    }
+
+    fn leftovers(&self, containers: &[Container]) -> Result<Vec<LeftoverFacts>> {
+        let lost = pidfile::lost(self.town, || Ok(containers.to_vec()))?;
+        let alive = lost.into_iter().filter(|tracked| tracked.alive.is_some());
+        let mut left: Vec<LeftoverFacts> = alive
+            .map(|tracked| LeftoverFacts {
+                kind: Leftover::Process,
+                since: modified(&pidfile::path(self.town, &tracked.container)).unwrap_or(self.now),
+                name: tracked.container,
+            })
+            .collect();
+        let locks = git_locks(self.town)
+            .into_iter()
+            .map(|path| (Leftover::Lock, path));
+        let claims = claim::ended(self.town).into_iter();
+        let claims = claims.map(|path| (Leftover::Claim, path));
+        left.extend(locks.chain(claims).map(|(kind, path)| LeftoverFacts {
+            kind,
+            since: modified(&path).unwrap_or(self.now),
+            name: path.display().to_string(),
+        }));
+        Ok(left)
+    }
+
+    /// Returns when the transcript of a silent agent last changed.
+    fn transcript_at(&self, container: &Container) -> Option<i64> {
+        let row = container.pane();
+        if self.now - row.activity < SILENT_AFTER || row.tag_harness_session.is_empty() {
+            return None;
+        }
+        // Without its settings the transcript is unknown, and the other signs decide.
+        let preset = harnesses::resolve(self.town, &row.tag_harness).ok()?.value;
+        let options = StartOptions::from_tag(&row.tag_start).unwrap_or_default();
+        let config_dir = options.config_dir.map(PathBuf::from);
+        let root = usage::folder_of(self.town, &preset, config_dir.as_deref())?;
+        let files = usage::conversation(&root, &preset, &row.tag_harness_session);
+        files.iter().filter_map(|path| modified(path)).max()
+    }
+}
+
+/// Returns the end of a session. One that the journal has as running was lost with its container.
+fn end(last: &Record, now: i64) -> Option<EndFacts> {
+    let ended = last.ended_at.as_deref().and_then(seconds);
+    Some(EndFacts {
+        at: ended.unwrap_or(now),
+        outcome: last.outcome.unwrap_or(Outcome::Killed),
+        how: match (last.outcome, last.exit_code) {
+            (Some(_), Some(code)) => format!("exit status {code}"),
+            (Some(outcome), None) => outcome.as_str().to_owned(),
+            (None, _) => "its container is gone".to_owned(),
+        },
+        is_recorded: last.outcome.is_some(),
+        is_lost: last.lost == Some(true),
+    })
+}
+
+/// Returns the name of the account that shares a usage limit: the configured account or folder, or
+/// the harness.
+fn account(container: &Container) -> String {
+    let row = container.pane();
+    let options = StartOptions::from_tag(&row.tag_start).unwrap_or_default();
+    let named = options.account.or(options.config_dir);
+    match named {
+        Some(name) => format!("{} {name}", row.tag_harness),
+        None => row.tag_harness.clone(),
+    }
+}
+
+fn merge_queues(town: &Town, work: &Work) -> Result<Vec<MergeQueueFacts>> {
+    let mut queues: BTreeMap<String, (usize, i64)> = BTreeMap::new();
+    for merge in work.merges(None, false)? {
+        if !merge.status.is_waiting() {
+            continue;
+        }
+        let at = seconds(&merge.created_at).unwrap_or_default();
+        let queue = queues.entry(merge.rig).or_insert((0, at));
+        *queue = (queue.0 + 1, queue.1.min(at));
+    }
+    let facts = |(rig, (waiting, oldest_at)): (String, (usize, i64))| MergeQueueFacts {
+        is_running: background::is_running(town, &rig),
+        is_automatic: background::is_wanted(town, &rig),
+        rig,
+        waiting,
+        oldest_at,
+    };
+    Ok(queues.into_iter().map(facts).collect())
+}
+
+/// Returns the lock files of git in the repositories of all rigs. A git process that was killed
+/// leaves them.
+fn git_locks(town: &Town) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in town.registry().rigs.keys() {
+        let repository = rig::repository(town, name);
+        let worktrees = repository.join("worktrees");
+        let folders = files::folder_names(&worktrees).into_iter();
+        let folders = folders.map(|folder| worktrees.join(folder));
+        for folder in std::iter::once(repository).chain(folders) {
+            let locks = ["index.lock", "HEAD.lock"].map(|lock| folder.join(lock));
+            found.extend(locks.into_iter().filter(|lock| lock.exists()));
+        }
+    }
+    found
+}
+
+/// Returns when a file was changed, in seconds since the epoch.
+pub(super) fn modified(path: &Path) -> Option<i64> {
+    // A file that is gone meanwhile has no time.
+    let at = path.metadata().and_then(|meta| meta.modified()).ok()?;
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).ok()
+}
+
+fn seconds(time: &str) -> Option<i64> {
+    Some(time.parse::<Timestamp>().ok()?.as_second())
+}

@@ -1,0 +1,74 @@
+//! Regular upkeep of a town: saves, checkpoints, backups, patrols, and work whose process was killed.
+//!
+//! A timer of tmux calls it every few minutes, and the daemon once a minute. It does only what is
+//! due, so both may call it.
+
+use crate::lifecycle::save;
+use crate::records::items::Work;
+use crate::supervision::{budgets, limits, patrol};
+use crate::work::checkpoint;
+use crate::workflow::recovery;
+use crate::{Result, Town};
+use gt_core::Problem;
+use std::time::Duration;
+
+/// When a call saves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Saving {
+    /// Containers changed: save them now.
+    Now,
+    /// Save them if the newest save is old.
+    IfDue,
+}
+
+/// Saves the containers, refreshes checkpoints, resumes unattended work, resumes agents after usage
+/// limits, checks the budgets, patrols and backs up the work items. A failure of one part does not
+/// stop the others; all failures are logged, and the last one is returned.
+pub fn run(town: &Town, saving: Saving) -> Result<()> {
+    let mut last = Ok(());
+    let mut note = |what: &str, problem: Problem| {
+        tracing::error!("{what}: {}", problem.line());
+        last = Err(problem);
+    };
+    let saved = match saving {
+        Saving::Now => save::save(town, true),
+        Saving::IfDue => save::timer(town),
+    };
+    match saved {
+        Ok(saved) => {
+            for warning in saved.iter().flat_map(|saved| &saved.warnings) {
+                tracing::warn!("{warning}");
+            }
+        }
+        // The next start or stop retries.
+        Err(problem) => note("save", problem),
+    }
+    // Done even if the save failed: checkpoints record the work, saves the containers.
+    for problem in checkpoint::refresh_all(town) {
+        tracing::warn!("checkpoint: {}", problem.line());
+    }
+    if let Err(problem) = recovery::resume_unattended(town) {
+        note("recovery", problem);
+    }
+    if let Err(problem) = limits::resume_due(town, town.clock().seconds()) {
+        note("usage limits", problem);
+    }
+    if let Err(problem) = budgets::check_once(town) {
+        note("budgets", problem);
+    }
+    // A change of containers is no time for a patrol: its cause may still be at work.
+    if saving == Saving::IfDue
+        && let Err(problem) = patrol::unattended(town)
+    {
+        note("patrol", problem);
+    }
+    let work = Work::of(town);
+    let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
+    for problem in [work.back_up(Some(every)).err(), work.check_if_due().err()]
+        .into_iter()
+        .flatten()
+    {
+        note("backup", problem);
+    }
+    last
+}
