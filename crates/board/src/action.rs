@@ -1,4 +1,4 @@
-//! The meanings of keys: a cursor movement, an overlay, or a [`Deed`], which is a `gt` command.
+//! The actions of keys: a cursor movement, an overlay, or a [`Deed`], which is a `gt` command.
 
 use crate::Tab;
 use crate::sort::Sort;

@@ -29,7 +29,7 @@ pub struct Board {
     pub(crate) cursor: Option<WorkId>,
     pub(crate) column: Column,
     pub(crate) row: usize,
-    /// The last card under the cursor in each column.
+    /// The card that the cursor was last on, by column.
     pub(crate) left_at: [Option<WorkId>; 5],
     pub(crate) marks: HashSet<WorkId>,
     /// The card that the last frame shows under the cursor, if it has been removed since.
@@ -152,8 +152,8 @@ impl Board {
         self.dirty = false;
     }
 
-    /// Prepares a frame: removes cards that no longer exist, since later keys refer to the new
-    /// frame.
+    /// Prepares a frame: unmarks cards that no longer exist, and records which questions the frame
+    /// shows. Later keys refer to the new frame.
     fn forget_what_is_gone(&mut self) {
         self.vanished = None;
         let (lists, facts) = (&self.lists, &self.facts);
@@ -181,7 +181,7 @@ impl Board {
         self.dirty
     }
 
-    /// Returns the moment at which the caller must send an [`Event::Tick`], because something
+    /// Returns the moment at which the caller must send a [`BoardEvent::Tick`], because something
     /// changes with time. `None` means that the board can wait for the next event.
     pub fn wake_at(&self) -> Option<Moment> {
         let toast = self.toasts.next_end();

@@ -1,13 +1,13 @@
 //! The board as a pure program: data and input events come in, frames and requests go out.
 //!
 //! Nothing here reads a file, a clock, tmux or the terminal. The binary collects the [`Facts`],
-//! passes events to the [`Board`], draws its frames and carries out its requests ([`Wish`]). Nearly
-//! all requests are `gt` commands, given as their arguments, so the board can do nothing that the
-//! command line cannot.
+//! passes events to the [`Board`], draws its frames and carries out its requests ([`Request`]).
+//! Nearly all requests are `gt` commands, given as their arguments, so the board can do nothing
+//! that the command line cannot.
 //!
 //! The caller runs an event loop: wait for an event, but no longer than until [`Board::wake_at`],
-//! and send [`Event::Tick`] at that moment; pass the event to [`Board::handle`] and carry out the
-//! requests; if no other event is pending and the board [`is_dirty`](Board::is_dirty),
+//! and send [`BoardEvent::Tick`] at that moment; pass the event to [`Board::handle`] and carry out
+//! the requests; if no other event is pending and the board [`is_dirty`](Board::is_dirty),
 //! [`draw`](Board::draw) a frame.
 
 mod action;

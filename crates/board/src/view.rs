@@ -44,7 +44,7 @@ pub(crate) struct Drawn {
     pub(crate) overlay_scroll: usize,
 }
 
-/// An object at a position of the frame.
+/// The element at a position of the frame, for the mouse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Hit {
     Card(WorkId),

@@ -33,7 +33,7 @@ pub(crate) struct Global {
     /// Answer with one JSON document on stdout, and errors as JSON on stderr
     #[arg(long, global = true, display_order = 1001)]
     pub(crate) json: bool,
-    /// Print the steps of the command on stderr; GT_LOG selects them [env: GT_LOG=debug]
+    /// Print the steps of the command on stderr; GT_LOG selects them [env: GT_LOG]
     #[arg(long, short, global = true, display_order = 1002)]
     pub(crate) verbose: bool,
 }
@@ -49,6 +49,10 @@ pub(crate) enum Command {
     Board(commands::board::BoardArgs),
     Up(commands::up::UpArgs),
     Down(commands::down::DownArgs),
+    #[command(subcommand)]
+    Daemon(commands::daemon::DaemonCommand),
+    Estop(commands::estop::EstopArgs),
+    Thaw(commands::estop::ThawArgs),
     Doctor(commands::doctor::DoctorArgs),
 
     // Agents of every role.
@@ -91,6 +95,8 @@ pub(crate) enum Command {
     Work(commands::work::WorkCommand),
     Sling(commands::sling::SlingArgs),
     #[command(subcommand)]
+    Schedule(commands::schedule::ScheduleCommand),
+    #[command(subcommand)]
     Task(commands::task::TaskCommand),
     #[command(subcommand)]
     Dev(commands::dev::DevCommand),
@@ -98,6 +104,7 @@ pub(crate) enum Command {
     Unhook(commands::hook::UnhookArgs),
     #[command(subcommand)]
     Mail(commands::mail::MailCommand),
+    Escalate(commands::escalate::EscalateArgs),
     #[command(subcommand)]
     Checkpoint(commands::checkpoint::CheckpointCommand),
     #[command(subcommand)]
@@ -114,6 +121,8 @@ pub(crate) enum Command {
     // History and saved state.
     #[command(subcommand)]
     Sessions(commands::sessions::SessionsCommand),
+    Budget(commands::budget::BudgetArgs),
+    Costs(commands::costs::CostsArgs),
     Seance(commands::seance::SeanceArgs),
     Sync(commands::sync::SyncArgs),
     Events(commands::events::EventsArgs),
@@ -123,6 +132,7 @@ pub(crate) enum Command {
     Krc(commands::krc::KrcCommand),
     #[command(subcommand)]
     Step(commands::step::StepCommand),
+    Patrol(commands::patrol::PatrolArgs),
     Save(commands::save::SaveArgs),
     Restore(commands::restore::RestoreArgs),
 

@@ -9,15 +9,20 @@ pub(crate) mod attach;
 mod await_death;
 pub(crate) mod board;
 pub(crate) mod broadcast;
+pub(crate) mod budget;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
+pub(crate) mod costs;
 pub(crate) mod crew;
 mod cycle;
+pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod down;
+pub(crate) mod escalate;
+pub(crate) mod estop;
 pub(crate) mod events;
 pub(crate) mod feed;
 pub(crate) mod formula;
@@ -37,6 +42,7 @@ pub(crate) mod mol;
 pub(crate) mod mq;
 pub(crate) mod notify;
 pub(crate) mod nudge;
+pub(crate) mod patrol;
 pub(crate) mod peek;
 pub(crate) mod polecat;
 pub(crate) mod prime;
@@ -48,6 +54,7 @@ pub(crate) mod restore;
 pub(crate) mod rig;
 pub(crate) mod role;
 pub(crate) mod save;
+pub(crate) mod schedule;
 pub(crate) mod seance;
 pub(crate) mod sessions;
 pub(crate) mod signal;
@@ -84,6 +91,7 @@ pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
         Command::Status(args) => status::run(args, context),
         Command::Up(args) => up::run(args, context),
         Command::Down(args) => down::run(args, context),
+        Command::Daemon(command) => daemon::run(command, context),
         Command::Doctor(args) => doctor::run(args, context),
         Command::Agents(args) => agents::run(args, context),
         Command::Start(args) => start::run(args, context),
@@ -98,18 +106,25 @@ pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
         Command::Notify(args) => notify::run(&args, context),
         Command::Answer(args) => answer::run(args, context),
         Command::Sessions(command) => sessions::run(command, context),
+        Command::Budget(args) => budget::run(&args, context),
+        Command::Costs(args) => costs::run(&args, context),
         Command::Seance(args) => seance::run(&args, context),
         Command::Sync(args) => sync::run(args, context),
         Command::TmuxConf(args) => tmux_conf::run(args, context),
+        Command::Escalate(args) => escalate::run(args, context),
+        Command::Estop(args) => estop::run(&args, context),
+        Command::Thaw(args) => estop::run_thaw(&args, context),
         Command::Events(args) => events::run(args, context),
         Command::Feed(args) => feed::run(&args, context),
         Command::Logs(args) => logs::run(&args, context),
         Command::Krc(command) => krc::run(command, context),
         Command::Step(command) => step::run(command, context),
+        Command::Patrol(args) => patrol::run(&args, context),
         Command::Save(args) => save::run(&args, context),
         Command::Restore(args) => restore::run(args, context),
         Command::Work(command) => work::run(command, context),
         Command::Sling(args) => sling::run(args, context),
+        Command::Schedule(command) => schedule::run(command, context),
         Command::Board(args) => board::run(args, context),
         Command::Task(command) => task::run(command, context),
         Command::Dev(command) => dev::run(command, context),

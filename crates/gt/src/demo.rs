@@ -12,7 +12,7 @@
 //! and `terminal` do the terminal I/O, `signals` has the only wait, and `plain` is the agent in a
 //! pipe.
 //!
-//! It uses nothing of the rest of `gt`, so that it behaves like a foreign program.
+//! It uses nothing of the rest of `gt`, so that it behaves like a third-party program.
 
 mod agent;
 mod command;
@@ -78,6 +78,10 @@ pub(crate) struct DemoArgs {
     /// Read hooks from this file, in Claude Code's format
     #[arg(long, value_name = "FILE")]
     settings: Option<PathBuf>,
+
+    /// The model that the transcript names
+    #[arg(long, value_name = "NAME", default_value = "demo")]
+    model: String,
 
     /// Run commands without asking
     #[arg(long)]
@@ -188,10 +192,11 @@ fn start(args: DemoArgs) -> Result<u8, String> {
         fork: args.fork_session,
     };
     let Opened {
-        transcript,
+        mut transcript,
         source,
         entries,
     } = transcript::open(&transcript::folder()?, &cwd, wanted)?;
+    transcript.model = args.model;
     let identity = match std::env::var("GT_ROLE") {
         Ok(role) if !role.is_empty() => format!("{role} · {cwd}"),
         _ => cwd.clone(),

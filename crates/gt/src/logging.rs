@@ -51,7 +51,11 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
         let draws = command.first().is_some_and(|name| DRAWING.contains(name));
         draws && std::io::stderr().is_terminal()
     };
-    let mut file = Filter::from(LevelFilter::WARN);
+    // The daemon also logs that it starts and ends.
+    let mut file = Filter::from(match command.first() {
+        Some(&"daemon") => LevelFilter::INFO,
+        _ => LevelFilter::WARN,
+    });
     if asked.is_some() && (context.is_unattended(command) || is_drawing()) {
         file = asked.take().unwrap_or(file).at_least(LevelFilter::WARN);
     }

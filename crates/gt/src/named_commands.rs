@@ -49,8 +49,8 @@ fn commands(line: &str) -> Vec<String> {
 fn words(command: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut depth = 0;
-    for mail in command.chars() {
-        match mail {
+    for c in command.chars() {
+        match c {
             '{' if depth == 0 => {
                 depth = 1;
                 plain.push_str(VALUE);
@@ -62,9 +62,9 @@ fn words(command: &str) -> Vec<String> {
         }
     }
     let is_placeholder = |word: &&str| {
-        let messages = word.chars().filter(|mail| mail.is_alphabetic());
-        let mut messages = messages.peekable();
-        messages.peek().is_some() && messages.all(char::is_uppercase) && word.len() > 1
+        let letters = word.chars().filter(|c| c.is_alphabetic());
+        let mut letters = letters.peekable();
+        letters.peek().is_some() && letters.all(char::is_uppercase) && word.len() > 1
     };
     let value = |word: &str| match is_placeholder(&word) {
         true => VALUE.to_owned(),

@@ -123,6 +123,12 @@ pub(crate) fn age(seconds: i64) -> String {
     }
 }
 
+/// Formats the time since an RFC 3339 timestamp. An unreadable one gives an empty text.
+pub(crate) fn age_of(text: &str) -> String {
+    let at = text.parse::<jiff::Timestamp>();
+    at.map_or_else(|_| String::new(), |at| age(at.as_second()))
+}
+
 /// Formats a time in the local time zone, to the minute.
 pub(crate) fn minute(text: Option<&str>) -> String {
     let at = text.and_then(|at| at.parse().ok());

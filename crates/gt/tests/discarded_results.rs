@@ -1,11 +1,34 @@
-//! Checks that every discarded result (`let _ = …`) has its reason in a comment.
+//! Checks that every discarded failure (`let _ = …`, `.ok()`) has its reason in a comment.
 //!
-//! A failure that a person could need is returned or logged instead (`base/log.rs`).
+//! A failure that a person could need is returned or logged instead (`base/or_log.rs`).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Conversions between values. Their failure means only that the value has another form.
+const CONVERSIONS: &[&str] = &[
+    ".parse()",
+    ".parse::<",
+    ".try_into()",
+    ".into_string()",
+    ".strip_prefix(",
+    ".checked_",
+    ".duration_since(",
+    ".to_zoned(",
+    "try_from(",
+    "try_from_secs_f64(",
+    "from_utf8(",
+    "from_str_radix(",
+    "from_second(",
+    "from_millisecond(",
+    "strptime(",
+    ">::from_str(",
+];
+
+/// Calls whose failure must not silently become an empty value.
+const FALLIBLE: &[&str] = &["fs::read", "serde_json::", "toml::from_str(", ".run("];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
@@ -18,28 +41,81 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the numbers of the lines that discard a result without a reason: a comment on the same
-/// line, on the line before, or before a run of such lines. Writing to a string cannot fail.
+/// Returns the numbers of the lines that discard a failure without a reason.
+///
+/// The reason is a comment on the same line, before the statement, or before a run of such
+/// statements. A function that returns `None` for a failure may say so in its documentation instead.
+/// Writing to a string cannot fail.
 fn unexplained(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut found = Vec::new();
-    let mut is_explained = false;
+    // Last line of the previous statement that had a reason.
+    let mut explained = None;
     for (at, line) in lines.iter().enumerate() {
         // The tests of a file are at its end.
         if *line == "#[cfg(test)]" {
             break;
         }
-        let Some(rest) = line.strip_prefix("let _ = ") else {
-            is_explained = line.starts_with("//");
+        if line.starts_with("//") {
             continue;
-        };
-        let has_own = line.contains(" // ");
-        let next = lines.get(at + 1).copied().unwrap_or_default();
-        if !is_explained && !has_own && !writes_to_a_string(rest, next) {
+        }
+        let start = statement_start(&lines, at);
+        let statement = lines[start..=at].join(" ");
+        if !discards(
+            line,
+            &statement,
+            lines.get(at + 1).copied().unwrap_or_default(),
+        ) {
+            continue;
+        }
+        let before = start.checked_sub(1);
+        let has_comment = before.is_some_and(|at| is_comment(lines[at]));
+        let is_in_run = explained.is_some() && explained == before;
+        let is_explained = has_comment || is_in_run || line.contains(" // ");
+        if is_explained {
+            explained = Some(at);
+        } else if !is_documented(&lines, at) {
             found.push(at + 1);
         }
     }
     found
+}
+
+/// Returns whether a line discards a failure that needs a reason.
+fn discards(line: &str, statement: &str, next: &str) -> bool {
+    let has_any = |words: &[&str]| words.iter().any(|word| statement.contains(word));
+    if let Some(rest) = line.strip_prefix("let _ = ") {
+        return !writes_to_a_string(rest, next);
+    }
+    let is_dropped = |end: &str| line.contains(end) && !line.contains(&format!(".next(){end}"));
+    line.contains(".ok()") && !has_any(CONVERSIONS)
+        || is_dropped(".unwrap_or_default()") && has_any(FALLIBLE)
+}
+
+fn is_comment(line: &str) -> bool {
+    line.starts_with("//") && !line.starts_with("///")
+}
+
+/// Returns the first line of the statement or the arm to which a line belongs.
+fn statement_start(lines: &[&str], at: usize) -> usize {
+    let ends = |line: &str| {
+        let code = line.split(" // ").next().unwrap_or_default();
+        code.is_empty() || code.starts_with("//") || code.ends_with([';', '{', '}'])
+    };
+    let before = lines[..at].iter().rposition(|line| ends(line));
+    before.map_or(0, |before| before + 1)
+}
+
+/// Returns whether the documentation of the function around a line says when it returns `None`.
+fn is_documented(lines: &[&str], at: usize) -> bool {
+    let is_head = |line: &&str| line.starts_with("fn ") || line.contains(" fn ");
+    let Some(head) = lines[..at].iter().rposition(is_head) else {
+        return false;
+    };
+    let above = lines[..head].iter().rev();
+    let mut documentation =
+        above.take_while(|line| line.starts_with("///") || line.starts_with("#["));
+    documentation.any(|line| line.contains("`None`"))
 }
 
 fn writes_to_a_string(rest: &str, next: &str) -> bool {
@@ -63,13 +139,17 @@ fn discarded_results_have_a_reason() {
     }
     let mut findings = Vec::new();
     for file in files {
+        let name = file.file_name().unwrap_or_default();
+        if name == "tests.rs" || name == "testing.rs" || file.iter().any(|part| part == "tests") {
+            continue;
+        }
         for line in unexplained(&fs::read_to_string(&file).unwrap()) {
             findings.push(format!("{}:{line}", file.display()));
         }
     }
     assert!(
         findings.is_empty(),
-        "say why the result is discarded, or return or log it:\n{}",
+        "say why the failure is discarded, or return or log it:\n{}",
         findings.join("\n")
     );
 }
@@ -91,4 +171,28 @@ let _ = writeln!(
 let _ = seven();
 ";
     assert_eq!(unexplained(text), [1, 8]);
+}
+
+#[test]
+fn failures_that_become_nothing_are_found() {
+    let text = "\
+let one = fs::read(path).ok();
+// Two may be gone.
+let two = path
+    .metadata()
+    .ok();
+let three = path.metadata().ok();
+let four = word.parse().ok();
+let five = fs::read_to_string(path).unwrap_or_default();
+let six = names.next().unwrap_or_default();
+/// Returns the owner; `None` if there is no file.
+fn seven(path: &Path) -> Option<u32> {
+    Some(path.metadata().ok()?.uid())
+}
+/// Returns the owner.
+fn eight(path: &Path) -> Option<u32> {
+    Some(path.metadata().ok()?.uid())
+}
+";
+    assert_eq!(unexplained(text), [1, 8, 16]);
 }

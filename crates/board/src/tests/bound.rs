@@ -364,7 +364,7 @@ fn a_cleanup_is_foreseen_then_done() {
     assert_eq!(
         commands(&stage.press("ycf")),
         Vec::<String>::new(),
-        "nobody knows yet what it does"
+        "its state is not known yet"
     );
     stage.happens(BoardEvent::Facts(later()));
     let result = Ok(vec![

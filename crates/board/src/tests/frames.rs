@@ -147,7 +147,7 @@ pub(crate) fn screen_of(id: WorkId) -> Screen {
 pub(crate) fn detail(tab: Tab) -> Option<Detail> {
     Some(match tab {
         Tab::Task => Detail::Task {
-            description: "Somebody whose session has expired is sent in circles.\n\n- find out why\n- write a test for it that fails first, and only then repair what is broken there\n\n\tindented".to_owned(),
+            description: "A user whose session has expired is sent in circles.\n\n- find out why\n- write a test for it that fails first, and only then repair what is broken there\n\n\tindented".to_owned(),
             notes: "left by max: half of it is done".to_owned(),
         },
         Tab::Terminal => return None,

@@ -261,6 +261,7 @@ impl Board {
                     return;
                 }
                 let drafts = items.iter().filter_map(|item| {
+                    // The overlay shows the error of a question that cannot be read.
                     let question = item.question.as_ref()?.as_ref().ok()?;
                     Some(command::answer(item, text, question))
                 });

@@ -289,7 +289,7 @@ fn entry(sign: &str, name: &str, word: &str, tone: Tone, canvas: &Canvas<'_>) ->
 
 fn chain(sessions: &[ChainSession], area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
     if sessions.is_empty() {
-        say(area, "Nobody has worked on it", Tone::Dim, canvas);
+        say(area, "No sessions yet", Tone::Dim, canvas);
         return 0;
     }
     page(area, sessions.len(), scroll, canvas, |number, canvas| {

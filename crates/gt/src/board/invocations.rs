@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Reason for which a command is run.
+/// The purpose of a command, which determines how its answer is parsed.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     Run,
@@ -184,6 +184,7 @@ fn document(stdout: &[u8]) -> Result<Value, Failure> {
 /// Reads the failure from a command's stderr.
 fn failure(output: &Output) -> Failure {
     let text = String::from_utf8_lossy(&output.stderr);
+    // Warnings are plain text before the JSON of the error.
     let error = text
         .lines()
         .rev()

@@ -179,11 +179,12 @@ impl Worker {
         let text = pane.and_then(|pane| {
             let capture = Command::new("capture-pane").args(["-p", "-e"]);
             let capture = capture.target(pane.pane);
+            let captured = match place?.socket {
+                Some(socket) => self.town.at(&socket).server().run(capture),
+                None => self.town.server().run(capture),
+            };
             // A pane that is gone shows nothing.
-            match place?.socket {
-                Some(socket) => self.town.at(&socket).server().run(capture).ok(),
-                None => self.town.server().run(capture).ok(),
-            }
+            captured.ok()
         });
         let screen = Screen {
             id: self.look.clone(),

@@ -166,6 +166,13 @@ fn reset(agent: &AgentView) -> Option<String> {
     Some(format!("{verb} {}", output::minute(at.as_deref())))
 }
 
+/// Returns why the agent is paused by a rule.
+fn held(agent: &AgentView) -> Option<String> {
+    let reason = agent.report.reason.as_deref().map(output::clean)?;
+    let is_held = agent.report.state == State::Paused && reason.starts_with("budget of ");
+    is_held.then_some(reason)
+}
+
 /// Returns the last column: the end of the usage limit, whether the agent is attached, and whether
 /// it is adopted.
 fn remarks(agent: &AgentView) -> String {
@@ -174,7 +181,7 @@ fn remarks(agent: &AgentView) -> String {
         None => agent.adopted.then(|| "adopted".to_owned()),
     };
     let attached = agent.attached.then(|| "attached".to_owned());
-    let all: Vec<String> = [reset(agent), attached, adopted]
+    let all: Vec<String> = [reset(agent), held(agent), attached, adopted]
         .into_iter()
         .flatten()
         .collect();
@@ -240,6 +247,7 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "name": identity.name(),
         "container": agent.container,
         "harness": agent.harness,
+        "model": agent.model,
         "state": agent.report.state,
         "state_since": agent.report.since.and_then(output::time),
         "state_source": agent.report.source,

@@ -101,7 +101,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
     if context.json {
         output::json(&documents)?;
     } else if results.is_empty() {
-        output::line("Nobody runs there.")?;
+        output::line("No agents run there.")?;
     }
     start::finish(&failures, results.len(), "reached").map(|_| code)
 }

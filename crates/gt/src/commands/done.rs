@@ -1,6 +1,6 @@
 use super::CommandResult;
 use super::hook::whose;
-use super::stop::{from_outside, own_container};
+use super::stop::{self, from_outside, own_container};
 use super::words::Words;
 use crate::context::Context;
 use crate::output::{self, Paint};
@@ -10,8 +10,8 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::base::callback::Call;
-use gt_town::catalog::roles;
 use gt_town::records::items::Work;
+use gt_town::supervision::scheduler;
 use gt_town::workflow::done::{self, Done, DoneOptions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -63,6 +63,7 @@ pub(super) fn end_session(agent: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     let agent = whose(&town, Some(agent))?;
     done::end(&town, &agent, true)?;
+    scheduler::wake(&town);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,12 +81,13 @@ pub(super) fn finish(
     // Printed before the end: an agent that ends its own session sees nothing afterwards.
     show(town, &done, context)?;
     let own = own_container(town, context);
-    let is_own = own.is_some() && roles::container_name(town, agent).ok().as_deref() == own;
+    let is_own = stop::is_own(town, agent, own);
     if done.ends && is_own {
         let [internal, end] = Call::EndSession.words();
         from_outside(town, &[internal, end, &agent.address()])?;
     } else {
         done::end(town, agent, done.ends)?;
+        scheduler::wake(town);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -5,14 +5,14 @@ use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
-use gt_town::catalog::roles;
 use gt_town::lifecycle::stop as engine;
+use gt_town::supervision::daemon;
 use serde_json::json;
 use std::process::ExitCode;
 
 /// Stop the town's own agents and those of its rigs
 ///
-/// First the mayor, then boot (which would start the deacon again), then the deacon;
+/// First the daemon and the mayor, then boot (which would start the deacon again), then the deacon;
 /// then the witnesses and refineries, together. Processes that outlived their
 /// containers are ended as well.
 #[derive(Debug, Args)]
@@ -60,13 +60,11 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
     );
     // The agent that runs this command is stopped last, because its end also ends this process.
     let own = stop::own_container(&town, context);
-    let is_own =
-        |i: &Identity| own.is_some() && roles::container_name(&town, i).ok().as_deref() == own;
     let (own, others): (Vec<Identity>, Vec<Identity>) = groups
         .iter()
         .flatten()
         .cloned()
-        .partition(|identity| is_own(identity));
+        .partition(|identity| stop::is_own(&town, identity, own));
     for group in &mut groups {
         group.retain(|identity| others.contains(identity));
     }
@@ -82,10 +80,18 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
             output::json(&would)?;
             return Ok(ExitCode::SUCCESS);
         }
+        if daemon::running(&town).is_some() {
+            output::line("Would stop the daemon.")?;
+        }
         for identity in groups.iter().flatten() {
             output::line(format!("Would stop {identity}."))?;
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    // It would start agents again.
+    let daemon = daemon::stop(&town)?;
+    if let (Some(pid), false) = (daemon, context.json) {
+        output::line(format!("Stopped the daemon (process {pid})."))?;
     }
     let mut documents = Vec::new();
     let mut failed: Option<Problem> = None;
@@ -103,7 +109,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
         for container in &orphans {
             output::line(format!("Ended what {container} had left behind."))?;
         }
-        if groups.is_empty() && orphans.is_empty() {
+        if groups.is_empty() && orphans.is_empty() && daemon.is_none() {
             output::line("Nothing runs.")?;
         }
         let left = running.len() - groups.iter().flatten().count();

@@ -275,6 +275,7 @@ fn meaning(
     if own().is_ok_and(|own| own.role().as_str() == what) {
         return Ok((own()?, None));
     }
+    // A person has no rig of their own.
     if let Some(agent) = own().ok().and_then(|own| of_the_same_rig(what, &own)) {
         return Ok((agent, None));
     }

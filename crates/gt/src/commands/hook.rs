@@ -9,6 +9,7 @@ use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::catalog::directory;
 use gt_town::records::items::{Hooked, Work};
+use gt_town::supervision::scheduler;
 use gt_town::terminal::containers;
 use gt_town::work::hook;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> CommandResult {
         Some(item) => {
             check_there(&town, &agent)?;
             let id: WorkId = item.parse()?;
-            Some(hook::put(&town, &agent, &id)?)
+            Some(hook::put(&town, &agent, &id)?.hooked)
         }
         None => Work::of(&town).hooked(&agent.address())?,
     };
@@ -75,6 +76,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> CommandResult 
             hook::take_off(&town, &agent)?
         }
     };
+    scheduler::wake(&town);
     if context.json {
         let answer = taken
             .as_ref()

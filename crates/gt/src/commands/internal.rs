@@ -4,16 +4,20 @@
 //! names of earlier versions to these.
 
 use super::{
-    CommandResult, await_death, cycle, done, handoff, init_step, mq, notify, nudge, record, replay,
-    respawn, save, sync,
+    CommandResult, await_death, budget, cycle, done, handoff, init_step, mq, notify, nudge, record,
+    replay, respawn, save, schedule, sync,
 };
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use gt_town::lifecycle::stop::LeavingProcesses;
+use gt_town::supervision::limits;
+use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InternalCommand {
     AwaitDeath(await_death::AwaitDeathArgs),
+    /// Compare the spending with the budgets; after a turn
+    CheckBudgets,
     Cycle(cycle::CycleArgs),
     /// Deliver what waits for an agent, as soon as it is ready; for tmux
     Deliver(AgentArgs),
@@ -31,8 +35,12 @@ pub(crate) enum InternalCommand {
     RecordEnd(RecordEndArgs),
     ReplayScrollback(replay::ReplayArgs),
     Respawn(respawn::RespawnArgs),
+    /// Resume the agents whose usage limit has ended; for tmux
+    ResumeLimited,
     /// Save all containers; for tmux, which ignores the output
     Save(SaveArgs),
+    /// Start what waits in the schedule
+    Schedule,
     /// Do what a handoff leaves for later, once that session has ended
     Settle(SettleArgs),
     /// Make what is remembered agree with tmux; for a hook of tmux
@@ -76,6 +84,7 @@ pub(crate) struct SettleArgs {
 pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult {
     match command {
         InternalCommand::AwaitDeath(args) => await_death::run(&args),
+        InternalCommand::CheckBudgets => budget::check(context),
         InternalCommand::Cycle(args) => cycle::run(args, context),
         InternalCommand::Deliver(args) => nudge::deliver_waiting(&args.agent, context),
         InternalCommand::DeliverNotice => notify::deliver(context),
@@ -87,11 +96,19 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::RecordEnd(args) => sync::record_end(args.pid, context),
         InternalCommand::ReplayScrollback(args) => replay::run(&args),
         InternalCommand::Respawn(args) => respawn::run(args, context),
+        InternalCommand::ResumeLimited => resume_limited(context),
         InternalCommand::Save(args) => save::run_unattended(args.timer, context),
+        InternalCommand::Schedule => schedule::run_unattended(context),
         InternalCommand::Settle(args) => sync::settle(args.session, args.leaving, context),
         InternalCommand::Sync => sync::run_for_hook(context),
         InternalCommand::TakeOver(args) => handoff::take_over(&args.agent, context),
     }
+}
+
+fn resume_limited(context: &Context) -> CommandResult {
+    let town = context.town()?;
+    limits::resume_due(&town, town.clock().seconds())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -36,11 +36,24 @@ pub(crate) struct LogsArgs {
 }
 
 pub(crate) fn run(args: &LogsArgs, context: &Context) -> CommandResult {
+    run_for(args, "", context)
+}
+
+/// Shows the entries of commands that begin with this word; all of them with an empty one.
+pub(super) fn run_for(args: &LogsArgs, command: &str, context: &Context) -> CommandResult {
+    let is_of = |entry: &Entry| {
+        command.is_empty()
+            || entry
+                .command
+                .split(' ')
+                .next()
+                .is_some_and(|first| first == command)
+    };
     // Only the folder is needed: the log of a town that cannot be opened can be read.
     let log = Log::at(&context.root()?);
     let since = args.since.as_deref().map(time::at).transpose()?;
     let (mut entries, reader) = LogReader::begin(&log)?;
-    entries.retain(|entry| since.is_none_or(|since| entry.at >= since));
+    entries.retain(|entry| is_of(entry) && since.is_none_or(|since| entry.at >= since));
     let usual = match (since, args.follow) {
         (Some(_), _) => usize::MAX,
         (None, true) => SHOWN_BEFORE,
@@ -49,7 +62,7 @@ pub(crate) fn run(args: &LogsArgs, context: &Context) -> CommandResult {
     let shown = args.lines.unwrap_or(usual);
     entries.drain(..entries.len().saturating_sub(shown));
     if args.follow {
-        follow(entries, reader, context)?;
+        follow(entries, reader, is_of, context)?;
     } else if context.json {
         output::json(&entries.iter().map(document).collect::<Vec<_>>())?;
     } else if entries.is_empty() {
@@ -63,6 +76,7 @@ pub(crate) fn run(args: &LogsArgs, context: &Context) -> CommandResult {
 fn follow(
     mut entries: Vec<Entry>,
     mut reader: LogReader,
+    is_of: impl Fn(&Entry) -> bool,
     context: &Context,
 ) -> Result<(), Problem> {
     context.catch_interrupts();
@@ -80,6 +94,7 @@ fn follow(
         }
         std::thread::sleep(POLL);
         entries = reader.next_entries()?;
+        entries.retain(&is_of);
     }
 }
 

@@ -132,6 +132,7 @@ fn other_entries(town: &Town) -> Vec<Entry> {
     let mut entries = Vec::new();
     for socket in sockets.into_iter().filter(|socket| *socket != own) {
         let server = Server::new(Socket::Path(socket.clone()));
+        // Left out if it does not answer.
         let rows = server
             .rows::<SessionRow>(Command::new("list-sessions"))
             .unwrap_or_default();

@@ -37,6 +37,8 @@ enum EventArg {
     Waiting,
     Done,
     Died,
+    Escalation,
+    Budget,
 }
 
 impl EventArg {
@@ -45,6 +47,8 @@ impl EventArg {
             EventArg::Waiting => NoticeKind::Waiting,
             EventArg::Done => NoticeKind::Done,
             EventArg::Died => NoticeKind::Died,
+            EventArg::Escalation => NoticeKind::Escalation,
+            EventArg::Budget => NoticeKind::Budget,
         }
     }
 }
@@ -96,7 +100,13 @@ fn test(args: &TestArgs, context: &Context) -> CommandResult {
         return Err(Problem::conflict("no notifications are configured")
             .hint("set `bell`, `desktop` or `command` under [notify] in town.toml"));
     }
-    let notice = notify::with_work(&town, args.event.event(), "nobody", "this is only a test");
+    let notice = notify::with_work(
+        &town,
+        args.event.event(),
+        "test",
+        "this is only a test",
+        None,
+    );
     let told = notify::deliver(&town, &notice);
     let failed = told.iter().filter(|told| told.result.is_err()).count();
     if context.json {
@@ -136,7 +146,8 @@ pub(super) fn deliver(context: &Context) -> CommandResult {
     let agent = var(variable::AGENT).ok_or_else(missing)?;
     let reason = var(variable::REASON).unwrap_or_default();
     let town = context.town()?;
-    let notice = notify::with_work(&town, event, agent, reason);
+    let item = var(variable::ITEM).and_then(|item| item.parse().ok());
+    let notice = notify::with_work(&town, event, agent, reason, item.as_ref());
     notify::deliver_unwatched(&town, &notice);
     Ok(ExitCode::SUCCESS)
 }

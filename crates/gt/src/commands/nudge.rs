@@ -251,6 +251,7 @@ fn later(later: Later) -> String {
     let who = match later.by {
         Deliverer::Background => "A background process delivers it as soon as the agent is ready",
         Deliverer::Resume => "It is delivered when the agent's pause ends",
+        Deliverer::Thaw => "It is delivered when `gt thaw` ends the emergency stop",
         Deliverer::Start => "It is delivered when the agent is started again",
         Deliverer::NextCommand => {
             "It is delivered at the end of a turn, or by the next `gt nudge` or `gt sync`"

@@ -8,6 +8,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::base::time;
 use gt_town::repo::rig;
+use gt_town::supervision::scheduler;
 use gt_town::workflow::polecat::{self, Nuked, Polecat, PolecatState, Worktree};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -168,6 +169,9 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> CommandResult {
         (identity, result)
     });
     let results: Vec<Removal> = results.collect();
+    if !args.dry_run {
+        scheduler::wake(town);
+    }
     let failures = tell(&results, args.dry_run, context)?;
     start::finish(&failures, results.len(), "removed")
 }

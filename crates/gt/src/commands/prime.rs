@@ -66,7 +66,13 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> CommandResult {
         Some(agent) => target::known(&town, agent)?,
         None => prime::who(&town)?,
     };
-    let primed = prime::gather(&town, &agent, PrimeSource::Startup)?;
+    // Only the agent itself pours its formula and consumes its handoff; a person who looks does not.
+    let is_own = context.around().var("GT_ROLE") == Some(agent.address().as_str());
+    let is_told = !args.state && !args.explain && args.section.is_none();
+    let primed = match is_own && is_told {
+        true => prime::begin(&town, &agent, PrimeSource::Startup)?,
+        false => prime::gather(&town, &agent, PrimeSource::Startup)?,
+    };
     if args.state {
         show_state(&primed, context)?;
     } else if args.explain {
@@ -79,8 +85,7 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> CommandResult {
         } else {
             output::line(&primed.composed.text)?;
         }
-        // Only the agent itself consumes its handoff; a person who looks does not.
-        if context.around().var("GT_ROLE") == Some(agent.address().as_str()) {
+        if is_own {
             prime::settle(&town, &primed)?;
             note_conversation(&town, context);
         }
@@ -179,7 +184,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
             Err(problem) => log(&problem),
         }
     }
-    let primed = prime::gather(town, &agent, source)?;
+    let primed = prime::begin(town, &agent, source)?;
     Ok(Answered::Told(Box::new(primed)))
 }
 

@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_town::lifecycle::respawn::{self, RespawnOutcome};
+use gt_town::supervision::scheduler;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -26,6 +27,12 @@ pub(crate) fn run(args: RespawnArgs, context: &Context) -> CommandResult {
         .parse()
         .map_err(|_| Problem::usage(format!("{:?} is not a pane", args.pane)))?;
     let outcome = respawn::respawn(&town, &args.container, pane, args.due)?;
+    if matches!(
+        outcome,
+        RespawnOutcome::Exited | RespawnOutcome::GaveUp { .. }
+    ) {
+        scheduler::wake(&town);
+    }
     let word = match &outcome {
         RespawnOutcome::LeftAlone => "left-alone",
         RespawnOutcome::Exited => "exited",

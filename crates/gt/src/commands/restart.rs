@@ -5,7 +5,6 @@ use crate::context::Context;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter};
-use gt_town::catalog::roles;
 use gt_town::lifecycle::start::StartOptions;
 use std::borrow::Cow;
 
@@ -23,7 +22,7 @@ pub(crate) fn restart(
         .collect();
     let own = stop::own_container(town, context);
     for identity in wanted {
-        if own.is_some() && roles::container_name(town, identity).ok().as_deref() == own {
+        if stop::is_own(town, identity, own) {
             return Err(
                 Problem::conflict(format!("{identity} cannot restart itself"))
                     .hint("run this from another terminal or agent"),

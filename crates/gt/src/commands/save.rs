@@ -3,14 +3,13 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_town::Town;
 use gt_town::lifecycle::save::{self, SaveEntry};
 use gt_town::records::items::Work;
-use gt_town::work::checkpoint;
-use gt_town::workflow::recovery;
+use gt_town::supervision::daemon;
+use gt_town::supervision::scheduler;
+use gt_town::supervision::upkeep::{self, Saving};
 use serde_json::{Value, json};
 use std::process::ExitCode;
-use std::time::Duration;
 
 /// Save all containers, for `gt restore`
 ///
@@ -24,31 +23,25 @@ pub(crate) struct SaveArgs {
     list: bool,
 }
 
-/// Saves for tmux, which ignores the output: warnings and errors go to the log of hooks. With
-/// `timer`, saves only if the newest save is old. Also does what else a town does every few
-/// minutes.
+/// Saves for tmux, which ignores the output: warnings and errors go to the log. With `timer`, saves
+/// only if the newest save is old. Also does what else a town does every few minutes, and starts a
+/// daemon that was killed.
 pub(super) fn run_unattended(timer: bool, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let made = match timer {
-        true => save::timer(&town),
-        false => save::save(&town, true),
+    let saving = match timer {
+        true => Saving::IfDue,
+        false => Saving::Now,
     };
-    // Done even if the save failed: checkpoints record the work, saves the containers.
-    for problem in checkpoint::refresh_all(&town) {
-        tracing::warn!("checkpoint: {}", problem.line());
+    // Failures are logged by `upkeep`; the next call retries.
+    let _ = upkeep::run(&town, saving);
+    if daemon::running(&town).is_none() {
+        scheduler::wake(&town);
     }
-    if let Err(problem) = recovery::resume_unattended(&town) {
-        tracing::error!("{}", problem.line());
-    }
-    back_up_if_due(&town);
-    match made {
-        Ok(made) => {
-            for warning in made.iter().flat_map(|made| &made.warnings) {
-                tracing::warn!("{warning}");
-            }
+    if daemon::was_killed(&town) {
+        match daemon::start(&town) {
+            Ok(pid) => tracing::warn!("the daemon was killed; started again as process {pid}"),
+            Err(problem) => tracing::error!("{}", problem.line()),
         }
-        // The next start or stop retries.
-        Err(problem) => tracing::error!("{}", problem.line()),
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -99,20 +92,6 @@ pub(crate) fn run(args: &SaveArgs, context: &Context) -> CommandResult {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Backs up the work items as often as containers are saved, and verifies them once a day. Leaves
-/// failures to `gt doctor`.
-fn back_up_if_due(town: &Town) {
-    let work = Work::of(town);
-    let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
-    let made = work.back_up(Some(every));
-    for problem in [made.err(), work.check_if_due().err()]
-        .into_iter()
-        .flatten()
-    {
-        tracing::error!("backup: {}", problem.line());
-    }
 }
 
 fn list(entries: &[SaveEntry], context: &Context) -> CommandResult {

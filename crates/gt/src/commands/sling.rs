@@ -9,9 +9,10 @@ use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::Work;
+use gt_town::supervision::scheduler;
 use gt_town::terminal::containers;
-use gt_town::workflow::sling;
-use gt_town::workflow::sling::{SlingOptions, SlingTarget, Slung};
+use gt_town::workflow::schedule::{self, Assigned, QueuedSling};
+use gt_town::workflow::sling::{self, SlingOptions, SlingTarget, Slung};
 use serde_json::{Value, json};
 
 /// Give work items to agents, and start those
@@ -19,7 +20,8 @@ use serde_json::{Value, json};
 /// For a rig a polecat is taken that is free, or a new one is made, with its worktree on
 /// the branch polecat/NAME/ITEM. Any other agent gets the item on its hook, and is started
 /// or, if it runs, told. Several items go to as many polecats. An item that a polecat of the
-/// rig has already is gone on with.
+/// rig has already is gone on with. Items beyond the limits of the town wait in the schedule:
+/// `gt schedule list` shows them.
 #[derive(Debug, Args)]
 pub(crate) struct SlingArgs {
     /// Work items, and a rig or an agent among them [default: the rig of each item]
@@ -28,6 +30,9 @@ pub(crate) struct SlingArgs {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
+    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// The account under which the agent program runs
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
@@ -42,6 +47,9 @@ pub(crate) struct SlingArgs {
     /// Also items that wait for others
     #[arg(long)]
     force: bool,
+    /// Fail instead of queueing if the limits allow no more agents
+    #[arg(long)]
+    now: bool,
 }
 
 pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
@@ -60,22 +68,62 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
     let orders: Vec<SlingRequest> = orders.collect();
     let options = SlingOptions {
         harness: args.harness,
+        model: args.model,
         account: args.account,
         args: args.args,
         no_start: args.no_start,
         force: args.force,
         ask_permissions: args.permissions.ask_permissions,
         sender: None,
+        avoid: None,
     };
     context.catch_interrupts();
     for warning in gt_town::lifecycle::start::pre_sync(&town, &receivers(&orders)) {
         output::warn(warning);
     }
-    let results = start::in_parallel(&town, "slinging", &orders, |(_, order)| {
-        let (item, to) = order.as_ref().map_err(Problem::clone)?;
-        Ok(sling::sling_item(&town, item, to, &options)?)
-    });
+    // With `--no-start` there is nothing that could start later.
+    let is_direct = args.now || args.no_start;
+    let results = match is_direct {
+        true => start::in_parallel(&town, "slinging", &orders, |(_, order)| {
+            let (item, to) = order.as_ref().map_err(Problem::clone)?;
+            let slung = schedule::sling_now(&town, item, to, &options)?;
+            Ok(Assigned::Slung(Box::new(slung)))
+        }),
+        false => sling_or_queue(&town, &orders, &options)?,
+    };
+    if results
+        .iter()
+        .any(|it| matches!(it, Ok(Assigned::Queued(_))))
+    {
+        scheduler::wake(&town);
+    }
     tell(&orders, &results, context)
+}
+
+fn sling_or_queue(
+    town: &Town,
+    orders: &[SlingRequest],
+    options: &SlingOptions,
+) -> Result<Vec<Result<Assigned, Problem>>, Problem> {
+    // An order that failed is reported with its result.
+    let wanted: Vec<Option<(&Item, &SlingTarget)>> = orders
+        .iter()
+        .map(|(_, order)| order.as_ref().ok().map(|(item, to)| (item, to)))
+        .collect();
+    let decision = schedule::decide(town, &wanted, options)?;
+    let numbered: Vec<(&SlingRequest, Option<&str>)> = orders
+        .iter()
+        .zip(decision.reasons.iter().map(Option::as_deref))
+        .collect();
+    Ok(start::in_parallel(
+        town,
+        "slinging",
+        &numbered,
+        |((_, order), reason)| {
+            let (item, to) = order.as_ref().map_err(Problem::clone)?;
+            Ok(schedule::sling_or_queue(town, item, to, options, *reason)?)
+        },
+    ))
 }
 
 /// Item and its target, or the reason why it cannot be given to an agent.
@@ -87,6 +135,7 @@ type Named = (WorkId, Result<Item, Problem>);
 /// Returns one agent per order, with a placeholder polecat for a rig, for steps that run once per
 /// rig.
 fn receivers(orders: &[SlingRequest]) -> Vec<Identity> {
+    // The caller reports the orders that failed.
     let receiver = |(_, order): &SlingRequest| match &order.as_ref().ok()?.1 {
         SlingTarget::Rig(rig) => Some(Identity::polecat(rig, "any")),
         SlingTarget::Agent(agent) => Some(agent.clone()),
@@ -96,7 +145,7 @@ fn receivers(orders: &[SlingRequest]) -> Vec<Identity> {
 
 fn tell(
     orders: &[SlingRequest],
-    results: &[Result<Slung, Problem>],
+    results: &[Result<Assigned, Problem>],
     context: &Context,
 ) -> CommandResult {
     let paint = Paint::for_stdout();
@@ -104,7 +153,13 @@ fn tell(
     let mut failures: Vec<(&WorkId, &Problem)> = Vec::new();
     for ((id, _), result) in orders.iter().zip(results) {
         match result {
-            Ok(slung) => {
+            Ok(Assigned::Queued(queued)) => {
+                documents.push(queued_document(queued));
+                if !context.json {
+                    output::line(queued_line(queued, paint))?;
+                }
+            }
+            Ok(Assigned::Slung(slung)) => {
                 documents.push(document(slung));
                 if !context.json {
                     output::line(line(slung, paint))?;
@@ -136,7 +191,7 @@ fn tell(
     start::finish_as(kind, &failures, results.len(), "slung")
 }
 
-fn document(slung: &Slung) -> Value {
+pub(super) fn document(slung: &Slung) -> Value {
     output::without_nulls(json!({
         "bead": slung.id,
         "agent": slung.agent,
@@ -151,7 +206,33 @@ fn document(slung: &Slung) -> Value {
     }))
 }
 
-fn line(slung: &Slung, paint: Paint) -> String {
+fn queued_document(queued: &QueuedSling) -> Value {
+    json!({
+        "bead": queued.id,
+        "queued": true,
+        "rig": queued.rig,
+        "place": queued.place,
+        "waiting": queued.waiting,
+        "reason": queued.reason,
+        "started": false,
+    })
+}
+
+fn queued_line(queued: &QueuedSling, paint: Paint) -> String {
+    let QueuedSling {
+        id,
+        rig,
+        place,
+        waiting,
+        reason,
+    } = queued;
+    format!(
+        "{} {id} is queued for {rig}, place {place} of {waiting}: {reason}",
+        paint.yellow("…")
+    )
+}
+
+pub(super) fn line(slung: &Slung, paint: Paint) -> String {
     let what = match slung {
         _ if slung.started => format!("started in {}", slung.container),
         _ if slung.nudged => "was told".to_owned(),

@@ -210,6 +210,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send, E: Send + From<Problem>>(
             });
         }
     });
+    // The lock is poisoned only if a thread panicked, and then the scope has panicked too.
     let results = results.into_inner().unwrap_or_default();
     results
         .into_iter()

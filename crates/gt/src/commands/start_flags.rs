@@ -14,6 +14,9 @@ pub(crate) struct StartFlags {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
+    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// Appended to the first prompt
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     instructions: Option<String>,
@@ -122,6 +125,7 @@ impl StartFlags {
         }
         Ok(StartOptions {
             harness: self.harness.clone(),
+            model: self.model.clone(),
             // A respawn runs in another folder, so the path is made absolute.
             work_dir: self
                 .work_dir

@@ -1,4 +1,4 @@
-use super::{CommandResult, agents, rig};
+use super::{CommandResult, agents, escalate, estop, rig};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
@@ -7,6 +7,8 @@ use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
+use gt_town::base::estop as file;
+use gt_town::records::items::{EscalationQuery, Work};
 use gt_town::terminal::containers::{self, tmux_problem};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -31,16 +33,21 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     }
     let containers = containers::list_everywhere(&town)?;
     let agents = engine::list_among(&town, &containers, AgentFilter::default())?;
+    let stops = file::all(&town);
+    let escalations = Work::of(&town).escalations(&EscalationQuery::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
         *states.entry(agent.report.state.as_str()).or_default() += 1;
     }
+    let waiting = Work::of(&town).queued_assignments()?.len();
     let ill: Vec<&AgentView> = agents
         .iter()
         .filter(|agent| agent.health.is_ill())
         .collect();
     if context.json {
         output::json(&json!({
+            "stops": stops,
+            "escalations": escalations,
             "town": town.root(),
             "name": town.settings().name,
             "socket": town.socket_text(),
@@ -52,6 +59,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
                 "docked": entry.docked,
                 "running": rig::running(&agents, name),
             })).collect::<Vec<_>>(),
+            "waiting": waiting,
             "running": agents.iter().filter(|agent| agent.is_alive()).count(),
             "states": states,
             "agents": agents::documents(&agents, &town),
@@ -60,6 +68,12 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout();
+    for line in estop::headlines(&stops, paint) {
+        output::line(line)?;
+    }
+    for line in escalate::headlines(&escalations, paint) {
+        output::line(line)?;
+    }
     output::line(format!(
         "{} at {} (tmux socket: {})",
         paint.bold(&town.settings().name),
@@ -85,6 +99,16 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         counts.join(", ")
     };
     output::line(format!("Agents: {summary}."))?;
+    if waiting > 0 {
+        let items = if waiting == 1 {
+            "item waits"
+        } else {
+            "items wait"
+        };
+        output::line(format!(
+            "Schedule: {waiting} {items} for a slot; `gt schedule list` shows them."
+        ))?;
+    }
     for agent in &ill {
         output::line(format!(
             "{} {}: {}",

@@ -9,8 +9,10 @@ use gt_tmux::{Command, format};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::callback;
+use gt_town::base::or_log::OrLog;
 use gt_town::catalog::roles;
 use gt_town::lifecycle::stop::{self, StopOptions, Stopped};
+use gt_town::supervision::scheduler;
 use gt_town::terminal::containers::tmux_problem;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -35,7 +37,9 @@ pub(crate) fn run(args: StopArgs, context: &Context) -> CommandResult {
     for text in &args.targets {
         identities.push(target::resolve(&town, text)?);
     }
-    stop_many(&town, &identities, args.force, context)
+    let answer = stop_many(&town, &identities, args.force, context);
+    scheduler::wake(&town);
+    answer
 }
 
 /// Stops agents together, and prints the result of each.
@@ -69,9 +73,7 @@ pub(crate) fn stop_into(
     // An agent that stops itself would end this process halfway: the others are stopped first, then
     // tmux runs the rest.
     let own = own_container(town, context);
-    let is_own = |identity: &&Identity| {
-        own.is_some() && roles::container_name(town, identity).ok().as_deref() == own
-    };
+    let is_own = |identity: &&Identity| is_own(town, identity, own);
     if let Some(own) = identities.iter().find(is_own) {
         let others: Vec<Identity> = identities.iter().filter(|i| !is_own(i)).cloned().collect();
         let answer = stop_into(town, &others, force, context, documents);
@@ -121,6 +123,15 @@ pub(crate) fn own_container<'a>(town: &Town, context: &'a Context) -> Option<&'a
         .var("GT_ROOT")
         .is_some_and(|root| Path::new(root) == town.root());
     around.var("GT_SESSION").filter(|_| here)
+}
+
+/// Returns whether `own`, the container of this process, is the container of this agent.
+pub(crate) fn is_own(town: &Town, agent: &Identity, own: Option<&str>) -> bool {
+    let name = own.and_then(|_| {
+        let name = roles::container_name(town, agent);
+        name.or_warn(format_args!("the container of {agent} is unknown"))
+    });
+    name.is_some() && name.as_deref() == own
 }
 
 fn stop_from_outside(town: &Town, own: &Identity, force: bool) -> Result<(), Problem> {

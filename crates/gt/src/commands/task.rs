@@ -66,6 +66,9 @@ pub(crate) struct StartArgs {
     /// The agent program [default: the project's, the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
+    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
     /// The account under which the agent program runs
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
@@ -76,7 +79,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     force: bool,
     /// Only the worktree, the container and the init commands
-    #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "account"])]
+    #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "model", "account"])]
     no_agent: bool,
     /// Do not go there
     #[arg(long)]
@@ -142,6 +145,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
         ask_permissions: args.permissions.ask_permissions,
         prompt: args.prompt,
         harness: args.harness,
+        model: args.model,
         account: args.account,
         continue_on_failure: args.continue_on_failure,
         force: args.force,

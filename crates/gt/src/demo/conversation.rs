@@ -103,6 +103,7 @@ impl Conversation {
     /// added while the agent runs.
     fn live_hooks(&self) -> Hooks {
         let path = Path::new(&self.cwd).join(LIVE_SETTINGS);
+        // The file may be half-written or missing, as for a real program.
         Hooks::load(&path).unwrap_or_default()
     }
 

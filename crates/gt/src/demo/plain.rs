@@ -138,7 +138,7 @@ impl<W: Write> Plain<W> {
                 self.command(&command)?
             }
             Step::Tool(command) => format!("The command was refused: {command}"),
-            Step::Ask(question, _) => format!("Nobody can be asked: {question}"),
+            Step::Ask(question, _) => format!("No person can be asked: {question}"),
             Step::Fill(lines) => {
                 for line in 1..=lines {
                     self.print(&format!("line {line} of {lines}"))?;

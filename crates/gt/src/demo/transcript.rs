@@ -2,10 +2,10 @@
 //!
 //! The files are in `$GT_DEMO_HOME/sessions`, in the town's `.runtime/demo/sessions`, so that they
 //! are removed with the town, or in `~/.gt-demo/sessions`. The first line names the folder of the
-//! session, the others are `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. An
-//! answer also has the fields of Claude Code: `timestamp`, and `message` with `id`, `model` and
-//! `usage`. An answer that was copied from another conversation has none of them. The file is
-//! created with `O_EXCL`, so an id that is already in use is an error.
+//! session, the others are `{"type": "user" | "assistant" | "context", "text": …, "at": …}`. They
+//! also have `timestamp`, and an answer has `message` with `id`, `model` and `usage`, as in Claude
+//! Code. An answer that was copied from another conversation has no `message`. The file is created
+//! with `O_EXCL`, so an id that is already in use is an error.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -33,6 +33,8 @@ pub(super) struct Transcript {
     pub(super) path: PathBuf,
     file: File,
     tally: Tally,
+    /// The model of the answers.
+    pub(super) model: String,
 }
 
 /// An open conversation and its origin.
@@ -153,6 +155,7 @@ impl Transcript {
             path,
             file,
             tally,
+            model: "demo".to_owned(),
         })
     }
 
@@ -166,6 +169,7 @@ impl Transcript {
             path,
             file,
             tally,
+            model: "demo".to_owned(),
         })
     }
 
@@ -184,7 +188,7 @@ impl Transcript {
     pub(super) fn write_answer(&mut self, text: &str) -> io::Result<()> {
         let usage = self.tally.answer(text);
         let id = format!("msg_{}", new_id());
-        let message = json!({"id": id, "model": "demo", "usage": usage});
+        let message = json!({"id": id, "model": self.model, "usage": usage});
         let at = now();
         append(
             &mut self.file,
@@ -271,7 +275,9 @@ fn read(folder: &Path, id: &str) -> Result<Vec<Entry>, String> {
 
 /// Returns the id of the session of this folder that was written last.
 fn newest(folder: &Path, cwd: &str) -> Option<String> {
+    // Before the first session there is no folder.
     let files = folder.read_dir().ok()?.flatten();
+    // A file may be removed meanwhile.
     let newest = files
         .filter_map(|file| Some((file.metadata().ok()?.modified().ok()?, file.path())))
         .filter(|(_, path)| belongs_to(path, cwd))

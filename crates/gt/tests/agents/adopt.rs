@@ -5,7 +5,6 @@ use crate::stage::{Stage, TIMEOUT};
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
-use std::time::Duration;
 
 /// Programs whose conversations `gt` finds in the programs' own files.
 const PROGRAMS: &[&str] = &["claude", "codex"];
@@ -146,10 +145,10 @@ fn adopted_program_that_exits_is_recorded_as_exited() {
     for_promised("adopted exit", |stage| {
         let adopted = adopt_in_shell(stage);
         stage.type_bare(&["-l", "/exit"]);
-        wait_until("it is in the line", TIMEOUT, || {
-            stage.bare_screen().contains("/exit").then_some(())
+        // Before its menu of commands is open, the program takes Enter for a part of the text.
+        wait_until("it is in the line and in the menu", TIMEOUT, || {
+            (stage.bare_screen().matches("/exit").count() > 1).then_some(())
         });
-        std::thread::sleep(Duration::from_millis(500)); // the menu of commands opens
         stage.type_bare(&["Enter"]);
         let known = ended(stage, &adopted);
         assert_eq!(

@@ -78,7 +78,7 @@ fn a_task_is_started_answered_and_stopped_by_keys() {
         board.shows("Needs you 1");
         board.shows("? waiting");
         let approved = stage.path(&format!("gastown-{id}/approved"));
-        assert!(!approved.exists(), "nobody has answered yet");
+        assert!(!approved.exists(), "no answer was given yet");
         board.act("y");
         board.shows("The number of an option");
         board.write("yes");

@@ -6,9 +6,14 @@ use gt_model::fingerprint;
 use gt_tmux::testing::wait_until;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
+use std::fs;
+use std::time::{Duration, Instant};
 
 /// Programs for which `gt` documents how a session ends.
 const PROMISED: &[&str] = &["claude", "codex"];
+
+/// Limit for what tmux's hooks report. The timers of tmux that would notice it as well run later.
+const AT_ONCE: Duration = Duration::from_secs(5);
 
 fn promised(what: &str, check: impl Fn(&Stage)) {
     each(what, |stage| {
@@ -47,6 +52,20 @@ fn await_outcome(stage: &Stage, id: &Value, outcome: &str) {
 fn signal(stage: &Stage, signal: Signal) {
     let pid = stage.tag("pane_pid").parse().unwrap();
     rustix::process::kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// Returns whether tmux has no child except the agent and the process that waits for its death.
+fn only_awaits(stage: &Stage) -> bool {
+    let agent = stage.tag("pane_pid");
+    let server = stage.tag("pid");
+    let children = fs::read_to_string(format!("/proc/{server}/task/{server}/children")).unwrap();
+    children
+        .split_whitespace()
+        .filter(|child| **child != *agent)
+        .all(|child| {
+            fs::read(format!("/proc/{child}/cmdline"))
+                .is_ok_and(|line| String::from_utf8_lossy(&line).contains("await-death"))
+        })
 }
 
 /// Types `/exit` by keys, without `gt`.
@@ -95,6 +114,30 @@ fn respawn_after_a_kill_resumes_the_conversation() {
             last["harness_session_id"],
             sessions(stage)[1]["harness_session_id"]
         );
+        stage.ok(&["stop", "gastown/max"]);
+        stage.nothing_is_left();
+    });
+}
+
+#[test]
+#[ignore = "needs the real programs: make test-agents"]
+fn kill_without_respawn_is_recorded_without_another_command() {
+    promised("crash of a role that is not respawned", |stage| {
+        stage.write("gt/roles/crew.toml", "[start]\nauto_respawn = false\n");
+        stage.start(&["--no-prompt"]);
+        stage.nudge("the first words");
+        stage.arrived(&["the first words".to_owned()]);
+        stage.wait_written("the first words");
+        let first = sessions(stage)[0].clone();
+        // tmux 3.3a notices the death of a pane's process only when another of its children ends.
+        wait_until("tmux runs no other process", TIMEOUT, || {
+            only_awaits(stage).then_some(())
+        });
+        signal(stage, Signal::KILL);
+        // `gt sessions list` does not ask tmux, so only tmux's own hook can record the death.
+        let before = Instant::now();
+        await_outcome(stage, &first["id"], "crash");
+        assert!(before.elapsed() < AT_ONCE, "{:?}", before.elapsed());
         stage.ok(&["stop", "gastown/max"]);
         stage.nothing_is_left();
     });

@@ -286,7 +286,7 @@ fn a_permission_dialog_is_never_answered_by_a_message() {
         // The dialog is still open, so no message answered it.
         let asked = stage.ok(&["answer", "gastown/max", "--json"]);
         assert!(asked.contains("\"kind\": \"permission\""), "{asked}");
-        assert!(!stage.was_approved(), "nobody approved it");
+        assert!(!stage.was_approved(), "it was not approved");
         // After the answer the queued messages arrive at the end of the turn.
         stage.ok(&["answer", "gastown/max", "yes"]);
         stage.arrived(&sent);

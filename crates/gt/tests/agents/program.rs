@@ -1,6 +1,7 @@
 //! The table of programs. A new program needs a row here, a preset, and a line in
 //! `scripts/agents.sh`.
 
+use gt_tmux::testing::temp_root;
 use std::path::{Path, PathBuf};
 
 type Files = &'static [(&'static str, &'static str)];
@@ -156,12 +157,12 @@ impl Program {
 }
 
 impl Program {
-    /// Returns the parent folder of the town. Sockets need a short path, so it is /tmp; Gemini CLI
+    /// Returns the parent folder of the town. Sockets need a short path; Gemini CLI
     /// accepts hooks only from folders that root alone can write.
     pub(crate) fn place(&self) -> PathBuf {
         let beside = installed().filter(|_| self.harness == "gemini");
         let folder = beside.and_then(|dir| Some(dir.parent()?.to_owned()));
-        folder.unwrap_or_else(|| PathBuf::from("/tmp"))
+        folder.unwrap_or_else(temp_root)
     }
 }
 

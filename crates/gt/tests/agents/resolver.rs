@@ -63,7 +63,7 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         assert_eq!(shown["column"], "needs_you", "{shown}");
         assert_eq!(shown["resolver"]["reason"], asks, "{shown}");
         let approved = dir.join("approved");
-        assert!(!approved.exists(), "nobody has answered yet");
+        assert!(!approved.exists(), "no answer was given yet");
         let agent = format!("task/{id}");
         let answer = ["answer", &agent, "--window", "merge", "--json"];
         let asked = json(stage, &answer);

@@ -40,6 +40,7 @@ const COMMANDS: &[&str] = &[
     "rig",
     "role",
     "save",
+    "schedule",
     "seance",
     "sessions",
     "signal",

@@ -16,6 +16,7 @@ const LAYERS: &[&str] = &[
     "messaging",
     "lifecycle",
     "workflow",
+    "supervision",
     "views",
 ];
 

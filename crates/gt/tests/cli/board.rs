@@ -7,6 +7,7 @@ mod snapshot;
 pub(crate) mod terminal;
 
 use crate::env::{TIMEOUT, TestEnv};
+use crate::stopwatch::Stopwatch;
 use crate::task::{folder, with_project};
 use gt_tmux::testing::{wait_until, wait_until_or};
 use insta::assert_snapshot;
@@ -131,11 +132,10 @@ fn two_boards_and_the_command_line_agree_within_a_second() {
     two.wait_text(&id);
     // Measures from the end of the command that made the change.
     let agree = |what: &str, text: &str| {
-        let began = std::time::Instant::now();
+        let watch = Stopwatch::start();
         one.wait_text(text);
         two.wait_text(text);
-        let took = began.elapsed();
-        assert!(took < std::time::Duration::from_secs(1), "{what}: {took:?}");
+        watch.assert_within(what, std::time::Duration::from_secs(1));
     };
     env.gt(&["task", "start", &id, "--prompt", "[[tool=true]]"])
         .ok();

@@ -226,7 +226,7 @@ fn late_checkpoint_of_an_ended_session_is_discarded() {
         (&noted["notes"], &noted["session_id"]),
         (&json!("of the next life"), &json!(current_session(&env)))
     );
-    // The same applies if the session is only stopped.
+    // It also applies if the session is only stopped.
     let dir = env.path("bin");
     fs::remove_dir_all(dir).unwrap();
     for name in ["asked", "may"] {

@@ -8,11 +8,15 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Returns a free port with room above it. It is outside the kernel's ephemeral range, so that
 /// concurrent tests do not get it.
 pub(crate) fn free_port() -> u16 {
-    let own = u16::try_from(std::process::id() % 1000).unwrap();
+    // Tests run in processes of their own, or as threads of one.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let call = CALLS.fetch_add(1, Ordering::Relaxed);
+    let own = u16::try_from((std::process::id() + call * 3) % 1000).unwrap();
     let mut firsts = (0..100).map(|step| 12_000 + (own * 10 + step * 10) % 10_000);
     let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
     firsts.find(is_free).unwrap()
@@ -79,7 +83,7 @@ fn a_server_has_a_window_and_free_ports_which_it_keeps() {
     let started = env.json(&["dev", "start", &id, "web"]);
     let web = &started[0];
     assert_eq!(web["window"], "dev-web");
-    assert_eq!(web["state"], "starting", "nobody listens yet");
+    assert_eq!(web["state"], "starting", "no process listens yet");
     assert_eq!(web["changed"], true);
     let port = web["port"].as_u64().unwrap();
     let debug = web["ports"]["DEBUG_PORT"].as_u64().unwrap();

@@ -109,7 +109,7 @@ fn block_examples(
 fn is_id(word: &str) -> bool {
     let is_plain = |part: &str| {
         part.chars()
-            .all(|mail| mail.is_ascii_lowercase() || mail.is_ascii_digit())
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
     };
     let parts: Vec<&str> = word.split('-').collect();
     match parts[..] {
@@ -126,7 +126,7 @@ fn is_id(word: &str) -> bool {
 
 /// Splits a text into words that can be ids.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|mail: char| !mail.is_alphanumeric() && mail != '-' && mail != '_')
+    text.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_')
 }
 
 /// Replaces the parts of a line that differ between runs.
@@ -140,8 +140,8 @@ fn normalized(line: &str, home: &str) -> String {
         result = result.replace(word, "ID");
     }
     let mut plain = String::new();
-    for mail in result.chars() {
-        match mail {
+    for c in result.chars() {
+        match c {
             '0'..='9' if plain.ends_with('0') => {}
             '0'..='9' => plain.push('0'),
             ' ' if plain.ends_with(' ') => {}

@@ -100,8 +100,8 @@ fn anchors(text: &str) -> Vec<String> {
             .trim()
             .to_lowercase()
             .chars()
-            .filter(|mail| mail.is_alphanumeric() || " -_".contains(*mail))
-            .map(|mail| if mail == ' ' { '-' } else { mail })
+            .filter(|c| c.is_alphanumeric() || " -_".contains(*c))
+            .map(|c| if c == ' ' { '-' } else { c })
             .collect();
         let count = seen.entry(id.clone()).or_default();
         ids.push(match *count {

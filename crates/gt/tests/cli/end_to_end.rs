@@ -169,7 +169,7 @@ gt done
 
 #[test]
 fn items_over_ten_polecats_are_each_done_once() {
-    let items = repetitions(100, 50);
+    let items = repetitions(100, 25);
     const RACERS: usize = 8;
     const POLECATS: usize = 10;
     let mut env = TestEnv::with_rig();
@@ -219,7 +219,7 @@ fn items_over_ten_polecats_are_each_done_once() {
             scope.spawn(move || {
                 for turn in 0..ids.len() {
                     let id = &ids[(turn + racer * ids.len() / RACERS) % ids.len()];
-                    wait_until("the item is in somebody's hands", TIMEOUT * 4, || {
+                    wait_until("an agent has the item", TIMEOUT * 4, || {
                         // A full rig refuses every call, so the loop polls only tmux until a
                         // session has ended.
                         if env.sessions().len() >= POLECATS {
@@ -229,7 +229,7 @@ fn items_over_ten_polecats_are_each_done_once() {
                         if status != "open" {
                             return Some(());
                         }
-                        let slung = env.gt(&["sling", id, "--args", args]);
+                        let slung = env.gt(&["sling", id, "--now", "--args", args]);
                         assert!(matches!(slung.code, 0 | 4), "{slung:?}");
                         (slung.code == 0).then_some(())
                     });

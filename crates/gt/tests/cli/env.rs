@@ -1,7 +1,7 @@
 //! A private home folder, town and tmux server for one test.
 
 use crate::external_programs;
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::{temp_root, wait_until};
 use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
@@ -74,8 +74,9 @@ impl Answer {
 impl TestEnv {
     /// Makes an empty home folder.
     pub(crate) fn empty() -> Self {
-        // The path of a socket must stay short.
-        let folder = tempfile::Builder::new().prefix("gt").tempdir_in("/tmp");
+        let folder = tempfile::Builder::new()
+            .prefix("gt")
+            .tempdir_in(temp_root());
         TestEnv {
             folder: folder.expect("a folder"),
             extra: Vec::new(),

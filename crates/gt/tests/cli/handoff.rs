@@ -71,7 +71,7 @@ fn handoff_without_work_offers_ready_items_by_role_and_never_as_own() {
         assert!(!told.contains("Begin at once"), "{agent}: {told}");
         assert_eq!(told.contains(id), is_offered, "{agent}: {told}");
         assert_eq!(
-            told.contains("Ready for anybody, and not yours"),
+            told.contains("Ready for any agent, and not yours"),
             is_offered,
             "{agent}: {told}"
         );

@@ -70,7 +70,11 @@ fn mail_is_sent_read_answered_and_archived() {
     }
     assert!(id(&mail).starts_with("hq-"));
     let file = fs::metadata(env.town().join(".work/items.db")).unwrap();
-    assert_eq!(file.permissions().mode() & 0o777, 0o600, "nobody else's");
+    assert_eq!(
+        file.permissions().mode() & 0o777,
+        0o600,
+        "readable by the owner only"
+    );
     assert_eq!(subjects(&env, AMY, &["inbox", "--unread"]), ["Plan"]);
     assert_eq!(subjects(&env, MAX, &["inbox"]), [""; 0]);
     // It stays unread when others read it, or when its recipient uses `--keep-unread`.
@@ -207,7 +211,7 @@ fn each_member_of_a_group_gets_a_message() {
     assert_eq!(all.as_array().unwrap().len(), 3 + 4 + 2, "{all}");
     for (to, text) in [
         ("@nobody", "no group"),
-        ("@polecats", "nobody is in"),
+        ("@polecats", "has no members"),
         ("nowhere/*", "no rig"),
         ("nowhere/max", "no rig"),
         ("gastown/zed", "no crew worker"),

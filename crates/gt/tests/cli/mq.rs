@@ -640,7 +640,7 @@ fn a_refusal_that_is_killed_anywhere_makes_one_repair() {
         let repairs = env.json(&["work", "list", "--all", "--parent", &id]);
         assert_eq!(repairs.as_array().unwrap().len(), 1, "{point}");
         assert_eq!(repairs[0]["id"], found["repair"], "{point}");
-        assert_eq!(repairs[0]["status"], "hooked", "{point}: somebody has it");
+        assert_eq!(repairs[0]["status"], "hooked", "{point}: an agent has it");
         assert_eq!(env.running(), ["gastown/polecats/Toast"], "{point}");
         assert_eq!(status(&env, &id), "in_progress", "{point}");
         let refs = env.git(&repository(&env), &["for-each-ref", "refs/gt/merged"]);

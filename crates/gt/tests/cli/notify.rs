@@ -174,7 +174,7 @@ fn text_from_outside_arrives_as_it_is_and_runs_nothing() {
     };
     deliver(&evil);
     assert_eq!(fs::read_to_string(&notes).unwrap(), evil);
-    // The same text through a hook, where a reason is limited to one line.
+    // A hook gets the text as well; a reason is limited to one line.
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let evil = format!("'\" $(touch {0}) #(touch {0})", trap.display());
     fs::remove_file(&notes).unwrap();
@@ -342,10 +342,13 @@ fn quiet_hours_suppress_notifications_except_tests() {
     assert_eq!(notes(&env), Vec::<String>::new());
     let shown = env.json(&["notify"]);
     assert_eq!(shown["quiet_hours"], hours);
-    assert_eq!(shown["on"], json!(["waiting", "done", "died"]));
+    assert_eq!(
+        shown["on"],
+        json!(["waiting", "done", "died", "escalation", "budget"])
+    );
     let told = env.json(&["notify", "test"]);
     assert_eq!(told, json!([{"way": "command", "told": true}]));
-    assert_eq!(notes(&env), ["waiting nobody: this is only a test [] []"]);
+    assert_eq!(notes(&env), ["waiting test: this is only a test [] []"]);
 }
 
 #[test]
@@ -392,7 +395,7 @@ fn attached_client_gets_the_bell_and_the_desktop_a_notification() {
         Tmux::new("new-window").args(["-t", "t", "sleep 1000"]),
     ];
     outer.server().run(commands).unwrap();
-    wait_until("somebody is attached", TIMEOUT, || {
+    wait_until("a client is attached", TIMEOUT, || {
         (env.agent("deacon")["attached"] == true).then_some(())
     });
     let is_rung = || {

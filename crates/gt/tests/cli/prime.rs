@@ -1,6 +1,7 @@
 //! `gt prime`: the text that an agent gets at the start of a session.
 
 mod previous_session;
+mod roles;
 
 use crate::env::{Answer, TIMEOUT, TestEnv, run, signal};
 use crate::sessions::list_sessions;
@@ -115,7 +116,7 @@ fn session_after_a_crash_is_told_the_work_in_flight() {
     .ok();
     assert_eq!(state(&env), "autonomous", "its own notes are no crash");
     let asked = env.json(&["prime", "--state", "--agent", MAX]);
-    assert_eq!(asked["state"], "autonomous", "whoever asks: {asked}");
+    assert_eq!(asked["state"], "autonomous", "for any caller: {asked}");
     signal(env.pid(MAX), Signal::KILL);
     wait_until("it is dead", TIMEOUT, || {
         (env.agent(MAX)["state"] == "crashed").then_some(())
@@ -124,7 +125,7 @@ fn session_after_a_crash_is_told_the_work_in_flight() {
     assert_eq!(state(&env), "crash-recovery");
     let told = as_agent(&env, &["prime"], None).ok().stdout;
     for words in [
-        "The life before you ended by a crash",
+        "Your previous session ended by a crash",
         &format!("work {id}"),
         "It noted: half the tiles are on",
         "Begin now",
@@ -247,7 +248,7 @@ fn hook_never_fails_and_a_single_section_is_json() {
         command.envs(role.map(|role| ("GT_ROLE", role)));
         run(&mut command).ok()
     };
-    assert_eq!(outside(None).stdout, "", "the program of somebody else");
+    assert_eq!(outside(None).stdout, "", "another user's program");
     let told = outside(Some(MAX)).stdout;
     assert!(
         told.contains("Do not take this for having no work"),

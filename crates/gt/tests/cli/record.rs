@@ -53,7 +53,7 @@ fn recorders(env: &TestEnv) -> Vec<u32> {
 }
 
 fn wait_no_recorder(env: &TestEnv) {
-    wait_until("nobody records any more", TIMEOUT, || {
+    wait_until("no recorder runs", TIMEOUT, || {
         recorders(env).is_empty().then_some(())
     });
 }

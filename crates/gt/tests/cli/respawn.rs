@@ -240,7 +240,11 @@ fn waits_grow_and_end() {
             .ok()
             .json()
     };
-    assert_eq!(respawn()["outcome"], "left-alone", "nobody wants it back");
+    assert_eq!(
+        respawn()["outcome"],
+        "left-alone",
+        "its respawn is no longer wanted"
+    );
     set("@gt_auto_respawn", "1");
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
@@ -264,6 +268,17 @@ fn waits_grow_and_end() {
     assert_eq!(env.format("gt-crew-max", "#{@gt_auto_respawn}"), "");
     assert_eq!(respawn()["outcome"], "left-alone");
     assert_eq!(env.agent("gastown/crew/max")["health"], "agent_dead");
+    let raised = env.json(&["escalate", "list"]);
+    assert_eq!(raised[0]["key"], "respawn:gastown/crew/max", "{raised}");
+    assert_eq!(raised[0]["severity"], "high");
+    assert_eq!(
+        env.json(&["mail", "inbox", "--agent", "mayor"])[0]["priority"],
+        1
+    );
+    // A start by hand resolves it.
+    env.gt(&["crew", "start", "max"]).ok();
+    env.gt(&["sync"]).ok();
+    assert_eq!(env.json(&["escalate", "list"]), serde_json::json!([]));
 }
 
 #[test]
@@ -333,7 +348,7 @@ fn other_sockets_and_renamed_containers_are_no_orphans() {
     env.set("GT_TMUX_SOCKET", env.path("other").to_str().unwrap());
     env.gt(&["doctor", "--fix"]).ok();
     env.gt(&["down", "--all"]).ok();
-    assert!(is_alive(pid), "of another server nobody can say");
+    assert!(is_alive(pid), "the other server is not asked");
     env.set("GT_TMUX_SOCKET", env.socket().to_str().unwrap());
     env.gt(&["stop", "gastown/max"]).ok();
 }

@@ -103,7 +103,7 @@ fn sessions_are_found_by_their_fields() {
     let mut ids: Vec<&str> = table.lines().skip(1).map(|line| &line[..36]).collect();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), 3, "lives are told apart: {table}");
+    assert_eq!(ids.len(), 3, "sessions are distinguished: {table}");
     let exported = env.gt(&["sessions", "export", "--jsonl"]).ok().stdout;
     assert_eq!(exported.lines().count(), 3);
 }
@@ -301,7 +301,7 @@ fn sessions_are_totalled() {
     let only = env.json(&["sessions", "stats", "--role", "mayor"]);
     assert_eq!(only.as_array().unwrap().len(), 1, "{only}");
     let drawn = env
-        .gt(&["sessions", "stats", "--bars", "lives"])
+        .gt(&["sessions", "stats", "--bars", "sessions"])
         .ok()
         .stdout;
     assert!(drawn.contains(&"█".repeat(20)), "{drawn}");

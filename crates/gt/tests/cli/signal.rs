@@ -7,6 +7,7 @@ use crate::nudge::stage;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
 use insta::assert_snapshot;
+use serde_json::json;
 
 #[test]
 fn hooks_report_the_state_and_confirm_messages() {
@@ -122,4 +123,23 @@ fn signal_prints_nothing_for_a_hook_and_errors_in_strict_mode() {
     error: there is no event "unknown-event"
     hint: session-start, prompt, tool-start, permission, notification, tool-end, stop, stop-failure, compact, interrupt, done, session-end
     "#);
+}
+
+#[test]
+fn agent_is_told_to_continue_when_its_usage_limit_has_ended() {
+    let env = TestEnv::with_town();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    let message = "You've hit your limit · reset in 2 seconds";
+    let report = json!({"error": "rate_limit", "last_assistant_message": message});
+    crate::notify::hook(&env, "stop-failure", &report);
+    assert_eq!(env.agent("mayor")["state"], "limited");
+    wait_until("tmux has it told", TIMEOUT, || {
+        let screen = env.gt(&["peek", "mayor"]).ok().stdout;
+        screen.contains("The usage limit has ended").then_some(())
+    });
+    wait_until("it is idle again", TIMEOUT, || {
+        (env.agent("mayor")["state"] == "idle").then_some(())
+    });
+    let resumed = env.json(&["events", "--type", "resumed"]);
+    assert_eq!(resumed.as_array().unwrap().len(), 1, "{resumed}");
 }

@@ -282,7 +282,7 @@ fn no_more_polecats_work_than_are_allowed() {
         item["id"].as_str().unwrap().to_owned()
     });
     env.gt(&["sling", &a, "--no-start"]).ok();
-    let refused = env.gt(&["sling", &b]).fails(4);
+    let refused = env.gt(&["sling", &b, "--now"]).fails(4);
     assert!(refused.stderr.contains("polecats_per_rig"), "{refused:?}");
     assert_eq!(status(&env, &b), "open");
     env.gt(&["sling", &b, "other", "--no-start"]).ok();
@@ -294,7 +294,7 @@ fn no_more_polecats_work_than_are_allowed() {
         text.replace("polecats_per_rig = 1", "polecats_per_rig = 9"),
     )
     .unwrap();
-    let refused = env.gt(&["sling", &c, "gastown"]).fails(4);
+    let refused = env.gt(&["sling", &c, "gastown", "--now"]).fails(4);
     assert!(refused.stderr.contains("the town has 2"), "{refused:?}");
     assert_eq!(polecats(&env).len(), 2);
     // Names from the town's settings.
@@ -360,7 +360,7 @@ fn failed_start_rolls_back_only_the_sling() {
     env.gt(&["sling", &b]).fails(1);
     assert_eq!(status(&env, &b), "hooked");
     assert_eq!(state(&env, "Toast"), "stopped");
-    // The same rollback applies to crew workers.
+    // Crew workers are rolled back as well.
     let role = "[session]\nstart_command = 'exit 3'\n";
     fs::write(env.town().join("roles/crew.toml"), role).unwrap();
     env.gt(&["sling", &c, "gastown/max"]).fails(1);
@@ -435,7 +435,7 @@ fn dead_polecats_do_not_fill_the_pool() {
     let [a, b, c, d] = ["a", "b", "c", "d"].map(|title| create(&env, title));
     env.gt(&["sling", &a]).ok();
     env.gt(&["sling", &b]).ok();
-    let refused = env.gt(&["sling", &c]).fails(4);
+    let refused = env.gt(&["sling", &c, "--now"]).fails(4);
     assert!(refused.stderr.contains("2 polecats at work"), "{refused:?}");
     // One polecat dies in its pane; the other one also loses its container.
     signal(env.pid("gastown/polecats/Toast"), Signal::KILL);
@@ -467,7 +467,7 @@ fn racing_processes_give_each_item_away_once_and_keep_to_the_limit() {
     // The first items are slung twice: concurrent slings of one item must not assign two polecats.
     let wanted = items.iter().chain(items.iter().take(4));
     let racers: Vec<_> = wanted
-        .map(|id| (id, env.spawn(&["sling", id, "--json"])))
+        .map(|id| (id, env.spawn(&["sling", id, "--now", "--json"])))
         .collect();
     let mut given = Vec::new();
     for (id, racer) in racers {

@@ -35,12 +35,12 @@ fn filtered(env: &TestEnv, text: &str) -> String {
 }
 
 fn filtered_line(line: &str, login: &str) -> String {
-    let is_word = |mail: char| mail.is_ascii_alphanumeric() || "-:.".contains(mail);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "-:.".contains(c);
     let mut filtered = String::new();
     let mut rest = line.trim_end();
     while let Some(first) = rest.chars().next() {
         let end = match is_word(first) {
-            true => rest.find(|mail| !is_word(mail)),
+            true => rest.find(|c| !is_word(c)),
             false => rest.find(is_word),
         };
         let (part, after) = rest.split_at(end.unwrap_or(rest.len()));
@@ -79,12 +79,12 @@ fn is_unit(after: &str, unit: &str) -> bool {
 
 /// Returns a word, or what stands for it if it differs from run to run.
 fn replaced(word: &str, has_unit: bool) -> String {
-    let is_hex = |text: &str| text.chars().all(|mail| mail.is_ascii_hexdigit());
-    let is_number = |text: &str| text.chars().all(|mail| mail.is_ascii_digit());
+    let is_hex = |text: &str| text.chars().all(|c| c.is_ascii_hexdigit());
+    let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit());
     if word.len() >= 7 && is_hex(word) {
         return "[HEX]".to_owned();
     }
-    if !word.contains(|mail: char| mail.is_ascii_digit()) {
+    if !word.contains(|c: char| c.is_ascii_digit()) {
         return with_ids_replaced(word);
     }
     let lengths = || word.split('-').map(str::len);
@@ -99,7 +99,7 @@ fn replaced(word: &str, has_unit: bool) -> String {
     if is_clock || is_date {
         return "[TIME]".to_owned();
     }
-    let unit = word.trim_start_matches(|mail: char| mail.is_ascii_digit() || mail == '.');
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     if has_unit && unit.is_empty() || ["s", "ms", "m", "h"].contains(&unit) {
         return "[N]".to_owned();
     }
@@ -114,8 +114,8 @@ fn with_ids_replaced(word: &str) -> String {
             && parts[index] != "mayor"
             && parts[index]
                 .chars()
-                .all(|mail| mail.is_ascii_digit() || mail.is_ascii_lowercase());
-        if is_id && ["gt", "hq", "mr"].contains(&parts[index - 1]) {
+                .all(|c| c.is_ascii_digit() || c.is_ascii_lowercase());
+        if is_id && ["gt", "hq", "mr", "esc"].contains(&parts[index - 1]) {
             parts[index] = "[ID]";
         }
     }

@@ -468,3 +468,51 @@ fn start_prints_the_agent() {
     hint: a town adds its own in harnesses/unknown.toml
     "#);
 }
+
+#[test]
+fn model_is_passed_to_the_program_recorded_and_kept_by_a_handoff() {
+    let env = TestEnv::with_town();
+    let role = env.town().join("roles/mayor.toml");
+    fs::create_dir_all(role.parent().unwrap()).unwrap();
+    fs::write(&role, "[session]\nmodel = 'of-role'\n").unwrap();
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    assert_eq!(env.agent("mayor")["model"], "of-role");
+    env.gt(&["stop", "mayor"]).ok();
+    env.gt(&["start", "mayor", "--no-prompt", "--model", "big"])
+        .ok();
+    assert_eq!(env.agent("mayor")["model"], "big");
+    env.gt(&["nudge", "mayor", "a message"]).ok();
+    env.gt(&["wait", "mayor"]).ok();
+    let costs = env.json(&["costs", "--by", "model"]);
+    assert_eq!(costs["rows"][0]["model"], "big", "{costs}");
+    let before = env.agent("mayor")["session"].clone();
+    env.gt(&["handoff", "mayor", "--force"]).ok();
+    let after = wait_until("the next session runs", TIMEOUT, || {
+        Some(env.agent("mayor")).filter(|it| it["session"] != before && it["pid"].is_u64())
+    });
+    assert_eq!(after["model"], "big", "{after}");
+    let record = env.json(&["sessions", "show", after["session"].as_str().unwrap()]);
+    assert_eq!(record["model"], "big", "{record}");
+}
+
+#[test]
+fn model_that_the_program_cannot_choose_is_refused() {
+    let env = TestEnv::with_town();
+    let harness = env.town().join("harnesses/plain.toml");
+    fs::create_dir_all(harness.parent().unwrap()).unwrap();
+    fs::write(&harness, "[command]\nprogram = 'sh'\n").unwrap();
+    let refused = env.gt(&["start", "mayor", "--harness", "plain", "--model", "big"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("plain has no option to choose a model"),
+        "{refused:?}"
+    );
+    let option = env.gt(&["start", "mayor", "--model=--dangerous"]);
+    assert!(
+        option.stderr.contains("is no name of a model"),
+        "{option:?}"
+    );
+    assert_eq!(env.json(&["agents"]), serde_json::json!([]));
+}

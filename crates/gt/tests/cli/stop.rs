@@ -113,10 +113,11 @@ fn down_stops_in_order_and_all_means_all() {
     );
     let dry = env.gt(&["down", "--dry-run"]).ok();
     assert_eq!(env.running().len(), 6);
-    let order: Vec<&str> = dry.stdout.lines().take(3).collect();
+    let order: Vec<&str> = dry.stdout.lines().take(4).collect();
     assert_eq!(
         order,
         [
+            "Would stop the daemon.",
             "Would stop mayor.",
             "Would stop boot.",
             "Would stop deacon."

@@ -227,7 +227,7 @@ fn a_store_that_is_gone_is_never_shown_as_no_work() {
         assert!(answer.stderr.contains("hint:"), "{args:?}: {answer:?}");
         assert_eq!(answer.stdout, "", "{args:?}");
     }
-    assert!(!file.exists(), "nobody makes another");
+    assert!(!file.exists(), "no other is made");
     let doctor = env.gt(&["doctor"]).fails(1);
     assert!(doctor.stdout.contains("work items are gone"), "{doctor:?}");
     // Running agents are still listed.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use gt_tmux::testing::wait_until_or;
+use gt_tmux::testing::{temp_root, wait_until_or};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -35,7 +35,9 @@ pub(crate) struct Stage {
 impl Stage {
     /// Makes a stage without an agent.
     pub(crate) fn empty() -> Self {
-        let folder = tempfile::Builder::new().prefix("gtd").tempdir_in("/tmp");
+        let folder = tempfile::Builder::new()
+            .prefix("gtd")
+            .tempdir_in(temp_root());
         Self {
             folder: folder.expect("a folder"),
             servers: Cell::new(0),

@@ -128,7 +128,7 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
             }
         }
     }
-    let sessions = Lives::of(&messages, town);
+    let sessions = PresentSessions::of(&messages, town);
     if context.json {
         let documents: Vec<Value> = messages
             .iter()
@@ -166,9 +166,9 @@ pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Res
 }
 
 /// Present sessions of the recipients. Each is looked up once.
-struct Lives(HashMap<String, Option<SessionId>>);
+struct PresentSessions(HashMap<String, Option<SessionId>>);
 
-impl Lives {
+impl PresentSessions {
     fn of(messages: &[Mail], town: &Town) -> Self {
         let mut sessions = HashMap::new();
         for mail in messages {
@@ -176,7 +176,7 @@ impl Lives {
                 .entry(mail.recipient.clone())
                 .or_insert_with_key(|reader| mail::present_session(town, reader));
         }
-        Lives(sessions)
+        PresentSessions(sessions)
     }
 
     fn session(&self, mail: &Mail) -> Option<&SessionId> {
@@ -198,8 +198,8 @@ fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem>
         body: (!context.json).then_some(0),
         ..query
     };
-    let (count, messages) = Work::of(town).count_and_letters(&query)?;
-    let sessions = Lives::of(&messages, town);
+    let (count, messages) = Work::of(town).count_and_messages(&query)?;
+    let sessions = PresentSessions::of(&messages, town);
     if context.json {
         let documents: Vec<Value> = messages
             .iter()
@@ -252,7 +252,7 @@ fn age(mail: &Mail) -> String {
     sent.map_or_else(|_| String::new(), |sent| output::age(sent.as_second()))
 }
 
-fn show(mail: &Mail, sessions: &Lives) -> Result<(), Problem> {
+fn show(mail: &Mail, sessions: &PresentSessions) -> Result<(), Problem> {
     let paint = Paint::for_stdout();
     output::line(paint.bold(&output::clean(&mail.subject)))?;
     let answers = mail.reply_to.as_ref().map(WorkId::to_string);

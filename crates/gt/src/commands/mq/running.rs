@@ -12,6 +12,7 @@ use gt_core::{Problem, merge::PREFIX};
 use gt_town::Town;
 use gt_town::records::items::Work;
 use gt_town::repo::rig;
+use gt_town::supervision::scheduler;
 use gt_town::workflow::merge::{self, Note, RunOptions, background};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -120,6 +121,8 @@ pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> 
         let causes = problem.causes().iter().map(|cause| format!(": {cause}"));
         log(&format!("error: {problem}{}", causes.collect::<String>()));
     }
+    // Merged work closes items that others may wait for.
+    scheduler::wake(&town);
     // The log has the problem, and no process reads the exit code.
     Ok(ExitCode::SUCCESS)
 }

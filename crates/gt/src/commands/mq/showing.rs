@@ -55,7 +55,7 @@ pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
         _ => "has failed",
     };
     format!(
-        "{id} of {item} {status}, and nobody is at it: {why}\n\
+        "{id} of {item} {status}, and no agent works on it: {why}\n\
          `gt mq retry {id}` tries it again, `gt mq reject {id} --reason TEXT` gives it up"
     )
 }

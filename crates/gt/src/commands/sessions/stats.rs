@@ -20,7 +20,7 @@ pub(crate) struct StatsArgs {
     #[arg(long, value_enum, default_value_t = ByArg::Agent)]
     by: ByArg,
     /// Figure that the bars show
-    #[arg(long, value_enum, default_value_t = Measure::Lives)]
+    #[arg(long, value_enum, default_value_t = Measure::Sessions)]
     bars: Measure,
     #[command(flatten)]
     filter: Filter,
@@ -37,7 +37,9 @@ enum ByArg {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Measure {
-    Lives,
+    // The value of earlier versions.
+    #[value(alias = "lives")]
+    Sessions,
     Time,
     Tokens,
     Cost,
@@ -46,7 +48,7 @@ enum Measure {
 impl Measure {
     fn of(self, tally: &Tally) -> f64 {
         match self {
-            Measure::Lives => tally.sessions as f64,
+            Measure::Sessions => tally.sessions as f64,
             Measure::Time => tally.seconds as f64,
             Measure::Tokens => tally.tokens as f64,
             Measure::Cost => tally.cost_usd.unwrap_or_default(),

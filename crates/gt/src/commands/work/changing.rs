@@ -11,6 +11,7 @@ use gt_town::agents::target;
 use gt_town::base::files;
 use gt_town::records::items::{Changed, Draft, Patch, Work};
 use gt_town::repo::rig;
+use gt_town::supervision::scheduler;
 use gt_town::workflow::merge;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -212,6 +213,7 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let closed = Work::of(town).close_all(&ids(&args.items)?, args.reason.as_deref())?;
+    scheduler::wake(town);
     if context.json {
         let documents: Vec<_> = closed.iter().map(document).collect();
         return output::json(&documents);

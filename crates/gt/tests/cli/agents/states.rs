@@ -468,7 +468,10 @@ fn session_that_begins_with_a_prompt_is_busy_until_the_prompt_is_reported() {
 #[test]
 fn early_end_of_a_program_gives_the_hint_of_its_preset() {
     let env = TestEnv::with_crew(&["max"]);
-    let preset = "[command]\nprogram = 'sh'\nargs = ['-c', 'echo cannot be used with root; exit 1']\n\
+    // tmux may drop the last output of a program that ends. This one ends after tmux has answered,
+    // so that its line was read.
+    let preset = "[command]\nprogram = 'sh'\nargs = ['-c', 'echo cannot be used with root; \
+                  stty -icanon -echo; printf \"\\033[6n\"; head -c 1 >/dev/null; exit 1']\n\
                   [screen]\nready = ['^a prompt that never appears$']\n\
                   [[failures]]\nshows = ['be used with root']\nhint = 'set THIS=1'\n";
     std::fs::write(env.town().join("harnesses/early.toml"), preset).unwrap();

@@ -168,7 +168,7 @@ fn conflict_resolver_is_shown() {
     wait_card(&env, &id, "alone with its conflicts", |card| {
         card["branch"]["resolver"] == false && card["column"] == "needs_you"
     });
-    board.wait("nobody at it", |screen| {
+    board.wait("the card without a session", |screen| {
         screen.contains("Needs you 1") && !screen.contains("resolving")
     });
 }

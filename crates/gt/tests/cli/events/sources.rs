@@ -316,8 +316,11 @@ fn dev_server_starts_stops_and_failures_are_recorded_once() {
     };
     let mut expected = vec![started(port_of(&web[0]), "web")];
     env.gt(&["dev", "start", &agent, "web"]).ok();
+    // The command fails if the server ends while it looks on. On a loaded machine the watchers are
+    // the first to see the end.
     let broken = env.gt(&["dev", "start", &agent, "broken", "--json"]);
-    let broken: Value = serde_json::from_str(&broken.fails(1).stdout).unwrap();
+    assert!(matches!(broken.code, 0 | 1), "{broken:?}");
+    let broken = broken.json();
     expected.push(started(port_of(&broken[0]), "broken"));
     expected.push(format!(
         "server_failed [process] {agent} lost its server broken, which ended with exit code 7"

@@ -380,7 +380,7 @@ fn a_run_outlives_the_group_and_the_session_of_its_caller() {
     let [group, session, terminal] = job_of(&runner.to_string());
     let [_, own, _] = job_of("self");
     assert_ne!(session, own);
-    assert_eq!(group, session, "the group of nobody else");
+    assert_eq!(group, session, "its own process group");
     assert_eq!(terminal, "0", "no terminal can hang up on it");
     let environ = fs::read(format!("/proc/{runner}/environ")).unwrap();
     let text = String::from_utf8_lossy(&environ);

@@ -102,11 +102,18 @@ fn entry_that_fails_repeatedly_waits_for_a_person() {
     assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
     assert_eq!(events[0]["payload"]["bead"], json!(id));
     assert_eq!(events[0]["payload"]["merge"], json!(merge));
+    let raised = env.json(&["escalate", "list"]);
+    assert_eq!(
+        raised[0]["key"],
+        json!(format!("merge:{merge}")),
+        "{raised}"
+    );
     let told = env.gt(&["mq", "run"]).ok().stderr;
     assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
     // A person has fixed the validation commands.
     validate_with(&env, "true");
     env.gt(&["mq", "retry", &merge]).ok();
+    assert_eq!(env.json(&["escalate", "list"]), json!([]));
     let shown = env.json(&["work", "show", &id]);
     assert_eq!(shown["status"], "in_progress", "{shown}");
     assert_eq!(shown["labels"], json!([]), "{shown}");
@@ -120,12 +127,16 @@ fn abandoned_repair_is_reported() {
     validate_with(&env, "false");
     let (id, merge) = finish(&env, "max", "a.txt", "a\n");
     let answer = env.gt(&["mq", "run", "--json"]).fails(1);
-    assert!(!answer.stderr.contains("nobody is at it"), "{answer:?}");
+    assert!(
+        !answer.stderr.contains("no agent works on it"),
+        "{answer:?}"
+    );
     let repair = answer.json()[0]["repair"].as_str().unwrap().to_owned();
     assert_eq!(env.json(&["mq", "status", &merge])["stuck"], false);
     env.gt(&["work", "close", &repair]).ok();
-    let words =
-        format!("{merge} of {id} has failed, and nobody is at it: its repair {repair} is closed\n");
+    let words = format!(
+        "{merge} of {id} has failed, and no agent works on it: its repair {repair} is closed\n"
+    );
     let hint = format!("         `gt mq retry {merge}` tries it again");
     let look = ["mq", "status", &merge];
     for told in [&["mq", "run"][..], &["mq", "run", "--dry-run"], &look] {

@@ -57,7 +57,7 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
         ["README.md", "a.txt", "b.txt"]
     );
     assert_eq!(queued_refs(&env), "");
-    // The same applies to an item that was closed by hand and reopened.
+    // It also applies to an item that was closed by hand and reopened.
     let (id, merge) = {
         env.gt(&["crew", "add", "max"]).ok();
         finish(&env, "max", "c.txt", "c\n")

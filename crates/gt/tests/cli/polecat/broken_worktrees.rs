@@ -33,7 +33,7 @@ fn a_broken_worktree_is_linked_again_by_the_next_sling_with_its_files() {
     let (env, id, dir) = with_a_broken_one();
     let shown = env.json(&["polecat", "show", "Toast"]);
     assert_eq!(shown["worktree"], "broken", "{shown}");
-    assert_eq!(shown.get("changed_files"), None, "nobody knows: {shown}");
+    assert_eq!(shown.get("changed_files"), None, "unknown: {shown}");
     let text = env.gt(&["polecat", "show", "Toast"]).ok().stdout;
     assert!(text.contains("worktree   broken"), "{text}");
     let slung = env.json(&["sling", &id, "--no-start"]);

@@ -46,7 +46,7 @@ fn handoff_that_stopped_after_its_marker_hides_no_crash() {
     let screen = env.gt(&["peek", MAX]).ok().stdout;
     for words in [
         "## What was in flight",
-        "The life before you ended by a crash",
+        "Your previous session ended by a crash",
         "It noted: hours later",
         "The north side is open.",
     ] {

@@ -36,7 +36,7 @@ fn shown_and_remembered(env: &TestEnv) -> (BTreeSet<String>, BTreeSet<String>) {
 
 #[test]
 fn killed_at_any_moment_nothing_acknowledged_is_lost() {
-    let most_kills = repetitions(500, 200);
+    let most_kills = repetitions(500, 100);
     const NAMES: [&str; 6] = ["amy", "bob", "cat", "dan", "eve", "fay"];
     let env = TestEnv::with_crew(&NAMES);
     // A user's session keeps the server alive.
@@ -56,7 +56,11 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
     let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
     let mut kills = 0;
     let mut handed_over = 0;
-    while kills < most_kills {
+    let mut round = 0;
+    // On a loaded machine most commands are killed before they are done, so that enough of each
+    // kind must have been acknowledged as well.
+    while kills < most_kills || begun.len() < 10 || ended.len() < 5 || handed_over < 2 {
+        round += 1;
         let name = NAMES[usize::try_from(numbers.below(6)).unwrap()];
         let target = format!("gastown/{name}");
         let action = numbers.below(10);
@@ -71,7 +75,13 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
         let child = env.spawn(args);
         // Kills at any point of the run. A command that ended earlier is not waited for, because
         // its duration varies with the load.
-        let at = Instant::now() + Duration::from_micros(numbers.below(longest));
+        // Every fourth command is not killed.
+        let limit = if round % 4 == 0 {
+            TIMEOUT
+        } else {
+            Duration::from_micros(numbers.below(longest))
+        };
+        let at = Instant::now() + limit;
         let (output, was_alive) = kill_at(child, at);
         kills += usize::from(was_alive);
         if !output.status.success() {
@@ -95,8 +105,6 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             _ => {}
         }
     }
-    assert!(begun.len() > 4 && ended.len() > 2, "{begun:?} {ended:?}");
-    assert!(handed_over > 0, "no handoff was ever acknowledged");
     env.gt(&["sync"]).ok();
     let (shown, running) = shown_and_remembered(&env);
     assert_eq!(running, shown, "the table is what tmux shows");
@@ -117,18 +125,21 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
             all[id]
         );
     }
-    // A rebuild gives the same result.
-    let before = list_sessions(&env, &["--limit", "1000"]);
-    let rebuilt = env.json(&["sessions", "rebuild"]);
-    assert_eq!(rebuilt["skipped_lines"], json!([]), "{rebuilt}");
-    assert_eq!(list_sessions(&env, &["--limit", "1000"]), before);
+    // A rebuild gives the same result, once the hooks of the last starts have reported.
+    let list = || list_sessions(&env, &["--limit", "1000"]);
+    wait_until("a rebuild gives the same result", TIMEOUT, || {
+        let before = list();
+        let rebuilt = env.json(&["sessions", "rebuild"]);
+        assert_eq!(rebuilt["skipped_lines"], json!([]), "{rebuilt}");
+        (list() == before).then_some(())
+    });
     let saves = env.json(&["save", "--list"]);
     assert!(!saves.to_string().contains("damaged\":true"), "{saves}");
 }
 
 #[test]
 fn twenty_processes_at_once_lose_nothing() {
-    let seconds = u64::try_from(repetitions(30, 8)).unwrap();
+    let seconds = u64::try_from(repetitions(30, 4)).unwrap();
     let names: Vec<String> = (0..20).map(|number| format!("w{number:02}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let env = TestEnv::with_crew(&names);
@@ -221,7 +232,8 @@ fn full_disk_is_reported_and_loses_no_record() {
 fn a_journal_that_is_cut_off_in_the_middle_of_a_line_goes_on() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
-    env.gt(&["start", "deacon", "--no-prompt"]).ok();
+    // A role without a formula: its start is the last line.
+    env.gt(&["start", "deacon/dogs/rex", "--no-prompt"]).ok();
     let journal = env.town().join(".sessions/index.jsonl");
     let text = fs::read(&journal).unwrap();
     fs::write(&journal, &text[..text.len() - 40]).unwrap();

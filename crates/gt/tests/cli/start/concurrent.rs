@@ -36,7 +36,7 @@ fn fifty_agents_start_with_one_command_and_stop_with_one() {
 #[test]
 fn one_of_two_concurrent_starts_wins() {
     let env = TestEnv::with_crew(&["max"]);
-    for round in 0..repetitions(100, 25) {
+    for round in 0..repetitions(100, 10) {
         let args = ["crew", "start", "max", "--no-prompt"];
         let racers: Vec<Child> = (0..2).map(|_| env.spawn(&args)).collect();
         let codes: Vec<i32> = racers

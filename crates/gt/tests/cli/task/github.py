@@ -75,7 +75,7 @@ class Asked(http.server.BaseHTTPRequestHandler):
         elif name in ANSWERS:
             self.say(200, {"data": ANSWERS[name](asked["variables"])})
         else:
-            self.say(200, {"errors": [{"message": f"nobody has taught me {name}"}]})
+            self.say(200, {"errors": [{"message": f"unknown operation {name}"}]})
 
     def say(self, status, value):
         text = json.dumps(value).encode()

@@ -159,7 +159,7 @@ fn agent_whose_line_cannot_be_submitted_stays_paused() {
         assert!(resumed["still_paused"].is_string(), "{resumed}");
         assert_eq!(resumed["queued"], queued, "{resumed}");
         assert_eq!(env.json(&["task", "show", &id])["state"], "paused");
-        assert_eq!(told(&env, &id).1, count, "nobody has pressed Enter");
+        assert_eq!(told(&env, &id).1, count, "Enter was not pressed");
     };
     let set = |options: &[&str]| {
         let container = gt_tmux::SessionName::try_from(format!("{id}-az").as_str()).unwrap();
@@ -190,7 +190,7 @@ fn restored_message_that_a_person_edited_is_left_alone() {
     env.wait_screen(&id, "or the sun");
     let resumed = env.json(&["task", "resume", &id]);
     assert_eq!(resumed["queued"], "a person has begun to type there");
-    assert_eq!(told(&env, &id), before, "nobody has pressed Enter");
+    assert_eq!(told(&env, &id), before, "Enter was not pressed");
     env.wait_screen(&id, "or the sun");
 }
 
@@ -211,7 +211,7 @@ fn restored_line_of_an_earlier_pause_is_not_submitted() {
     assert_eq!(tags(), "");
     let resumed = env.json(&["task", "resume", &id]);
     assert_eq!(resumed["queued"], "a person has begun to type there");
-    assert_eq!(told(&env, &id).1, before.1 + 1, "nobody has pressed Enter");
+    assert_eq!(told(&env, &id).1, before.1 + 1, "Enter was not pressed");
 }
 
 /// Makes the harness forget a message whose turn is interrupted.
@@ -420,7 +420,7 @@ fn an_agent_that_is_gone_is_started_in_its_conversation() {
     assert_eq!(session["harness_session_id"], conversation);
     let prompt = session["initial_prompt"].as_str().unwrap();
     assert!(prompt.ends_with("continue"), "{prompt}");
-    // The same without a container.
+    // Without a container it is typed nowhere.
     wait_state(&env, &id, "idle");
     env.gt(&["task", "pause", &id]).ok();
     env.gt(&["task", "stop", &id]).ok();

@@ -131,7 +131,7 @@ fn pull_request_is_made_with_any_item_text() {
     github.env.set("GH_FORCE_TTY", "100");
     let described = github.env.json(&["task", "pr", &id, "--dry-run"]);
     assert_eq!(described["created"], false);
-    assert_eq!(github.says("requests"), "", "nobody was asked");
+    assert_eq!(github.says("requests"), "", "GitHub was not asked");
     assert_eq!(github.pushed(), "");
     let made = github.env.json(&["task", "pr", &id]);
     let url = "https://github.test/owner/repo/pull/1";

@@ -169,7 +169,8 @@ fn redrawn_question_is_not_notified_again() {
             let is_other = resolver["reason"] != whole["reason"];
             (is_other && resolver["state"] == "waiting").then_some(())
         });
-        // The watchers poll twice a second, so all have seen the question by then.
+        // The absence of a notice cannot be awaited. The watchers poll twice a second, so all have
+        // seen the question by then.
         std::thread::sleep(std::time::Duration::from_secs(1));
     }
     let agent = format!("task/{id}");

@@ -174,7 +174,7 @@ fn without_a_container_the_conflicts_get_one_with_a_shell() {
     let shown = env.json(&["task", "show", &id]);
     assert_eq!(shown["session"], Value::Null, "no agent was started");
     assert_eq!(shown["windows"][0]["name"], "merge");
-    // The same applies when the container ends later.
+    // It also applies when the container ends later.
     env.gt(&["task", "stop", &id]).ok();
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["result"], "conflict", "{again}");

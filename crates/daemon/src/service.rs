@@ -1,0 +1,239 @@
+//! The event loop: from triggers to runs of duties.
+//!
+//! Each duty has a task of its own, so one that starts an agent and waits for its prompt does not
+//! delay the others. A duty never runs twice at once. Duties block, so they run on tokio's threads
+//! for blocking calls, which end when they are idle.
+
+use crate::duties::{DUTIES, Duty, Trigger};
+use gt_core::Problem;
+use gt_town::base::clock::Clock;
+use gt_town::base::settings;
+use gt_town::lifecycle::save;
+use gt_town::supervision::daemon::{self, DaemonLock, DaemonNote, DutyRecord};
+use gt_town::views::monitor::{Monitor, MonitorChange};
+use gt_town::{Result, Surroundings, Town};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior};
+
+/// Interval of the sweep.
+const SWEEP: Duration = Duration::from_secs(60);
+/// Time that running duties get to roll back after a request to end.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs the daemon of this town until SIGTERM or SIGINT, or until the town is removed. Fails at
+/// once if a daemon of the town is already running.
+pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
+    let place = Arc::new(Place {
+        root: root.to_owned(),
+        around,
+    });
+    let town = place.open()?;
+    let _lock = DaemonLock::take(&town)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Problem::failed("cannot run the daemon").caused_by(error))?;
+    let note = Arc::new(Note::begin(&town, version)?);
+    let served = runtime.block_on(serve(&place, &note));
+    // A duty that has not rolled back in time is abandoned. Its work is resumed later, as after a
+    // kill.
+    runtime.shutdown_background();
+    let saved = place.fresh().and_then(|town| save::save(&town, true));
+    note.end(&town);
+    served?;
+    let saved = saved?.map_or(0, |saved| saved.containers);
+    tracing::info!(
+        "process {} ended; saved {saved} containers",
+        std::process::id()
+    );
+    Ok(())
+}
+
+/// The town, which is opened for every run of a duty, because its settings may change.
+#[derive(Debug)]
+struct Place {
+    root: PathBuf,
+    around: Surroundings,
+}
+
+impl Place {
+    fn open(&self) -> Result<Town> {
+        Town::open(&self.root, self.around.clone())
+    }
+
+    /// Opens the town for work that the request to end does not cancel.
+    fn fresh(&self) -> Result<Town> {
+        let around = Surroundings {
+            cancel: gt_town::Cancel::default(),
+            ..self.around.clone()
+        };
+        Town::open(&self.root, around)
+    }
+}
+
+async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
+    let cannot_wait = |error| Problem::failed("cannot wait for signals").caused_by(error);
+    let mut terminate = signal(SignalKind::terminate()).map_err(cannot_wait)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_wait)?;
+    let mut hang_up = signal(SignalKind::hangup()).map_err(cannot_wait)?;
+    let (report, mut changes) = mpsc::unbounded_channel();
+    let monitor = Monitor::start(&place.open()?, move |change| {
+        // The receiver is gone only while the daemon ends.
+        let _ = report.send(change);
+    })?;
+    let mut tasks = JoinSet::new();
+    let attended: Vec<(&'static Duty, Arc<Notify>)> = DUTIES
+        .iter()
+        .map(|duty| {
+            let wake = Arc::new(Notify::new());
+            let (place, note) = (Arc::clone(place), Arc::clone(note));
+            tasks.spawn(attend(duty, Arc::clone(&wake), place, note));
+            (duty, wake)
+        })
+        .collect();
+    let fire = |trigger: Trigger| {
+        for (duty, wake) in &attended {
+            if duty.triggers.contains(&trigger) {
+                wake.notify_one();
+            }
+        }
+    };
+    let mut sweep = tokio::time::interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    note.write(&place.open()?)?;
+    tracing::info!("process {} started", std::process::id());
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = hang_up.recv() => sweep.reset_immediately(),
+            // A duty that runs while the town is removed may leave a folder.
+            _ = sweep.tick() => match place.root.join(settings::FILE).exists() {
+                true => fire(Trigger::Sweep),
+                // The town was removed.
+                false => break,
+            },
+            change = changes.recv() => match change {
+                Some(MonitorChange::Agents | MonitorChange::Moved(_)) => fire(Trigger::Agents),
+                Some(MonitorChange::Work) => fire(Trigger::Work),
+                Some(_) => {}
+                None => return Err(Problem::failed("the monitor has ended")),
+            },
+        }
+    }
+    place.around.cancel.flag().store(true, Ordering::Relaxed);
+    drop(monitor);
+    let ended = async {
+        for (_, wake) in &attended {
+            wake.notify_one();
+        }
+        while tasks.join_next().await.is_some() {}
+    };
+    // A timeout is not a failure: `run` abandons the duty.
+    let _ = tokio::time::timeout(GRACE, ended).await;
+    Ok(())
+}
+
+/// Runs a duty whenever it is woken, until the daemon is asked to end.
+async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note: Arc<Note>) {
+    loop {
+        wake.notified().await;
+        if place.around.cancel.is_set() {
+            return;
+        }
+        let began = Instant::now();
+        let (place_of_run, note_of_run) = (Arc::clone(&place), Arc::clone(&note));
+        let run = move || {
+            let town = place_of_run.open()?;
+            let result = (duty.run)(&town);
+            note_of_run.record(&town, duty.name, began.elapsed(), result.as_ref().err())?;
+            result
+        };
+        match tokio::task::spawn_blocking(run).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) if place.around.cancel.is_set() => return,
+            Ok(Err(problem)) => tracing::error!("{}: {}", duty.name, problem.line()),
+            Err(panic) => tracing::error!("{}: {panic}", duty.name),
+        }
+        // A trigger during the spacing is kept for the next run; the request to end is not delayed.
+        let spacing = tokio::time::sleep_until(began + duty.spacing);
+        tokio::pin!(spacing);
+        let mut is_woken = false;
+        loop {
+            tokio::select! {
+                () = &mut spacing => break,
+                () = wake.notified() => is_woken = true,
+            }
+            if place.around.cancel.is_set() {
+                return;
+            }
+        }
+        if is_woken {
+            wake.notify_one();
+        }
+    }
+}
+
+/// The daemon's note, shared by its duties.
+#[derive(Debug)]
+struct Note {
+    now: Mutex<DaemonNote>,
+    clock: Clock,
+}
+
+impl Note {
+    fn begin(town: &Town, version: &str) -> Result<Self> {
+        let clock = town.clock().clone();
+        let now = DaemonNote {
+            pid: std::process::id(),
+            version: version.to_owned(),
+            started_at: clock.now().to_string(),
+            ..DaemonNote::default()
+        };
+        Ok(Note {
+            now: Mutex::new(now),
+            clock,
+        })
+    }
+
+    fn write(&self, town: &Town) -> Result<()> {
+        daemon::write_note(town, &self.lock())
+    }
+
+    fn record(
+        &self,
+        town: &Town,
+        duty: &str,
+        took: Duration,
+        problem: Option<&Problem>,
+    ) -> Result<()> {
+        let mut now = self.lock();
+        let record: &mut DutyRecord = now.duties.entry(duty.to_owned()).or_default();
+        record.runs += 1;
+        record.last_at = self.clock.now().to_string();
+        record.last_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        if let Some(problem) = problem {
+            record.failures += 1;
+            record.last_error = Some(problem.line());
+        }
+        daemon::write_note(town, &now)
+    }
+
+    fn end(&self, town: &Town) {
+        let mut now = self.lock();
+        now.ended = true;
+        if let Err(problem) = daemon::write_note(town, &now) {
+            tracing::warn!("{}", problem.line());
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, DaemonNote> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

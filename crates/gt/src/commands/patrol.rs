@@ -1,0 +1,190 @@
+use super::CommandResult;
+use crate::context::Context;
+use crate::error;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::event::Event;
+use gt_core::patrol::{Action, RULES};
+use gt_town::supervision::patrol::{self, Performed};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Look after the town once: dead, hung and idle agents, old queues, leftovers
+///
+/// Applies a table of rules to what is there and carries out what they ask for, each with its reason:
+/// a dead polecat is resumed, an idle one with work is nudged, a queue that stands still is run
+/// again. A town does this by itself, with its automatic saves (`automatic` under [patrol] in
+/// town.toml) and once a minute with a daemon.
+///
+/// Example: gt patrol --dry-run
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct PatrolArgs {
+    /// Only say what would be done
+    #[arg(long)]
+    dry_run: bool,
+    #[command(subcommand)]
+    command: Option<PatrolCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum PatrolCommand {
+    Log(LogArgs),
+    Rules(RulesArgs),
+}
+
+/// Show what earlier patrols did, the newest last
+#[derive(Debug, Args)]
+struct LogArgs {
+    /// At most so many, the newest
+    #[arg(long = "lines", short = 'n', value_name = "N", default_value_t = 50)]
+    lines: usize,
+}
+
+/// Show the rules: condition, action, back-off and limit
+#[derive(Debug, Args)]
+struct RulesArgs {}
+
+pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
+    let town = context.town()?;
+    match &args.command {
+        Some(PatrolCommand::Log(args)) => return log(&patrol::log(&town, args.lines)?, context),
+        Some(PatrolCommand::Rules(RulesArgs {})) => {
+            let settings = town.settings().patrol.rules(&town.settings().limits);
+            return rules(&settings, context);
+        }
+        None => {}
+    }
+    if args.dry_run {
+        let actions = patrol::plan(&town)?;
+        return show(
+            &actions
+                .iter()
+                .map(|action| (action, None))
+                .collect::<Vec<_>>(),
+            context,
+        );
+    }
+    context.catch_interrupts();
+    let done = patrol::round(&town)?.ok_or_else(|| {
+        Problem::conflict("another patrol runs at this moment")
+            .hint("`gt patrol log` shows what it did when it is over")
+    })?;
+    let shown: Vec<Shown<'_>> = done
+        .iter()
+        .map(|Performed { action, result }| (action, Some(result)))
+        .collect();
+    show(&shown, context)?;
+    let failed = done.iter().filter(|it| it.result.is_err()).count();
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Err(
+            Problem::failed(format!("{failed} of {} actions failed", done.len()))
+                .hint("they are tried again after their back-off"),
+        ),
+    }
+}
+
+type Shown<'a> = (&'a Action, Option<&'a Result<(), Problem>>);
+
+fn show(actions: &[Shown<'_>], context: &Context) -> CommandResult {
+    if context.json {
+        output::json(&json!({"actions": actions.iter().map(document).collect::<Vec<_>>()}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_stdout();
+    for (action, result) in actions {
+        let mark = match result {
+            None => paint.dim("·"),
+            Some(Ok(())) => paint.green("✓"),
+            Some(Err(_)) => paint.red("✗"),
+        };
+        let what = paint.bold(action.kind.as_str());
+        let why = format!("{} ({})", action.reason, action.evidence.join("; "));
+        let rule = paint.dim(action.rule);
+        output::line(format!("{mark} {what} {}: {why} [{rule}]", action.subject))?;
+        if let Some(Err(problem)) = result {
+            output::line(format!("  {problem}"))?;
+        }
+    }
+    if actions.is_empty() {
+        output::line("Nothing to do.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document((action, result): &Shown<'_>) -> Value {
+    let mut document = json!(action);
+    document["action"] = json!(action.kind.as_str());
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("kind");
+    }
+    if let Some(result) = result {
+        document["done"] = json!(result.is_ok());
+    }
+    if let Some(Err(problem)) = result {
+        document["error"] = error::as_json(problem)["error"].clone();
+    }
+    document
+}
+
+fn log(events: &[Event], context: &Context) -> CommandResult {
+    if context.json {
+        output::json(&events)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for event in events {
+        let text = |name: &str| {
+            event
+                .payload
+                .get(name)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let mark = if event.payload.contains_key("error") {
+            "✗"
+        } else {
+            "✓"
+        };
+        let line = format!(
+            "{} {mark} {} {}: {} [{}]",
+            event.ts,
+            text("action"),
+            text("subject"),
+            text("reason"),
+            text("rule")
+        );
+        output::line(line)?;
+    }
+    if events.is_empty() {
+        output::line("No patrol has done anything yet.")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn rules(settings: &gt_core::patrol::Settings, context: &Context) -> CommandResult {
+    if context.json {
+        let rows = RULES.iter().map(|rule| {
+            json!({
+                "rule": rule.name,
+                "condition": rule.condition,
+                "evidence": rule.evidence,
+                "action": rule.action,
+                "first_wait_seconds": rule.backoff.0,
+                "longest_wait_seconds": rule.backoff.1,
+                "limit": (rule.limit)(settings),
+                "severity": rule.severity.map(gt_core::escalation::Severity::as_str),
+                "off": settings.off.iter().any(|name| name == rule.name),
+            })
+        });
+        output::json(&rows.collect::<Vec<_>>())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_stdout();
+    for rule in RULES {
+        let name = paint.bold(rule.name);
+        output::line(format!("{name}: {} → {}", rule.condition, rule.action))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

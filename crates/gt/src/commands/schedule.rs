@@ -1,0 +1,247 @@
+use super::CommandResult;
+use crate::context::Context;
+use crate::output::table::Table;
+use crate::output::{self, Paint};
+use clap::{Args, Subcommand};
+use gt_core::Problem;
+use gt_core::work::WorkId;
+use gt_town::Town;
+use gt_town::records::items::{QueuedAssignment, Work};
+use gt_town::supervision::scheduler::{self, ScheduleRun};
+use gt_town::workflow::schedule;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Work items that wait for a free polecat
+///
+/// `gt sling` beyond a limit puts items here. They start by priority as soon as the limits
+/// of the town allow it.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum ScheduleCommand {
+    List(ListArgs),
+    Run(RunArgs),
+    Pause(PauseArgs),
+    Resume(ResumeArgs),
+    Remove(RemoveArgs),
+}
+
+/// Show what waits, in the order in which it starts, and why it waits
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {}
+
+/// Start now what may start, in this process
+///
+/// Without the command it starts by itself: when a polecat finishes or stops, and within
+/// seconds if the daemon runs.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {}
+
+/// Start nothing more from the queue; `gt sling` still starts what has a free slot
+#[derive(Debug, Args)]
+pub(crate) struct PauseArgs {}
+
+/// End a pause, and start what may start
+#[derive(Debug, Args)]
+pub(crate) struct ResumeArgs {}
+
+/// Take items out of the queue; they stay open
+///
+/// For example: gt schedule remove gt-4k2qz
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    #[arg(required = true, value_name = "ITEM")]
+    items: Vec<String>,
+}
+
+pub(crate) fn run(command: ScheduleCommand, context: &Context) -> CommandResult {
+    let town = context.town()?;
+    match command {
+        ScheduleCommand::List(ListArgs {}) => list(&town, context)?,
+        ScheduleCommand::Run(RunArgs {}) => return run_now(&town, context),
+        ScheduleCommand::Pause(PauseArgs {}) => pause(&town, context)?,
+        ScheduleCommand::Resume(ResumeArgs {}) => resume(&town, context)?,
+        ScheduleCommand::Remove(args) => remove(&args, &town, context)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the scheduler for a background process; failures are in the log.
+pub(super) fn run_unattended(context: &Context) -> CommandResult {
+    context.catch_interrupts();
+    let town = context.town()?;
+    let report = scheduler::run(&town)?;
+    for (id, problem) in &report.failed {
+        tracing::error!("{id} could not be started: {}", problem.line());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(town: &Town, context: &Context) -> Result<(), Problem> {
+    let waiting = schedule::waiting(town)?;
+    let paused = schedule::paused(town)?;
+    if context.json {
+        let entries = waiting.iter().enumerate();
+        let queue: Vec<Value> = entries
+            .map(|(place, (entry, reason))| document(place + 1, entry, reason.as_deref()))
+            .collect();
+        return output::json(&json!({
+            "paused": paused,
+            "running": scheduler::is_running(town),
+            "queue": queue,
+        }));
+    }
+    if let Some(note) = &paused {
+        let (by, age) = (&note.by, output::age_of(&note.at));
+        output::line(format!(
+            "Paused by {by} {age} ago; `gt schedule resume` goes on."
+        ))?;
+    }
+    if waiting.is_empty() {
+        return output::line("Nothing waits.");
+    }
+    let mut table = Table::new(&["#", "ITEM", "PRIORITY", "RIG", "WAITS", "REASON", "TITLE"]);
+    for (place, (entry, reason)) in waiting.iter().enumerate() {
+        let mut reason = reason
+            .clone()
+            .unwrap_or_else(|| "it starts next".to_owned());
+        if let Some(error) = &entry.last_error {
+            reason = format!("{reason} ({error})");
+        }
+        let place = (place + 1).to_string();
+        let priority = entry.item.priority.to_string();
+        let age = output::age_of(&entry.queued_at);
+        table.row([
+            place.as_str().into(),
+            entry.item.id.as_str().into(),
+            priority.as_str().into(),
+            entry.rig.as_str().into(),
+            age.as_str().into(),
+            reason.as_str().into(),
+            entry.item.title.as_str().into(),
+        ]);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
+
+fn document(place: usize, entry: &QueuedAssignment, reason: Option<&str>) -> Value {
+    output::without_nulls(json!({
+        "place": place,
+        "bead": entry.item.id,
+        "title": entry.item.title,
+        "rig": entry.rig,
+        "priority": entry.item.priority,
+        "queued_at": entry.queued_at,
+        "queued_by": entry.queued_by,
+        "reason": reason,
+        "holder": entry.holder,
+        "failures": entry.failures,
+        "last_error": entry.last_error,
+        "not_before": entry.not_before,
+        "options": entry.options,
+    }))
+}
+
+fn run_now(town: &Town, context: &Context) -> CommandResult {
+    context.catch_interrupts();
+    let report = scheduler::run(town)?;
+    let waiting = schedule::waiting(town)?.len();
+    if context.json {
+        output::json(&run_document(&report, waiting))?;
+    } else {
+        tell(&report, waiting)?;
+    }
+    Ok(ExitCode::from(u8::from(!report.failed.is_empty())))
+}
+
+fn run_document(report: &ScheduleRun, waiting: usize) -> Value {
+    let started: Vec<Value> = report.started.iter().map(super::sling::document).collect();
+    let failed: Vec<Value> = report
+        .failed
+        .iter()
+        .map(|(id, problem)| {
+            let mut document = crate::error::as_json(problem);
+            document["bead"] = json!(id);
+            document
+        })
+        .collect();
+    let removed: Vec<Value> = report
+        .removed
+        .iter()
+        .map(|(id, reason)| json!({"bead": id, "reason": reason}))
+        .collect();
+    output::without_nulls(json!({
+        "started": started,
+        "failed": failed,
+        "removed": removed,
+        "waiting": waiting,
+        "held": report.held,
+    }))
+}
+
+fn tell(report: &ScheduleRun, waiting: usize) -> Result<(), Problem> {
+    let paint = Paint::for_stdout();
+    for slung in &report.started {
+        output::line(super::sling::line(slung, paint))?;
+    }
+    for (id, reason) in &report.removed {
+        output::line(format!("{id} leaves the queue: {reason}"))?;
+    }
+    for (id, problem) in &report.failed {
+        output::line(format!("{} {id}: {}", paint.red("✗"), problem.line()))?;
+    }
+    let waits = match waiting {
+        0 => "Nothing waits".to_owned(),
+        1 => "1 item waits".to_owned(),
+        many => format!("{many} items wait"),
+    };
+    output::line(match &report.held {
+        Some(reason) => format!("{waits}: {reason}."),
+        None if waiting > 0 => format!("{waits}; `gt schedule list` shows why."),
+        None => format!("{waits}."),
+    })
+}
+
+fn pause(town: &Town, context: &Context) -> Result<(), Problem> {
+    let earlier = schedule::pause(town)?;
+    if context.json {
+        return output::json(&json!({"paused": schedule::paused(town)?}));
+    }
+    output::line(match earlier {
+        Some(note) => format!("Paused already, by {}.", note.by),
+        None => "Paused. `gt schedule resume` goes on.".to_owned(),
+    })
+}
+
+fn resume(town: &Town, context: &Context) -> Result<(), Problem> {
+    let was_paused = schedule::resume(town)?;
+    scheduler::wake(town);
+    if context.json {
+        return output::json(&json!({"paused": null}));
+    }
+    output::line(match was_paused {
+        true => "Resumed.",
+        false => "It was not paused.",
+    })
+}
+
+fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let ids: Result<Vec<WorkId>, Problem> = args.items.iter().map(|item| item.parse()).collect();
+    let ids = ids?;
+    for id in &ids {
+        if Work::of(town).queued_assignment(id)?.is_none() {
+            return Err(Problem::not_found(format!("{id} does not wait"))
+                .hint("`gt schedule list` shows what does"));
+        }
+    }
+    for id in &ids {
+        schedule::remove(town, id)?;
+        if !context.json {
+            output::line(format!("{id} does not wait any more; it stays open."))?;
+        }
+    }
+    if context.json {
+        output::json(&json!({"removed": ids}))?;
+    }
+    Ok(())
+}

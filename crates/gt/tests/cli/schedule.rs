@@ -1,0 +1,215 @@
+//! `gt schedule`: items beyond the limits wait, and start when a slot is free.
+
+use crate::env::{TIMEOUT, TestEnv, signal};
+use crate::sling::{create, polecats, state, status};
+use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
+use rustix::process::Signal;
+use serde_json::Value;
+
+const TOAST: &str = "gastown/polecats/Toast";
+
+/// Makes a town with one slot for polecats, and no time between starts.
+fn town() -> TestEnv {
+    let env = TestEnv::with_rig();
+    env.add_settings("[schedule]\nstart_spacing = '0s'\n");
+    limit(&env, 1);
+    env
+}
+
+fn limit(env: &TestEnv, polecats: usize) {
+    let file = env.town().join("town.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("polecats_per_rig"));
+    let text: Vec<&str> = lines.collect();
+    let limits = format!("[limits]\npolecats_per_rig = {polecats}");
+    std::fs::write(&file, text.join("\n").replacen("[limits]", &limits, 1)).unwrap();
+}
+
+fn queue(env: &TestEnv) -> Vec<String> {
+    let list = env.json(&["schedule", "list"]);
+    let beads = list["queue"].as_array().unwrap().iter();
+    beads
+        .map(|entry| entry["bead"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn await_queue(env: &TestEnv, expected: &[&String]) {
+    wait_until("the queue is as expected", TIMEOUT, || {
+        (queue(env).iter().collect::<Vec<_>>() == expected).then_some(())
+    });
+}
+
+#[test]
+fn item_beyond_the_limit_is_queued_and_starts_with_the_next_free_slot() {
+    let env = town();
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    let queued = env.gt(&["sling", &b, "--args", "mind the gap"]).ok().stdout;
+    let reason = "the rig gastown has 1 polecats at work, the maximum";
+    assert_eq!(
+        queued,
+        format!("… {b} is queued for gastown, place 1 of 1: {reason}\n")
+    );
+    let queued = env.json(&["sling", &c]);
+    assert_eq!(queued["queued"], true, "{queued}");
+    assert_eq!(
+        (&queued["place"], &queued["waiting"]),
+        (&2.into(), &2.into())
+    );
+    assert_eq!(queued["reason"], reason);
+    assert_eq!(env.json(&["status"])["waiting"], 2);
+    let shown = env.gt(&["status"]).ok().stdout;
+    assert!(
+        shown.contains("Schedule: 2 items wait for a slot"),
+        "{shown}"
+    );
+    env.gt(&["work", "update", &c, "--priority", "0"]).ok();
+    let list = env.json(&["schedule", "list"]);
+    assert_eq!(queue(&env), [c.clone(), b.clone()]);
+    assert_eq!(list["queue"][1]["options"]["args"], "mind the gap");
+    assert_eq!(list["queue"][0]["reason"], reason);
+    assert_eq!(status(&env, &c), "open");
+    // The slot becomes free: the most urgent item starts by itself.
+    env.gt(&["done", "--agent", TOAST, "--status", "deferred"])
+        .ok();
+    await_queue(&env, &[&b]);
+    assert_eq!(status(&env, &c), "hooked");
+    assert_eq!(env.running().len(), 1);
+    env.gt(&["stop", &env.running()[0]]).ok();
+    await_queue(&env, &[]);
+    let item = env.json(&["work", "show", &b]);
+    assert_eq!(item["notes"], "mind the gap");
+    assert_eq!(item["status"], "hooked");
+}
+
+#[test]
+fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
+    let env = town();
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    env.gt(&["sling", &b, &c]).ok();
+    assert_snapshot!(env.snapshot(&["schedule", "pause"]), @r"
+    exit code: 0
+    --- stdout
+    Paused. `gt schedule resume` goes on.
+    ");
+    env.gt(&["stop", TOAST]).ok();
+    assert_snapshot!(env.snapshot(&["schedule", "run"]), @r"
+    exit code: 0
+    --- stdout
+    2 items wait: the schedule is paused.
+    ");
+    assert_eq!(env.running(), [""; 0]);
+    env.gt(&["schedule", "remove", &b]).ok();
+    assert_eq!(status(&env, &b), "open");
+    let unknown = env.gt(&["schedule", "remove", &b]).fails(3);
+    assert!(unknown.stderr.contains("`gt schedule list`"), "{unknown:?}");
+    let list = env.gt(&["schedule", "list"]).ok().stdout;
+    assert!(list.contains("Paused by"), "{list}");
+    assert!(list.contains("the schedule is paused"), "{list}");
+    env.gt(&["schedule", "resume"]).ok();
+    await_queue(&env, &[]);
+    assert_eq!(status(&env, &c), "hooked");
+    assert_snapshot!(env.snapshot(&["schedule", "run"]), @r"
+    exit code: 0
+    --- stdout
+    Nothing waits.
+    ");
+}
+
+#[test]
+fn impossible_orders_are_refused_and_not_queued() {
+    let env = town();
+    let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    env.gt(&["work", "dep", "add", &b, &c]).ok();
+    env.gt(&["sling", &b]).fails(4);
+    env.gt(&["sling", &c, "--harness", "nosuch"]).fails(3);
+    env.gt(&["sling", &c, "--account", "nosuch"]).fails(3);
+    env.gt(&["sling", &c, "--now"]).fails(4);
+    env.gt(&["sling", &c, "--no-start"]).fails(4);
+    env.gt(&["rig", "park", "gastown"]).ok();
+    env.gt(&["sling", &c]).fails(4);
+    assert_eq!(queue(&env), [""; 0]);
+}
+
+#[test]
+fn killed_scheduler_loses_no_item_and_starts_none_twice() {
+    let points = [
+        gt_town::workflow::sling::FAULT_POINTS,
+        gt_town::supervision::scheduler::FAULT_POINTS,
+    ];
+    for point in points
+        .concat()
+        .iter()
+        .filter(|point| **point != "sling.noted")
+    {
+        let env = town();
+        let [a, b] = ["a", "b"].map(|title| create(&env, title));
+        env.gt(&["sling", &a]).ok();
+        env.gt(&["schedule", "pause"]).ok();
+        env.gt(&["sling", &b]).ok();
+        env.gt(&["stop", TOAST]).ok();
+        std::fs::remove_file(env.town().join(".runtime/schedule-paused.json")).unwrap();
+        let mut killed = env.gt_command(&["schedule", "run"]);
+        let killed = killed.env("GT_FAULT", point).output().unwrap();
+        assert_eq!(killed.status.code(), None, "{point}");
+        assert_eq!(queue(&env), std::slice::from_ref(&b), "{point}");
+        env.gt(&["schedule", "run"]).ok();
+        assert_eq!(queue(&env), [""; 0], "{point}");
+        assert_eq!(status(&env, &b), "hooked", "{point}");
+        assert_eq!(env.running(), ["gastown/polecats/Nux"], "{point}");
+        let holders: Vec<Value> = polecats(&env)
+            .into_iter()
+            .filter(|polecat| polecat["bead"] == *b)
+            .collect();
+        assert_eq!(holders.len(), 1, "{point}: {holders:?}");
+    }
+}
+
+#[test]
+fn concurrent_slings_and_runs_keep_to_the_limit_and_lose_nothing() {
+    const ITEMS: usize = 12;
+    let env = town();
+    limit(&env, 3);
+    let items: Vec<String> = (0..ITEMS).map(|n| create(&env, &format!("i{n}"))).collect();
+    let racers: Vec<_> = items
+        .iter()
+        .map(|id| env.spawn(&["sling", id, "--json"]))
+        .chain((0..3).map(|_| env.spawn(&["schedule", "run", "--json"])))
+        .collect();
+    for racer in racers {
+        let output = racer.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+    }
+    // Runs in the background may still start what the last free slot allows.
+    wait_until("three work and the others wait", TIMEOUT, || {
+        (env.running().len() == 3 && queue(&env).len() == ITEMS - 3).then_some(())
+    });
+    let waiting = queue(&env);
+    for id in &items {
+        let expected = if waiting.contains(id) {
+            "open"
+        } else {
+            "hooked"
+        };
+        assert_eq!(status(&env, id), expected, "{id}");
+    }
+}
+
+#[test]
+fn daemon_refills_the_slot_of_a_polecat_that_died() {
+    let env = town();
+    let [a, b] = ["a", "b"].map(|title| create(&env, title));
+    env.gt(&["sling", &a]).ok();
+    env.gt(&["sling", &b]).ok();
+    env.gt(&["daemon", "start"]).ok();
+    signal(env.pid(TOAST), Signal::KILL);
+    await_queue(&env, &[]);
+    assert_eq!(state(&env, "Nux"), "working");
+    assert_eq!(state(&env, "Toast"), "stopped", "it keeps its item");
+    env.gt(&["daemon", "stop"]).ok();
+}
