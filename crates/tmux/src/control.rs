@@ -1,8 +1,8 @@
 //! A client that stays connected: tmux's control mode.
 //!
-//! One child process (`tmux -C attach-session`) takes commands on stdin and answers on stdout. A
-//! command costs a few hundredths of the time of a separate process, and less if many are in
-//! flight. The server also sends notifications when sessions and windows are created or closed. The
+//! One client (`tmux -C attach-session`, without a process where that is possible) takes commands and
+//! answers them. A command costs a few hundredths of the time of a separate process, and less if many
+//! are in flight. The server also sends notifications when sessions and windows are created or closed. The
 //! client attaches with `no-output,ignore-size`: it does not receive the output of panes (unread
 //! output would block them) and does not resize windows of other clients.
 //!
@@ -10,13 +10,14 @@
 //! one; [`Reconnecting`] is the wrapper that connects again. It does not return the output of
 //! `run-shell` either, which tmux prints outside of any answer or into a pane.
 //!
-//! `control/parser.rs` parses the stream and knows no processes. `control/spawn.rs` starts the
-//! child, `control/reader.rs` is the thread that owns it, `control/queue.rs` matches answers to
+//! `control/parser.rs` parses the stream and knows no processes. `control/link.rs` is the client, a
+//! process (`control/spawn.rs`) or a socket; `control/reader.rs` is the thread that owns it, `control/queue.rs` matches answers to
 //! pending commands, `control/hub.rs` distributes notifications.
 
 mod block;
 mod hub;
 mod input;
+mod link;
 mod notification;
 mod parser;
 mod pending;
@@ -40,7 +41,7 @@ use crate::{Batch, Command, Error, Row, Server, Target};
 use hub::Hub;
 use reader::Connection;
 
-/// Maximum time for the child to exit after its stdin was closed.
+/// Maximum time for the client to end after its pipe for commands was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// A connected control client. All methods take `&self` and may be called from any thread.

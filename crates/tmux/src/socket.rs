@@ -14,9 +14,10 @@
 //!
 //! `socket/message.rs` is the wire format, `socket/identify.rs` the identification of a client,
 //! `socket/exchange.rs` the exchange as a pure state machine, and `socket/stream.rs` the
-//! connection.
+//! connection. `socket/control.rs` connects a control client in the same way.
 
 mod binary;
+mod control;
 mod exchange;
 mod identify;
 mod message;
@@ -24,6 +25,9 @@ mod stopped;
 mod stream;
 
 pub(crate) use binary::Binary;
+pub(crate) use control::{
+    ControlOutcome, ControlRequest, ControlSocket, Farewell, connect as connect_control,
+};
 pub(crate) use stopped::stopped_server;
 
 use std::ffi::OsString;
@@ -32,7 +36,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use exchange::{Exchange, Step};
-use identify::Identity;
+use identify::{Flags, Identity};
 use message::Layout;
 use stream::Stream;
 
@@ -96,7 +100,7 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> ExchangeOu
         return ExchangeOutcome::NotTried;
     }
     let identity = Identity::new(&request.environment);
-    let Some(hello) = identity.messages(layout, &request.argv) else {
+    let Some(hello) = identity.messages(layout, Flags::OneShot, &request.argv) else {
         return ExchangeOutcome::NotTried;
     };
     match stream.greet(&hello) {

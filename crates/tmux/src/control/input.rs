@@ -1,8 +1,8 @@
-//! The child's stdin, written with a timeout.
+//! The pipe for commands, written with a timeout.
 
+use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
-use std::process::ChildStdin;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,14 +10,14 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 #[derive(Debug)]
 pub(super) struct Input {
-    stdin: ChildStdin,
+    pipe: File,
 }
 
 impl Input {
-    pub(super) fn new(stdin: ChildStdin) -> io::Result<Self> {
+    pub(super) fn new(pipe: File) -> io::Result<Self> {
         // The flag applies to our end only: the other end is a separate open file description.
-        fcntl_setfl(&stdin, fcntl_getfl(&stdin)? | OFlags::NONBLOCK)?;
-        Ok(Self { stdin })
+        fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+        Ok(Self { pipe })
     }
 
     /// Writes the whole text, or fails. After a failure the stream must not be used again.
@@ -25,7 +25,7 @@ impl Input {
         let deadline = Instant::now() + timeout;
         let mut left = text.as_bytes();
         while !left.is_empty() {
-            match self.stdin.write(left) {
+            match self.pipe.write(left) {
                 Ok(written) => left = &left[written..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.wait(deadline)?,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -40,7 +40,7 @@ impl Input {
         let timeout =
             Timespec::try_from(left).map_err(|_| io::Error::from(ErrorKind::InvalidInput))?;
         match poll(
-            &mut [PollFd::from_borrowed_fd(self.stdin.as_fd(), PollFlags::OUT)],
+            &mut [PollFd::from_borrowed_fd(self.pipe.as_fd(), PollFlags::OUT)],
             Some(&timeout),
         ) {
             Ok(0) => Err(ErrorKind::TimedOut.into()),

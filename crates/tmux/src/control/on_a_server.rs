@@ -21,10 +21,16 @@ fn say(text: &str) -> Command {
     Command::new("display-message").flag("-p").arg(text)
 }
 
+/// Returns the server with its version, so that clients connect to its socket where possible.
+fn direct(server: &Server) -> Server {
+    let version = server.version().unwrap();
+    server.clone().with_version(version)
+}
+
 fn started() -> (TestServer, Control) {
     let test = TestServer::new();
     test.server().run(new_session("main")).unwrap();
-    let control = test.server().control(&name("main")).unwrap();
+    let control = direct(test.server()).control(&name("main")).unwrap();
     (test, control)
 }
 
@@ -90,6 +96,68 @@ fn answers_like_a_process_of_its_own() {
         ErrorKind::Other
     );
     assert_eq!(control.run(Batch::new()).unwrap(), "");
+}
+
+/// Without a known version, and on systems other than Linux, the client is a process.
+#[test]
+fn a_process_answers_like_the_socket() {
+    let (test, control) = started();
+    let process = test.server().control(&name("main")).unwrap();
+    for control in [&control, &process] {
+        assert_eq!(control.run(say("a  b\nc")).unwrap(), "a  b\nc\n");
+        let gone = Command::new("kill-session").target(name("gone"));
+        let error = control.run(gone).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NoSuchSession);
+    }
+    let pids = Command::new("list-clients").option("-F", "#{client_pid}");
+    let pids = test.server().run(pids).unwrap();
+    let ours = std::process::id().to_string();
+    let of_sockets = pids.lines().filter(|pid| *pid == ours).count();
+    assert_eq!(pids.lines().count(), 2, "{pids}");
+    assert_eq!(of_sockets, usize::from(cfg!(target_os = "linux")));
+    let ends = [control.notifications(), process.notifications()];
+    test.server().run(Command::new("kill-server")).unwrap();
+    for receiver in &ends {
+        let is_exit = |note: &Notification| matches!(note, Notification::Exit { .. });
+        expect(receiver, is_exit);
+    }
+}
+
+/// Up to 3.6 a client that identifies itself like the tmux program crashes the server here.
+#[cfg(target_os = "linux")]
+#[test]
+fn server_survives_clients_that_connect_while_sessions_come_and_go() {
+    let (test, _control) = started();
+    let server = direct(test.server());
+    thread::scope(|scope| {
+        for maker in 0..3 {
+            let server = &server;
+            scope.spawn(move || {
+                for round in 0..60 {
+                    let session = format!("x{maker}-{round}");
+                    let kill = Command::new("kill-session").target(name(&session));
+                    server.run([new_session(&session), kill]).unwrap();
+                }
+            });
+        }
+        for _ in 0..60 {
+            let control = server.control(&name("main")).unwrap();
+            assert_eq!(control.run(say("a")).unwrap(), "a\n");
+        }
+    });
+}
+
+#[test]
+fn session_keeps_its_environment_when_a_client_attaches() {
+    let test = TestServer::new();
+    test.server().run(new_session("main")).unwrap();
+    let set = Command::new("set-environment").args(["-t", "=main", "DISPLAY", ":7"]);
+    test.server().run(set).unwrap();
+    for server in [test.server().clone(), direct(test.server())] {
+        let control = server.control(&name("main")).unwrap();
+        let show = Command::new("show-environment").args(["-t", "=main", "DISPLAY"]);
+        assert_eq!(control.run(show).unwrap(), "DISPLAY=:7\n");
+    }
 }
 
 #[test]

@@ -1,26 +1,23 @@
-//! The connection: the child process, the thread that reads its output, and the way to write.
+//! The connection: the client, the thread that reads its output, and the way to write.
 //!
-//! The thread starts the child, so that the child ends with it (see `spawn.rs`), reads until the
-//! stream ends, and reaps the child. Writers never wait for the reader, and the reader never waits
-//! for a writer or a listener: a client that stops reading harms the server.
+//! The thread starts the client (a process ends with its thread, see `spawn.rs`), reads until the
+//! stream ends, and cleans up. Writers never wait for the reader, and the reader never waits for a
+//! writer or a listener: a client that stops reading harms the server.
 
-use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::process::{Child, ChildStderr, ChildStdout};
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
+use super::FAREWELL;
 use super::hub::Hub;
 use super::input::Input;
+use super::link::{Client, Link, Peer};
 use super::notification::Notification;
 use super::parser::{Message, Parser};
 use super::pending::Pending;
 use super::queue::{Entry, Queue};
-use super::{FAREWELL, spawn};
 use crate::{Batch, Command, Error, Server, Target};
 
 const CHUNK: usize = 64 * 1024;
@@ -31,7 +28,7 @@ const LOSS_CHECK: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Connection {
     shared: Arc<Shared>,
-    /// Disconnects when the thread has reaped the child.
+    /// Disconnects when the thread has cleaned up.
     finished: Mutex<Receiver<()>>,
 }
 
@@ -39,7 +36,7 @@ pub(super) struct Connection {
 struct Shared {
     input: Mutex<Option<Input>>,
     queue: Mutex<Queue>,
-    child: Mutex<Option<Child>>,
+    peer: Mutex<Option<Peer>>,
 }
 
 impl Connection {
@@ -52,14 +49,12 @@ impl Connection {
     ) -> Result<Self, Error> {
         let attach = attach_command(target);
         let summary = format!("tmux -C {}", attach.to_line());
-        let mut client = server.client_command();
-        // Without `-N` an attach would start a server, and with it the user's configuration.
-        client.args(["-N", "-C"]).args(attach.argv());
+        let client = Client::of(server, attach.argv())?;
 
         let shared = Arc::new(Shared {
             input: Mutex::default(),
             queue: Mutex::default(),
-            child: Mutex::default(),
+            peer: Mutex::default(),
         });
         let (ready_sender, ready) = sync_channel(1);
         let (finish_sender, finished) = sync_channel(1);
@@ -154,9 +149,8 @@ impl Drop for Connection {
         *lock(&self.shared.input) = None;
         let finished = lock(&self.finished);
         if finished.recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
-            if let Some(child) = lock(&self.shared.child).as_mut() {
-                // The child did not exit in time. The kill fails only if it has exited by now.
-                let _ = child.kill();
+            if let Some(peer) = lock(&self.shared.peer).as_mut() {
+                peer.kill();
             }
             // The reader is left alone if it does not end by then.
             let _ = finished.recv_timeout(FAREWELL);
@@ -176,9 +170,9 @@ struct Reader {
 }
 
 impl Reader {
-    fn run(mut self, client: std::process::Command, program: std::path::PathBuf) {
-        let (stdout, stderr) = match self.start(client) {
-            Ok(streams) => streams,
+    fn run(mut self, client: Client, program: std::path::PathBuf) {
+        let mut link = match self.start(client) {
+            Ok(link) => link,
             Err(error) => {
                 self.tell_ready(Err(match error.kind() {
                     io::ErrorKind::NotFound => Error::NotInstalled { program },
@@ -187,37 +181,29 @@ impl Reader {
                 return;
             }
         };
-        let broken = self.read(stdout).err();
-        self.end(stderr, broken);
+        let broken = self.read(&mut link).err();
+        self.end(link, broken);
     }
 
-    fn start(&self, client: std::process::Command) -> io::Result<(ChildStdout, ChildStderr)> {
-        let mut child = spawn::spawn(client)?;
-        let missing = || io::Error::other("the child has no stream");
-        let stdin = child.stdin.take().ok_or_else(missing)?;
-        let stdout = child.stdout.take().ok_or_else(missing)?;
-        let stderr = child.stderr.take().ok_or_else(missing)?;
-        *lock(&self.shared.child) = Some(child);
-        *lock(&self.shared.input) = Some(Input::new(stdin)?);
-        Ok((stdout, stderr))
+    fn start(&self, client: Client) -> io::Result<Link> {
+        let (input, link, peer) = client.start()?;
+        *lock(&self.shared.peer) = Some(peer);
+        *lock(&self.shared.input) = Some(Input::new(input)?);
+        Ok(link)
     }
 
-    fn read(&mut self, mut stdout: ChildStdout) -> io::Result<()> {
+    fn read(&mut self, link: &mut Link) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK];
         loop {
-            let check_again = self.hub.report_losses();
-            if check_again && !is_readable(&stdout, LOSS_CHECK)? {
-                continue;
-            }
-            match stdout.read(&mut buffer) {
-                Ok(0) => return Ok(()),
-                Ok(count) => {
+            let timeout = self.hub.report_losses().then_some(LOSS_CHECK);
+            match link.read(&mut buffer, timeout)? {
+                None => {}
+                Some(0) => return Ok(()),
+                Some(count) => {
                     for message in self.parser.push(&buffer[..count]) {
                         self.take(message)?;
                     }
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
             }
         }
     }
@@ -251,30 +237,11 @@ impl Reader {
     }
 
     /// Cleans up after the stream has ended, for any reason.
-    fn end(mut self, mut stderr: ChildStderr, broken: Option<io::Error>) {
+    fn end(mut self, link: Link, broken: Option<io::Error>) {
         *lock(&self.shared.input) = None;
-        let mut said = Vec::new();
-        let mut piece = [0; 4096];
-        // stderr closes with the process. The wait for it is bounded by a timeout.
-        while let Ok(true) = is_readable(&stderr, FAREWELL) {
-            match stderr.read(&mut piece) {
-                Ok(count) if count > 0 => said.extend_from_slice(&piece[..count]),
-                _ => break,
-            }
-        }
-        let mut code = None;
-        if let Some(mut child) = lock(&self.shared.child).take() {
-            // The child's stdout is closed, so it has nothing left to do.
-            code = child
-                .try_wait()
-                .ok()
-                .flatten()
-                .and_then(|status| status.code());
-            // Both fail only if it has ended by now.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let said = link.last_words();
+        let peer = lock(&self.shared.peer).take();
+        let code = peer.and_then(Peer::reap);
         let reason = match (self.exit_seen.take().flatten(), broken) {
             (_, Some(error)) => error.to_string(),
             (Some(reason), None) => reason,
@@ -300,7 +267,10 @@ impl Reader {
 }
 
 fn attach_command(target: Option<&Target>) -> Command {
-    let attach = Command::new("attach-session").option("-f", "no-output,ignore-size");
+    // `-E`: the environment of this client is none of the session's business.
+    let attach = Command::new("attach-session")
+        .flag("-E")
+        .option("-f", "no-output,ignore-size");
     match target {
         Some(target) => attach.target(target),
         None => attach,
@@ -318,19 +288,6 @@ fn summarize(batch: &Batch) -> String {
         summary.push_str(&command.summary());
     }
     summary
-}
-
-fn is_readable(stream: &impl AsFd, timeout: Duration) -> io::Result<bool> {
-    let timeout =
-        Timespec::try_from(timeout).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    match poll(
-        &mut [PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)],
-        Some(&timeout),
-    ) {
-        Ok(count) => Ok(count > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

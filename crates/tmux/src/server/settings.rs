@@ -61,6 +61,11 @@ impl Settings {
         })
     }
 
+    /// Returns the version of the program and the file that has this version, if they are known.
+    pub(crate) fn known(&self) -> Option<&(Version, Binary)> {
+        self.known.as_ref()
+    }
+
     pub(crate) fn program(&self) -> &PathBuf {
         &self.program
     }

@@ -1,8 +1,8 @@
 //! The identification of a client before it sends a command.
 //!
-//! The messages and their order are those of the tmux client with stdin and stdout on `/dev/null`.
-//! Servers up to 3.5 end themselves if a message has a wrong size or is missing, so nothing here is
-//! optional.
+//! The messages are those of the tmux client, in its order, except that the flags come last: see
+//! `socket/control.rs`. Servers up to 3.5 end themselves if a message has a wrong size or is missing,
+//! so nothing here is optional.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +12,25 @@ use super::message::{HEADER, Layout, MAX_MESSAGE, append, kind};
 
 /// Flag of a client that accepts UTF-8: `-u`.
 const UTF8: u64 = 0x10000;
+
+/// Flag of a control client: `-C`.
+const CONTROL: u64 = 0x2000;
+
+/// The kind of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flags {
+    OneShot,
+    Control,
+}
+
+impl Flags {
+    fn bits(self) -> u64 {
+        match self {
+            Flags::OneShot => UTF8,
+            Flags::Control => UTF8 | CONTROL,
+        }
+    }
+}
 
 /// The identity of a client.
 #[derive(Debug)]
@@ -59,13 +78,8 @@ impl<'a> Identity<'a> {
     }
 
     /// Returns the identification and the command, or `None` if the protocol cannot encode them.
-    pub(super) fn messages(&self, layout: Layout, argv: &[String]) -> Option<Hello> {
+    pub(super) fn messages(&self, layout: Layout, flags: Flags, argv: &[String]) -> Option<Hello> {
         let mut first = Pieces::new(layout);
-        // Up to 3.5 the client sends its flags in both widths.
-        if layout == Layout::Short {
-            first.add(kind::IDENTIFY_FLAGS, &(UTF8 as u32).to_ne_bytes());
-        }
-        first.add(kind::IDENTIFY_LONGFLAGS, &UTF8.to_ne_bytes());
         first.add_text(kind::IDENTIFY_TERM, self.term);
         first.add(kind::IDENTIFY_FEATURES, &0_i32.to_ne_bytes());
         first.add_text(kind::IDENTIFY_TTYNAME, b"");
@@ -82,6 +96,11 @@ impl<'a> Identity<'a> {
                 rest.add_text(kind::IDENTIFY_ENVIRON, &variable);
             }
         }
+        // Up to 3.5 the client sends its flags in both widths.
+        if layout == Layout::Short {
+            rest.add(kind::IDENTIFY_FLAGS, &(flags.bits() as u32).to_ne_bytes());
+        }
+        rest.add(kind::IDENTIFY_LONGFLAGS, &flags.bits().to_ne_bytes());
         rest.add(kind::IDENTIFY_DONE, b"");
         rest.add(kind::COMMAND, &packed(argv)?);
         Some(Hello {
@@ -159,25 +178,29 @@ mod tests {
     }
 
     #[test]
-    fn says_everything_in_the_order_of_the_client() {
+    fn flags_are_directly_before_the_end_of_the_identification() {
         let environment = environment();
         let identity = Identity::new(&environment);
         let hello = identity
-            .messages(Layout::Short, &["list-panes".into(), "-a".into()])
+            .messages(
+                Layout::Short,
+                Flags::OneShot,
+                &["list-panes".into(), "-a".into()],
+            )
             .unwrap();
         let first = kinds(&hello.with_stdin, Layout::Short);
         let order: Vec<u32> = first.iter().map(|(kind, _)| *kind).collect();
-        assert_eq!(order, [100, 111, 101, 109, 102, 108, 104]);
+        assert_eq!(order, [101, 109, 102, 108, 104]);
         let rest = kinds(&hello.with_stdout, Layout::Short);
         let order: Vec<u32> = rest.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(
             order,
-            [110, 107, 105, 106, 200],
+            [110, 107, 105, 100, 111, 106, 200],
             "the huge variable is left out"
         );
         assert_eq!(rest[2].1, b"TERM=xterm\0");
         assert_eq!(
-            rest[4].1,
+            rest[6].1,
             [&2_i32.to_ne_bytes()[..], b"list-panes\0-a\0"].concat()
         );
     }
@@ -186,13 +209,15 @@ mod tests {
     fn the_long_layout_has_no_short_flags() {
         let environment = environment();
         let hello = Identity::new(&environment)
-            .messages(Layout::Long, &["a".into()])
+            .messages(Layout::Long, Flags::Control, &["a".into()])
             .unwrap();
-        let first = kinds(&hello.with_stdin, Layout::Long);
-        assert_eq!(
-            first[0],
-            (kind::IDENTIFY_LONGFLAGS, UTF8.to_ne_bytes().to_vec())
-        );
+        let rest = kinds(&hello.with_stdout, Layout::Long);
+        let flags: Vec<_> = rest
+            .iter()
+            .filter(|(kind, _)| [kind::IDENTIFY_FLAGS, kind::IDENTIFY_LONGFLAGS].contains(kind))
+            .collect();
+        let bits = (UTF8 | CONTROL).to_ne_bytes().to_vec();
+        assert_eq!(flags, [&(kind::IDENTIFY_LONGFLAGS, bits)]);
     }
 
     #[test]
@@ -200,7 +225,7 @@ mod tests {
         let identity = Identity::new(&[]);
         assert!(
             identity
-                .messages(Layout::Short, &["x".repeat(17_000)])
+                .messages(Layout::Short, Flags::OneShot, &["x".repeat(17_000)])
                 .is_none()
         );
     }

@@ -49,8 +49,18 @@ impl Stream {
     /// Sends the identification, with `/dev/null` for stdin and stdout.
     pub(super) fn greet(&mut self, hello: &Hello) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
-        self.send_with(&hello.with_stdin, null.as_fd())?;
-        self.send_with(&hello.with_stdout, null.as_fd())
+        self.greet_with(hello, null.as_fd(), null.as_fd())
+    }
+
+    /// Sends the identification with these descriptors.
+    pub(super) fn greet_with(
+        &mut self,
+        hello: &Hello,
+        stdin: BorrowedFd<'_>,
+        stdout: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        self.send_with(&hello.with_stdin, stdin)?;
+        self.send_with(&hello.with_stdout, stdout)
     }
 
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
