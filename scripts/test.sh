@@ -54,8 +54,10 @@ cases() {
   if has nextest; then
     # Most tests wait for tmux.
     threads=${NEXTEST_TEST_THREADS:-$(($(getconf _NPROCESSORS_ONLN || echo 1) * 3))}
-    echo "cargo nextest run --workspace --no-fail-fast --test-threads $threads"
-    cargo nextest run --workspace --no-fail-fast --test-threads "$threads" || code=$?
+    profile=default
+    [ -z "${CI:-}" ] || profile=ci
+    echo "cargo nextest run --workspace --profile $profile --no-fail-fast --test-threads $threads"
+    cargo nextest run --workspace --profile "$profile" --no-fail-fast --test-threads "$threads" || code=$?
   else
     echo "cargo test --workspace --lib --bins --tests --no-fail-fast"
     cargo test --workspace --lib --bins --tests --no-fail-fast || code=$?
