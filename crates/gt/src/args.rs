@@ -1,5 +1,7 @@
 //! The command line: global options and the table of commands.
 
+pub(crate) mod groups;
+mod help;
 mod old_forms;
 
 use crate::commands;
@@ -16,13 +18,15 @@ use std::path::PathBuf;
     version,
     max_term_width = 100,
     disable_help_subcommand = true,
-    after_help = "`gt help COMMAND` says more of one."
+    after_help = "`gt help GROUP` lists a group with its subcommands: start, agents, messages, work, merging,\n\
+                  history, roles, setup, hooks. `gt help COMMAND` explains a command."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
+    /// Absent if `gt` is called alone.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -164,7 +168,15 @@ pub(crate) enum Command {
 pub(crate) fn table() -> clap::Command {
     let mut table = Cli::command();
     table.build();
-    table
+    help::complete(table)
+}
+
+/// Returns the text of `gt help GROUP` if the arguments of this process ask for it.
+pub(crate) fn group_help() -> Option<String> {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    // Other calls must not pay for the complete table.
+    let is_help = words.get(1).is_some_and(|word| word == "help");
+    is_help.then(|| help::of_group(&table(), &words)).flatten()
 }
 
 /// Parses the arguments of this process. Builds only the subcommand in use (`defer`): hooks and

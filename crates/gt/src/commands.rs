@@ -7,6 +7,7 @@ pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod attach;
 mod await_death;
+mod begin;
 pub(crate) mod board;
 pub(crate) mod broadcast;
 pub(crate) mod budget;
@@ -83,6 +84,14 @@ use std::process::ExitCode;
 
 /// Result of a command: an exit code, or the problem that stopped it.
 pub(crate) type CommandResult = Result<ExitCode, Problem>;
+
+/// Runs a command, or what stands for `gt` alone.
+pub(crate) fn run_or_begin(command: Option<Command>, context: &Context) -> CommandResult {
+    match command {
+        Some(command) => run(command, context),
+        None => begin::run(context),
+    }
+}
 
 pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
     match command {

@@ -20,6 +20,12 @@ use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(text) = args::group_help() {
+        return match output::styled(&text) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(problem) => error::report(&problem, false),
+        };
+    }
     let parsed =
         args::matches().and_then(|found| Ok((args::Cli::from_arg_matches(&found)?, found)));
     let (cli, matches) = match parsed {
@@ -34,7 +40,7 @@ fn main() -> ExitCode {
     logging::install(&context, &words);
     context.note_unreadable_variables();
     context.leave_sign(&words);
-    match commands::run(cli.command, &context) {
+    match commands::run_or_begin(cli.command, &context) {
         Ok(code) => code,
         Err(problem) => {
             // The output of such a call is discarded.

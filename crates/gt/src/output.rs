@@ -8,6 +8,7 @@ use gt_core::Problem;
 use gt_core::work::is_unseen;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use unicode_width::UnicodeWidthStr;
 
 /// Prints text on stdout. A closed pipe is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
@@ -36,6 +37,56 @@ pub(crate) fn has_reader() -> bool {
 /// Prints one line on stdout.
 pub(crate) fn line(text: impl AsRef<str>) -> Result<(), Problem> {
     print(&format!("{}\n", text.as_ref()))
+}
+
+/// Prints text that may contain colours, without them if stdout is not for colours.
+pub(crate) fn styled(text: &str) -> Result<(), Problem> {
+    match Paint::for_stdout().on {
+        true => print(text),
+        false => print(&plain(text)),
+    }
+}
+
+/// Removes colour sequences.
+fn plain(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let rest = part.split_once('m').map_or("", |(_, rest)| rest);
+        text + rest
+    })
+}
+
+/// Returns the width of the terminal on stdout, else `COLUMNS`, else nothing.
+pub(crate) fn terminal_columns() -> Option<usize> {
+    let stdout = std::io::stdout();
+    // A pipe has no size.
+    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let columns = size.map(|size| usize::from(size.ws_col));
+    // A value that is no number counts as absent.
+    let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+    columns.or_else(variable).filter(|columns| *columns > 0)
+}
+
+/// Returns the width for text that wraps: that of the terminal, at most `max`.
+pub(crate) fn columns(max: usize) -> usize {
+    terminal_columns().map_or(max, |columns| columns.clamp(40, max))
+}
+
+/// Breaks a text between words into lines of at most this width.
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            word.clone_into(line);
+        } else if line.width() + 1 + word.width() <= width {
+            *line += &format!(" {word}");
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
 }
 
 /// Replaces control and invisible characters, so that text from outside cannot control the terminal

@@ -31,6 +31,7 @@ pub(crate) enum AgentCommand {
 /// Write down a new agent; it is started with `gt agent start`
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
+    /// The agent's slug: agent/SLUG is its address
     slug: String,
     /// The folder it works in [default: one inside the town]
     #[arg(long, value_name = "PATH")]
@@ -48,6 +49,7 @@ pub(crate) struct NewArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SlugStart {
+    /// The agent's slug: agent/SLUG is its address
     slug: String,
     #[command(flatten)]
     flags: StartFlags,
@@ -55,6 +57,7 @@ pub(crate) struct SlugStart {
 
 #[derive(Debug, Args)]
 pub(crate) struct SlugStop {
+    /// The agent's slug: agent/SLUG is its address
     slug: String,
     /// Do not ask it first
     #[arg(long)]
@@ -66,6 +69,7 @@ pub(crate) struct SlugStop {
 /// The folder it worked in stays, unless it lies inside the town and is empty.
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
+    /// The agent's slug: agent/SLUG is its address
     slug: String,
     /// Remove its folder inside the town even with files in it
     #[arg(long)]

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 /// the agent.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
+    /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
     /// The number of an option, yes, no, or words of the option
     #[arg(value_name = "ANSWER")]

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 /// with the prefix key and `d`; a client of another tmux server is then back there.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
+    /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
     /// Look only: no key reaches the agent
     #[arg(long)]

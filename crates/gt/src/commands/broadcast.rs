@@ -11,6 +11,7 @@ use std::process::ExitCode;
 /// Give many agents the same message, at the same time
 #[derive(Debug, Args)]
 pub(crate) struct BroadcastArgs {
+    /// The message, in one line or several
     #[arg(required_unless_present = "stdin")]
     message: Option<String>,
     /// Read the message from standard input

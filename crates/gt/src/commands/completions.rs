@@ -12,6 +12,7 @@ use std::process::ExitCode;
 /// For bash: gt completions bash > ~/.local/share/bash-completion/completions/gt
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
+    /// The shell
     shell: Shell,
 }
 

@@ -75,6 +75,7 @@ struct ListArgs {
 /// Show all of one escalation
 #[derive(Debug, Args)]
 struct ShowArgs {
+    /// The escalation's id
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -82,6 +83,7 @@ struct ShowArgs {
 /// Acknowledge escalations: they stay open, and are not raised again
 #[derive(Debug, Args)]
 struct AckArgs {
+    /// The ids of the escalations
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
 }
@@ -89,6 +91,7 @@ struct AckArgs {
 /// Close escalations that are resolved
 #[derive(Debug, Args)]
 struct CloseArgs {
+    /// The ids of the escalations
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
     /// How it was resolved

@@ -28,6 +28,7 @@ pub(crate) enum HarnessCommand {
 /// Print a preset as it is resolved, and where each field came from
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// The harness
     name: String,
 }
 

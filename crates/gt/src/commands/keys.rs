@@ -13,7 +13,9 @@ use std::process::ExitCode;
 /// Keys have tmux's names: Enter, Escape, Up, C-c, M-x; other words are typed as they are.
 #[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
+    /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
+    /// The keys in tmux's names, such as Escape, Enter, Up or C-c
     #[arg(required = true, value_name = "KEY")]
     keys: Vec<String>,
 }

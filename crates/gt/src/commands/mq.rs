@@ -44,6 +44,7 @@ pub(crate) struct ListArgs {
 /// Show all of one entry
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
+    /// The entry's id
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -51,6 +52,7 @@ pub(crate) struct StatusArgs {
 /// Queue again what was in conflict or failed, as its branch is now
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
+    /// The entry's id
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -58,6 +60,7 @@ pub(crate) struct RetryArgs {
 /// Take an entry out of the queue: it will not be merged
 #[derive(Debug, Args)]
 pub(crate) struct RejectArgs {
+    /// The entry's id
     #[arg(value_name = "ID")]
     id: String,
     /// Why

@@ -66,6 +66,7 @@ pub(crate) struct AddArgs {
 /// stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct RigDockArgs {
+    /// The rig
     rig: String,
     /// Do not ask the agents first
     #[arg(long)]
@@ -74,6 +75,7 @@ pub(crate) struct RigDockArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RigStartArgs {
+    /// The rigs
     #[arg(required = true, value_name = "RIG")]
     rigs: Vec<String>,
     /// Its crew, too
@@ -86,6 +88,7 @@ pub(crate) struct RigStartArgs {
 /// Stop a rig's witness and refinery
 #[derive(Debug, Args)]
 pub(crate) struct RigStopArgs {
+    /// The rigs
     #[arg(required = true, value_name = "RIG")]
     rigs: Vec<String>,
     /// Its crew and polecats, too
@@ -98,6 +101,7 @@ pub(crate) struct RigStopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RigNameArgs {
+    /// The rig
     rig: String,
 }
 

@@ -23,6 +23,7 @@ pub(crate) enum RoleCommand {
 /// <rig>/roles/<role>.toml; only the fields that are set override.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
+    /// The role
     role: String,
     /// As this rig has it
     #[arg(long)]

@@ -50,6 +50,7 @@ pub(crate) struct ResumeArgs {}
 /// For example: gt schedule remove gt-4k2qz
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
+    /// The work items
     #[arg(required = true, value_name = "ITEM")]
     items: Vec<String>,
 }

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A target is an address (gastown/crew/max, mayor), rig/name, or a container's name.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
+    /// The agents: addresses, short ones, containers or beginnings of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]

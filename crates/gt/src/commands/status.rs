@@ -16,7 +16,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 /// Show the town: its rigs, its agents, what needs attention
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct StatusArgs {
     /// Wait for Enter at the end (for pop-ups)
     #[arg(long, hide = true)]

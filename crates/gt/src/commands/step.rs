@@ -25,6 +25,7 @@ pub(crate) enum StepCommand {
 /// Say that a step begins
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
+    /// The name of the step
     name: String,
     /// Id of the molecule's step or of the work item that it belongs to
     #[arg(long = "ref", value_name = "ID")]
@@ -36,6 +37,7 @@ pub(crate) struct StartArgs {
 /// Say that a step is done
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
+    /// The name of the step
     name: String,
     #[command(flatten)]
     whose: WhoseFlag,

@@ -24,6 +24,7 @@ use std::process::ExitCode;
 /// the container goes. Panes that you opened beside the agent stay.
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
+    /// The agents: addresses, short ones, containers or beginnings of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     /// Do not ask the agent first

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 /// Wait until an agent is in a state; for scripts
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
+    /// The agent: its address, a short one, its container or the beginning of a session's id
     target: String,
     /// The state to wait for
     #[arg(long, value_enum, default_value_t = Until::Idle)]

@@ -37,6 +37,7 @@ mod events;
 mod external_programs;
 mod handoff;
 mod harness;
+mod help;
 mod hook;
 mod hostile_input;
 mod init;

@@ -17,6 +17,7 @@ use std::process::ExitCode;
 /// It is refused while agents run, while merges wait, and where work would be lost.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
+    /// The rig
     rig: String,
     /// Stop its agents, and keep work that is nowhere else: as refs/gt/saved/ in the rig's copy,
     /// which moves to the folder .saved of the town
