@@ -9,6 +9,7 @@ use crate::name;
 use crate::problem::Problem;
 use crate::registry::Registry;
 use crate::role::{Role, Scope};
+use crate::similar;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -261,6 +262,8 @@ pub fn unknown_rig(rig: &str, registry: &Registry) -> Problem {
         return problem.hint("add one with `gt rig add PATH-OR-URL`");
     }
     let known: Vec<&str> = registry.rigs.keys().map(String::as_str).collect();
+    let similar = similar::hint(rig, known.iter().copied());
+    let problem = similar.into_iter().fold(problem, Problem::hint);
     problem.hint(format!("the rigs of this town: {}", known.join(", ")))
 }
 

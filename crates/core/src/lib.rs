@@ -52,6 +52,7 @@ pub mod screen;
 pub mod session;
 pub mod shell;
 pub mod signal;
+pub mod similar;
 pub mod stale;
 pub mod startup;
 pub mod state;

@@ -12,6 +12,7 @@ use crate::problem::Problem;
 use crate::registry::Registry;
 use crate::role::{Role, Scope};
 use crate::session::SessionId;
+use crate::similar;
 
 /// An agent that exists: on disk, in tmux, or both.
 #[derive(Clone, Debug)]
@@ -81,7 +82,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
             return only_one(text, &of_role);
         }
     }
-    Identity::from_container(text, registry).ok_or_else(|| unknown(text))
+    Identity::from_container(text, registry).ok_or_else(|| unknown(text, known))
 }
 
 /// Resolves `rig/name`: a crew worker of that name, then a polecat; a running one first.
@@ -101,12 +102,40 @@ fn short(rig: &str, name: &str, known: &[Known]) -> Result<Identity, Problem> {
             let problem = Problem::not_found(format!(
                 "the rig {rig} has no crew worker or polecat called {name:?}"
             ));
+            let of_rig = known.iter().map(|agent| &agent.identity);
+            let of_rig = of_rig.filter(|agent| agent.rig() == Some(rig));
+            let problem = with_similar(problem, name, of_rig);
             let shows = format!("`gt crew list {rig}` shows them");
             match name::check_agent(name) {
                 Ok(()) => problem.hint(format!("{shows}; `gt crew add {rig}/{name}` makes one")),
                 Err(_) => problem.hint(shows),
             }
         })
+}
+
+/// Adds a hint with the addresses of the agents whose name or address is similar.
+pub fn with_similar<'a>(
+    problem: Problem,
+    text: &str,
+    known: impl IntoIterator<Item = &'a Identity>,
+) -> Problem {
+    let names = known.into_iter().flat_map(|agent| {
+        let address = agent.address();
+        let name = agent.name().unwrap_or(agent.role().as_str()).to_owned();
+        [(address.clone(), address.clone()), (name, address)]
+    });
+    let names: Vec<(String, String)> = names.collect();
+    let mut close: Vec<&str> = Vec::new();
+    for found in similar::similar(text, names.iter().map(|(name, _)| name.as_str())) {
+        let of = names.iter().filter(|(name, _)| name == found);
+        close.extend(of.map(|(_, address)| address.as_str()));
+    }
+    close.dedup();
+    close.truncate(3);
+    match close.is_empty() {
+        true => problem,
+        false => problem.hint(format!("did you mean {}?", close.join(" or "))),
+    }
 }
 
 fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
@@ -122,8 +151,9 @@ fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
     }
 }
 
-fn unknown(text: &str) -> Problem {
-    Problem::not_found(format!("there is no agent {text:?}"))
+fn unknown(text: &str, known: &[Known]) -> Problem {
+    let problem = Problem::not_found(format!("there is no agent {text:?}"));
+    with_similar(problem, text, known.iter().map(|agent| &agent.identity))
         .hint("`gt agents` lists those that run, `gt agents --stopped` those that could")
         .hint("targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items")
 }

@@ -1,5 +1,6 @@
 //! The command line: global options and the table of commands.
 
+mod aliases;
 pub(crate) mod groups;
 mod help;
 mod old_forms;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Agents(commands::agents::AgentsArgs),
     Start(commands::start::StartArgs),
     Stop(commands::stop::StopArgs),
+    Restart(commands::restart::RestartArgs),
+    Interrupt(commands::interrupt::InterruptArgs),
     Attach(commands::attach::AttachArgs),
     Adopt(commands::adopt::AdoptArgs),
     Peek(commands::peek::PeekArgs),
@@ -183,15 +186,37 @@ pub(crate) fn group_help() -> Option<String> {
 /// status lines call `gt` constantly, and the complete table costs more than their own work. Help
 /// builds the complete table.
 pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
-    let words = old_forms::rewrite(without_help(std::env::args_os().collect()));
-    Cli::command()
-        .try_get_matches_from(&words)
-        .or_else(|error| match error.kind() {
-            ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-                table().try_get_matches_from(&words)
-            }
-            _ => Err(error),
-        })
+    let words = without_help(std::env::args_os().collect());
+    let words = aliases::rewrite(old_forms::rewrite(words));
+    let parsed = Cli::command().try_get_matches_from(&words);
+    let parsed = parsed.or_else(|error| match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            table().try_get_matches_from(&words)
+        }
+        _ => Err(error),
+    });
+    parsed.map_err(without_hidden)
+}
+
+/// Removes hidden commands from the suggestions of an error.
+fn without_hidden(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue};
+    let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) else {
+        return error;
+    };
+    let cli = Cli::command();
+    let is_hidden = |name: &str| {
+        cli.find_subcommand(name)
+            .is_some_and(clap::Command::is_hide_set)
+    };
+    let shown: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+    if !shown.is_empty() {
+        error.insert(
+            ContextKind::SuggestedSubcommand,
+            ContextValue::Strings(shown),
+        );
+    }
+    error
 }
 
 /// Rewrites `gt help mail send` to `gt mail send --help`. clap's own help command would copy the

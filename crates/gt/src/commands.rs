@@ -31,9 +31,11 @@ pub(crate) mod handoff;
 pub(crate) mod harness;
 pub(crate) mod hook;
 mod hook_report;
+mod ids;
 pub(crate) mod init;
 mod init_step;
 pub(crate) mod internal;
+pub(crate) mod interrupt;
 pub(crate) mod keys;
 pub(crate) mod krc;
 pub(crate) mod logs;
@@ -50,7 +52,7 @@ pub(crate) mod prime;
 mod record;
 mod replay;
 mod respawn;
-mod restart;
+pub(crate) mod restart;
 pub(crate) mod restore;
 pub(crate) mod rig;
 pub(crate) mod role;
@@ -105,6 +107,8 @@ pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
         Command::Agents(args) => agents::run(args, context),
         Command::Start(args) => start::run(args, context),
         Command::Stop(args) => stop::run(args, context),
+        Command::Restart(args) => restart::run(args, context),
+        Command::Interrupt(args) => interrupt::run(&args, context),
         Command::Attach(args) => attach::run(args, context),
         Command::Adopt(args) => adopt::run(args, context),
         Command::Peek(args) => peek::run(args, context),

@@ -3,7 +3,7 @@
 pub mod answer;
 pub mod escalate;
 pub mod inject;
-pub(crate) mod interrupt;
+pub mod interrupt;
 pub mod mail;
 pub mod notify;
 pub mod nudge;

@@ -41,6 +41,8 @@ pub(crate) const COMMANDS: &[(&str, Group)] = &[
     ("agent", Agents),
     ("start", Agents),
     ("stop", Agents),
+    ("restart", Agents),
+    ("interrupt", Agents),
     ("attach", Agents),
     ("peek", Agents),
     ("wait", Agents),

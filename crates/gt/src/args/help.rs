@@ -127,6 +127,16 @@ pub(crate) fn examples(command: &Command, path: &[String]) -> Vec<&'static str> 
     lines
 }
 
+/// Returns whether the table has a command of these names.
+#[cfg(test)]
+pub(super) fn exists(table: &Command, path: &[String]) -> bool {
+    let mut at = Some(table);
+    for name in path {
+        at = at.and_then(|command| command.find_subcommand(name));
+    }
+    at.is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,7 +100,7 @@ impl OldForm {
 }
 
 /// Returns the index of the command, after the program and the global options.
-fn first_of_command(words: &[OsString]) -> usize {
+pub(super) fn first_of_command(words: &[OsString]) -> usize {
     let mut index = 1.min(words.len());
     while let Some(word) = words.get(index) {
         index += match word.to_str() {

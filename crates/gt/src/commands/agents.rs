@@ -3,12 +3,13 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
-use gt_core::Role;
 use gt_core::health::Health;
 use gt_core::state::State;
 use gt_core::work::WorkId;
+use gt_core::{Identity, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
+use gt_town::agents::target;
 use gt_town::records::items::Work;
 use gt_town::records::limits;
 use gt_town::terminal::{containers, pidfile};
@@ -25,6 +26,12 @@ use std::process::ExitCode;
 pub(crate) struct AgentsArgs {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
+    /// Only these agents, also if they do not run
+    #[arg(value_name = "TARGET", conflicts_with_all = ["rig", "role"])]
+    targets: Vec<String>,
+    /// Only the agent that calls, or whose folder or pane this is
+    #[arg(long, conflicts_with_all = ["targets", "rig", "role"])]
+    own: bool,
     /// Polecats, too
     #[arg(long)]
     all: bool,
@@ -57,15 +64,23 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
                 gt_town::repo::rig::entry(&town, rig)?;
             }
             let role = args.role.as_deref().map(super::role::parse).transpose()?;
+            let mut named: Vec<Identity> = Vec::new();
+            for text in &args.targets {
+                named.push(target::known(&town, text)?);
+            }
+            if args.own {
+                named.push(target::own(&town)?);
+            }
             let wanted = AgentFilter {
-                stopped: args.stopped,
+                stopped: args.stopped || !named.is_empty(),
                 rig: args.rig.as_deref(),
                 role,
             };
             let containers = containers::list_everywhere(&town)?;
             let mut agents = engine::list_among(&town, &containers, wanted)?;
+            agents.retain(|agent| named.is_empty() || named.contains(&agent.identity));
             let all = agents.len();
-            if !args.all && role != Some(Role::Polecat) {
+            if !args.all && named.is_empty() && role != Some(Role::Polecat) {
                 agents.retain(|agent| agent.identity.role() != Role::Polecat);
             }
             let hidden = all - agents.len();

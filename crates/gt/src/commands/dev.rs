@@ -272,6 +272,7 @@ fn agent(town: &Town, word: &str) -> Result<Identity, Problem> {
         return target::resolve(town, word);
     };
     let work = Work::of(town);
+    let id = work.expand(&id)?;
     if work.lookup(&id)?.is_none() {
         // The error of an unknown item is clearer than that of an unknown agent.
         return target::resolve(town, word).or_else(|unknown| work.get(&id).and(Err(unknown)));

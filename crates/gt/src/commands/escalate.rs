@@ -1,4 +1,4 @@
-use super::{CommandResult, stdin};
+use super::{CommandResult, ids, stdin};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -140,7 +140,7 @@ pub(crate) fn run(args: EscalateArgs, context: &Context) -> CommandResult {
     match args.command {
         Some(EscalateCommand::List(args)) => list(args, &town, context)?,
         Some(EscalateCommand::Show(args)) => {
-            let escalation = Work::of(&town).escalation(&args.id.parse()?)?;
+            let escalation = Work::of(&town).escalation(&ids::full(&town, &args.id)?)?;
             show(&escalation, context)?;
         }
         Some(EscalateCommand::Ack(args)) => {
@@ -169,7 +169,7 @@ fn raise(args: EscalateArgs, town: &Town, context: &Context) -> Result<(), Probl
         None => own.clone(),
     };
     let item = match &args.item {
-        Some(text) => Some(work.get(&text.parse()?)?.id),
+        Some(text) => Some(work.get(&ids::full(town, text)?)?.id),
         None => match &own {
             Some(own) => work.hooked(&own.address())?.map(|hooked| hooked.item.id),
             None => None,
@@ -298,7 +298,7 @@ fn each(
     let work = Work::of(town);
     let mut known: Vec<WorkId> = Vec::new();
     for id in ids {
-        known.push(work.escalation(&id.parse()?)?.id);
+        known.push(work.escalation(&ids::full(town, id)?)?.id);
     }
     let mut changed = Vec::new();
     for id in &known {

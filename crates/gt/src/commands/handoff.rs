@@ -305,7 +305,8 @@ fn meaning(
 
 /// Returns the item if it exists. Fails if the store cannot be read.
 fn existing(town: &Town, id: WorkId) -> Result<Option<WorkId>, Problem> {
-    Ok(Work::of(town).lookup(&id)?.map(|_| id))
+    let work = Work::of(town);
+    Ok(work.lookup(&work.expand(&id)?)?.map(|item| item.id))
 }
 
 /// Returns the agent of a role that a rig has once, in the rig of `own`.

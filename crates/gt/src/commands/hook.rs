@@ -1,9 +1,9 @@
-use super::CommandResult;
 use super::work::{document, line_of};
+use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::work::{ItemStatus, WorkId};
+use gt_core::work::ItemStatus;
 use gt_core::{Identity, Problem, mail};
 use gt_town::Town;
 use gt_town::agents::target;
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &HookArgs, context: &Context) -> CommandResult {
     let hooked = match &args.item {
         Some(item) => {
             check_there(&town, &agent)?;
-            let id: WorkId = item.parse()?;
+            let id = ids::full(&town, item)?;
             Some(hook::put(&town, &agent, &id)?.hooked)
         }
         None => Work::of(&town).hooked(&agent.address())?,
@@ -68,7 +68,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> CommandResult 
     let town = context.town()?;
     let taken = match &args.item {
         Some(item) => {
-            let id: WorkId = item.parse()?;
+            let id = ids::full(&town, item)?;
             hook::take_off_item(&town, &id)?
         }
         None => {

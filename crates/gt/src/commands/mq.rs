@@ -44,7 +44,7 @@ pub(crate) struct ListArgs {
 /// Show all of one entry
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// The entry's id
+    /// The entry's id, or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -52,7 +52,7 @@ pub(crate) struct StatusArgs {
 /// Queue again what was in conflict or failed, as its branch is now
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
-    /// The entry's id
+    /// The entry's id, or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -60,7 +60,7 @@ pub(crate) struct RetryArgs {
 /// Take an entry out of the queue: it will not be merged
 #[derive(Debug, Args)]
 pub(crate) struct RejectArgs {
-    /// The entry's id
+    /// The entry's id, or the beginning of it
     #[arg(value_name = "ID")]
     id: String,
     /// Why
@@ -162,6 +162,7 @@ fn entry(town: &Town, text: &str) -> Result<WorkId, Problem> {
             "such as {PREFIX}-7x0ha: `gt mq list --all` shows them"
         ))
     })?;
+    let id = Work::of(town).expand(&id)?;
     match Work::of(town).merge_of(&id)? {
         Some(merge) => Err(
             Problem::not_found(format!("{id} is a work item, and no merge"))

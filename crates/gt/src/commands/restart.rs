@@ -1,12 +1,34 @@
 //! Stops and starts agents, for the commands of every role.
 
+use super::start_flags::StartFlags;
 use super::{CommandResult, start, stop};
 use crate::context::Context;
+use clap::Args;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter};
+use gt_town::agents::target;
 use gt_town::lifecycle::start::StartOptions;
 use std::borrow::Cow;
+
+/// Stop agents of any role if they run, and start them
+///
+/// They continue their conversations, with the options of their last start.
+#[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// The agents: addresses, short ones, containers or beginnings of session ids
+    #[arg(required = true, value_name = "TARGET")]
+    targets: Vec<String>,
+    #[command(flatten)]
+    flags: StartFlags,
+}
+
+pub(crate) fn run(args: RestartArgs, context: &Context) -> CommandResult {
+    let town = context.town()?;
+    let identities = args.targets.iter().map(|text| target::resolve(&town, text));
+    let identities: Result<Vec<Identity>, Problem> = identities.collect();
+    restart(&town, &identities?, &args.flags.options(context)?, context)
+}
 
 /// Stops the running agents and starts all.
 pub(crate) fn restart(

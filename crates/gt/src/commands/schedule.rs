@@ -1,10 +1,9 @@
-use super::CommandResult;
+use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::records::items::{QueuedAssignment, Work};
 use gt_town::supervision::scheduler::{self, ScheduleRun};
@@ -227,7 +226,7 @@ fn resume(town: &Town, context: &Context) -> Result<(), Problem> {
 }
 
 fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let ids: Result<Vec<WorkId>, Problem> = args.items.iter().map(|item| item.parse()).collect();
+    let ids = ids::all(town, &args.items);
     let ids = ids?;
     for id in &ids {
         if Work::of(town).queued_assignment(id)?.is_none() {

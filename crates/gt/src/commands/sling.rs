@@ -8,7 +8,8 @@ use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::records::items::Work;
+use gt_town::records::items::{Draft, Work};
+use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
 use gt_town::terminal::containers;
 use gt_town::workflow::schedule::{self, Assigned, QueuedSling};
@@ -18,14 +19,15 @@ use serde_json::{Value, json};
 /// Give work items to agents, and start those
 ///
 /// For a rig a polecat is taken that is free, or a new one is made, with its worktree on
-/// the branch polecat/NAME/ITEM. Any other agent gets the item on its hook, and is started
+/// the branch polecat/NAME/ITEM. Several words in quotes are the title of a new item.
+/// Any other agent gets the item on its hook, and is started
 /// or, if it runs, told. Several items go to as many polecats. An item that a polecat of the
 /// rig has already is gone on with. Items beyond the limits of the town wait in the schedule:
 /// `gt schedule list` shows them.
 #[derive(Debug, Args)]
 pub(crate) struct SlingArgs {
-    /// Work items, and a rig or an agent among them [default: the rig of each item]
-    #[arg(required = true, value_name = "ITEM|TARGET")]
+    /// Work items, or titles of new ones, and a rig or an agent among them [default: the rig of each item]
+    #[arg(required = true, value_name = "ITEM|TITLE|TARGET")]
     words: Vec<String>,
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
@@ -54,7 +56,7 @@ pub(crate) struct SlingArgs {
 
 pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let (items, target) = read(&town, &args.words)?;
+    let (items, target) = read(&town, &args.words, context)?;
     let orders = items.into_iter().map(|(id, item)| {
         let order = item.and_then(|item| {
             let to = match &target {
@@ -252,12 +254,24 @@ pub(super) fn line(slung: &Slung, paint: Paint) -> String {
 }
 
 /// Splits the words into items and at most one target, in any order.
-fn read(town: &Town, words: &[String]) -> Result<(Vec<Named>, Option<SlingTarget>), Problem> {
+fn read(
+    town: &Town,
+    words: &[String],
+    context: &Context,
+) -> Result<(Vec<Named>, Option<SlingTarget>), Problem> {
     let work = Work::of(town);
     let mut items: Vec<Named> = Vec::new();
+    let mut titles: Vec<&String> = Vec::new();
     let mut targets: Vec<(&String, SlingTarget)> = Vec::new();
     for word in words {
+        // An id and the name of an agent have no blanks.
+        if word.trim().contains(char::is_whitespace) {
+            titles.push(word);
+            continue;
+        }
+        // Other words are a rig or an agent.
         let id = word.parse::<WorkId>().ok();
+        let id = id.map(|id| work.expand(&id)).transpose()?;
         let item = match &id {
             Some(id) => work.lookup(id)?,
             None => None,
@@ -282,6 +296,13 @@ fn read(town: &Town, words: &[String]) -> Result<(Vec<Named>, Option<SlingTarget
         .hint("name one rig or one agent"));
     }
     let target = targets.pop().map(|(_, target)| target);
+    for title in titles {
+        let item = create(town, title, target.as_ref())?;
+        if !context.json {
+            output::line(format!("Made {}: {}", item.id, output::clean(&item.title)))?;
+        }
+        items.push((item.id.clone(), Ok(item)));
+    }
     if items.is_empty() {
         return Err(Problem::usage("it is not said which work item is meant")
             .hint("`gt work ready` shows what can be begun"));
@@ -292,6 +313,29 @@ fn read(town: &Town, words: &[String]) -> Result<(Vec<Named>, Option<SlingTarget
         );
     }
     Ok((items, target))
+}
+
+/// Creates an item with this title in the rig of the target, else in the rig of this folder or the
+/// only one.
+fn create(town: &Town, title: &str, target: Option<&SlingTarget>) -> Result<Item, Problem> {
+    let given = match target {
+        Some(SlingTarget::Rig(rig)) => Some(rig.as_str()),
+        Some(SlingTarget::Agent(agent)) => agent.rig(),
+        None => None,
+    };
+    let prefix = match (given, target) {
+        // An agent of the town works on items of the town.
+        (None, Some(_)) => rig::TOWN_PREFIX.to_owned(),
+        _ => rig::work_prefix(
+            town,
+            &rig::named_or_only(town, given, "name it: `gt sling 'Fix the bug' RIG`")?,
+        )?,
+    };
+    Work::of(town).create(&Draft {
+        prefix,
+        title: title.to_owned(),
+        ..Draft::default()
+    })
 }
 
 /// Parses a rig or an agent. A word that could be an item is an item, unless an agent has that

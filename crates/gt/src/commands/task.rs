@@ -114,8 +114,32 @@ pub(crate) struct StopArgs {
     force: bool,
 }
 
-pub(crate) fn run(command: TaskCommand, context: &Context) -> CommandResult {
+impl TaskCommand {
+    /// Returns the ids of the command's items.
+    fn ids(&mut self) -> Vec<&mut WorkId> {
+        match self {
+            TaskCommand::List(_) => Vec::new(),
+            TaskCommand::Stop(args) => args.beads.iter_mut().collect(),
+            TaskCommand::Start(args) => vec![&mut args.bead],
+            TaskCommand::Show(args) => vec![&mut args.bead],
+            TaskCommand::Attach(args) => vec![&mut args.bead],
+            TaskCommand::Update(args) => vec![&mut args.bead],
+            TaskCommand::AbortMerge(args) => vec![&mut args.bead],
+            TaskCommand::Pause(args) => vec![&mut args.bead],
+            TaskCommand::Resume(args) => vec![&mut args.bead],
+            TaskCommand::Diff(args) => vec![&mut args.bead],
+            TaskCommand::Merge(args) => vec![&mut args.bead],
+            TaskCommand::Pr(args) => vec![&mut args.bead],
+            TaskCommand::Cleanup(args) => vec![&mut args.bead],
+        }
+    }
+}
+
+pub(crate) fn run(mut command: TaskCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
+    for id in command.ids() {
+        *id = gt_town::records::items::Work::of(&town).expand(id)?;
+    }
     match command {
         TaskCommand::Start(args) => start(&town, args, context),
         TaskCommand::List(args) => list(&town, args.rig.as_deref(), context),

@@ -40,6 +40,9 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
           agent        Agents that stand alone, in any folder: containers `agent_{slug}`
           start        Start agents of any role
           stop         Stop agents of any role
+          restart      Stop agents of any role if they run, and start them
+          interrupt    Stop an agent's turn, as its program's own key does; the agent
+                       stays
           attach       Go to an agent's container
           peek         Show an agent's screen
           wait         Wait until an agent is in a state; for scripts

@@ -10,6 +10,7 @@ mod account;
 mod adopt;
 mod agent;
 mod agents;
+mod aliases;
 mod answer;
 mod attach;
 mod beads;

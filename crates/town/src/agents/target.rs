@@ -141,8 +141,12 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
         || containers::of_agent(&adopted::home_of(town, agent), agent)?.is_some();
     match is_known {
         true => Ok(()),
-        false => Err(Problem::not_found(format!("there is no agent {agent}"))
-            .hint("`gt agents --all --stopped` shows who there is")),
+        false => {
+            let problem = Problem::not_found(format!("there is no agent {agent}"));
+            let problem =
+                target::with_similar(problem, &agent.address(), &directory::on_disk(town));
+            Err(problem.hint("`gt agents --stopped` shows who there is"))
+        }
     }
 }
 
@@ -210,7 +214,9 @@ pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Resul
 /// still found by name.
 fn holder(town: &Town, text: &str) -> Option<Identity> {
     let id: WorkId = text.parse().ok()?;
-    let holder = Work::of(town).holder(&id);
+    let work = Work::of(town);
+    let id = work.expand(&id).or_debug("the id is ambiguous")?;
+    let holder = work.holder(&id);
     let holder = holder.or_warn(format_args!("the agent of {id} is unknown"))??;
     Identity::from_address(&holder, town.registry())
 }

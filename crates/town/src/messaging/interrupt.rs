@@ -1,14 +1,20 @@
 //! Interrupts the turn of an agent with the keys of its program. The program keeps running, with its
 //! conversation.
 
+use crate::base::lock::FileLock;
 use crate::messaging::inject::{self, Seen, Typist, put_back};
+use crate::messaging::queue::Queue;
+use crate::messaging::{nudge, signal};
+use crate::terminal::adopted;
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::{Result, Town};
-use gt_core::Problem;
 use gt_core::harness::Preset;
 use gt_core::state::State;
+use gt_core::{Identity, Problem};
 use std::time::{Duration, Instant};
 
+/// Maximum wait for the typing lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout for a turn to stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before the keys are pressed again, if the program is still busy.
@@ -31,6 +37,32 @@ pub(crate) struct StoppedTurn {
     pub(crate) message: String,
     /// Mark of the input line, if the program put the message back into it.
     pub(crate) put_back: Option<String>,
+}
+
+/// Result of [`interrupt_turn`].
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupted {
+    /// Whether a turn was stopped.
+    pub interrupted: bool,
+    /// Whether it shows a question, which stays open.
+    pub asks: bool,
+}
+
+/// Stops the turn of a running agent. Messages that wait for it are delivered afterwards.
+pub fn interrupt_turn(town: &Town, agent: &Identity) -> Result<Interrupted> {
+    let town = adopted::home_of(town, agent);
+    let container = nudge::running(&town, agent)?;
+    let preset = nudge::preset_of(&town, &container)?;
+    let before = container.state(Some(&preset)).state;
+    // Prevents messages from being typed between the keys.
+    let lock = FileLock::take(&Queue::of(&town, agent).lock_path(), LOCK_TIMEOUT)?;
+    let stopped = interrupt(&town, &container, &preset, before)?;
+    drop(lock);
+    signal::wake_deliveries(&town, std::slice::from_ref(&container));
+    Ok(Interrupted {
+        interrupted: stopped.turn.is_some(),
+        asks: stopped.asks,
+    })
 }
 
 /// Stops the turn. Presses no key if no turn is visible: at a prompt the keys mean something else,

@@ -253,9 +253,9 @@ pub fn work_prefix(town: &Town, rig: &str) -> Result<String> {
         return Ok(TOWN_PREFIX.to_owned());
     }
     let prefix = town.registry().prefix_of(rig);
-    prefix.map(str::to_owned).ok_or_else(|| {
-        Problem::not_found(format!("there is no rig {rig}")).hint("`gt rig list` shows them")
-    })
+    prefix
+        .map(str::to_owned)
+        .ok_or_else(|| unknown_rig(rig, town.registry()))
 }
 
 /// Returns the prefix of work items if the caller names no rig: that of the rig of the current

@@ -1,5 +1,6 @@
 //! Reads, finds and archives messages.
 
+use super::super::ids;
 use super::{document, whose};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
@@ -109,7 +110,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
 }
 
 pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let id: WorkId = args.id.parse()?;
+    let id = ids::full(town, &args.id)?;
     let reader = whose(town, args.agent.as_deref())?;
     let work = Work::of(town);
     let asked = work.mail(&id)?;
@@ -149,9 +150,9 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
 }
 
 pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let ids: Result<Vec<WorkId>, Problem> = args.ids.iter().map(|id| id.parse()).collect();
+    let ids = ids::all(town, &args.ids)?;
     let reader = whose(town, args.agent.as_deref())?;
-    let archived = Work::of(town).archive(&reader, &ids?)?;
+    let archived = Work::of(town).archive(&reader, &ids)?;
     if context.json {
         let documents: Vec<Value> = archived.iter().map(|mail| document(mail, None)).collect();
         return output::json(&documents);

@@ -1,5 +1,6 @@
 //! Sends messages.
 
+use super::super::ids;
 use super::{document, writer};
 use crate::commands::stdin;
 use crate::commands::words::Words;
@@ -82,7 +83,12 @@ pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(
     }
     let subject = args.subject.unwrap_or_default();
     let draft = args.mail.draft(subject, town)?;
-    let sent = mail::reply(town, &args.id.parse()?, draft, !args.mail.no_nudge)?;
+    let sent = mail::reply(
+        town,
+        &ids::full(town, &args.id)?,
+        draft,
+        !args.mail.no_nudge,
+    )?;
     if context.json {
         return output::json(&sent_document(&sent));
     }

@@ -1,6 +1,6 @@
 //! `gt mq run`.
 
-use super::super::CommandResult;
+use super::super::{CommandResult, ids};
 use super::showing;
 use crate::context::Context;
 use crate::output::{self, Paint};
@@ -156,7 +156,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
             // The error lists the rigs.
             rig::entry(town, word)?;
         }
-        let merge = Work::of(town).merge(&word.parse()?)?;
+        let merge = Work::of(town).merge(&ids::full(town, word)?)?;
         if !merge.status.is_waiting() {
             return Err(Problem::new(
                 Kind::Conflict,

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 pub(crate) struct AttachArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Merge the base into its branch first, where it is behind
     #[arg(long, conflicts_with = "skip")]
     merge: bool,

@@ -25,7 +25,7 @@ use std::process::ExitCode;
 pub(crate) struct CleanupArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Only say what would be done
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 pub(crate) struct MergeArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Do not ask; the next merge in this rig does not ask either
     #[arg(long)]
     yes: bool,
@@ -43,7 +43,7 @@ pub(crate) struct MergeArgs {
 pub(crate) struct PrArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// As a draft
     #[arg(long)]
     draft: bool,

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 pub(crate) struct PauseArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Reason, shown with the task
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct PauseArgs {
 pub(crate) struct ResumeArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Leave the commit of the pause as it is
     #[arg(long)]
     keep_wip: bool,

@@ -21,7 +21,7 @@ use std::sync::atomic::AtomicBool;
 pub(crate) struct DiffArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Only how much has changed in which files
     #[arg(long)]
     stat: bool,

@@ -23,7 +23,7 @@ use std::process::ExitCode;
 pub(crate) struct UpdateArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
     /// Go on when an init command fails, where a container is made for the conflicts
     #[arg(long)]
     continue_on_failure: bool,
@@ -36,7 +36,7 @@ pub(crate) struct UpdateArgs {
 pub(crate) struct AbortMergeArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
-    bead: WorkId,
+    pub(super) bead: WorkId,
 }
 
 pub(super) fn update(town: &Town, args: &UpdateArgs, context: &Context) -> CommandResult {

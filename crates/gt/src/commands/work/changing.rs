@@ -1,5 +1,6 @@
 //! Creates and changes work items.
 
+use super::super::ids;
 use super::listing::document;
 use crate::context::Context;
 use crate::output::{self, progress::Progress};
@@ -35,7 +36,7 @@ pub(crate) struct CreateArgs {
     #[arg(long, short)]
     priority: Option<u8>,
     /// Who is to do it
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
     /// A label; may be given several times
     #[arg(long, short)]
@@ -73,7 +74,7 @@ pub(crate) struct UpdateArgs {
     #[arg(long)]
     status: Option<String>,
     /// Agent that is to do it; an empty value removes it
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
     /// New notes, in place of the present ones
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -141,7 +142,11 @@ pub(crate) struct ImportArgs {
 }
 
 pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let parent: Option<WorkId> = args.parent.as_deref().map(str::parse).transpose()?;
+    let parent = args
+        .parent
+        .as_deref()
+        .map(|id| ids::full(town, id))
+        .transpose()?;
     let prefix = match (&parent, &args.rig) {
         // The id of a part is derived from its parent.
         (Some(parent), rig) => {
@@ -160,7 +165,7 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
         priority: args.priority,
         assignee: assignee(town, args.assignee)?.filter(|who| !who.is_empty()),
         labels: args.label,
-        deps: ids(&args.deps)?,
+        deps: ids::all(town, &args.deps)?,
         ephemeral: args.ephemeral,
     };
     let item = Work::of(town).create(&draft)?;
@@ -201,7 +206,7 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         add_labels: args.add_label,
         remove_labels: args.remove_label,
     };
-    let id: WorkId = args.item.parse()?;
+    let id = ids::full(town, &args.item)?;
     if patch == Patch::default() {
         return Err(Problem::usage("it is not said what is to be different")
             .hint("`gt work update --help` shows what can be"));
@@ -212,7 +217,7 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let closed = Work::of(town).close_all(&ids(&args.items)?, args.reason.as_deref())?;
+    let closed = Work::of(town).close_all(&ids::all(town, &args.items)?, args.reason.as_deref())?;
     scheduler::wake(town);
     if context.json {
         let documents: Vec<_> = closed.iter().map(document).collect();
@@ -228,7 +233,7 @@ pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<
 }
 
 pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let id: WorkId = args.item.parse()?;
+    let id = ids::full(town, &args.item)?;
     let changed = Work::of(town).reopen(&id)?;
     tell_withdrawn(town, &changed);
     told(&changed.item, &format!("{id} is open again."), context)
@@ -246,11 +251,17 @@ pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Resul
     let work = Work::of(town);
     let (item, words) = match command {
         DepCommand::Add(args) => {
-            let item = work.add_dependency(&args.item.parse()?, &args.blocker.parse()?)?;
+            let item = work.add_dependency(
+                &ids::full(town, &args.item)?,
+                &ids::full(town, &args.blocker)?,
+            )?;
             (item, format!("{} waits for {}.", args.item, args.blocker))
         }
         DepCommand::Remove(args) => {
-            let item = work.remove_dependency(&args.item.parse()?, &args.blocker.parse()?)?;
+            let item = work.remove_dependency(
+                &ids::full(town, &args.item)?,
+                &ids::full(town, &args.blocker)?,
+            )?;
             (
                 item,
                 format!("{} does not wait for {} any more.", args.item, args.blocker),
@@ -327,10 +338,6 @@ fn told(item: &Item, words: &str, context: &Context) -> Result<(), Problem> {
         return output::json(&document(item));
     }
     output::line(output::clean(words))
-}
-
-fn ids(texts: &[String]) -> Result<Vec<WorkId>, Problem> {
-    texts.iter().map(|text| text.parse()).collect()
 }
 
 /// Resolves an agent by any target. Empty text stays empty.

@@ -1,5 +1,6 @@
 //! Shows work items.
 
+use super::super::ids;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
@@ -51,7 +52,7 @@ pub(crate) struct Filter {
     #[arg(long)]
     rig: Option<String>,
     /// Only those of this agent
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
     /// Only those of this type
     #[arg(long = "type", value_name = "TYPE")]
@@ -99,7 +100,11 @@ impl Filter {
             // An agent that no longer exists may still be the assignee of an item.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
-        let parent: Option<WorkId> = self.parent.as_deref().map(str::parse).transpose()?;
+        let parent = self
+            .parent
+            .as_deref()
+            .map(|id| ids::full(town, id))
+            .transpose()?;
         if let Some(parent) = &parent {
             Work::of(town).get(parent)?;
         }
@@ -156,7 +161,7 @@ fn found(query: &Query, town: &Town, context: &Context) -> Result<(), Problem> {
 }
 
 pub(super) fn show(args: &ShowArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let id: WorkId = args.item.parse()?;
+    let id = ids::full(town, &args.item)?;
     let work = Work::of(town);
     let item = work.get(&id)?;
     let blockers = work.open_blockers(&id)?;

@@ -3,7 +3,7 @@
 use super::Work;
 use super::merge_steps::check_not_handed_in;
 use super::messages;
-use super::read::{by_id, must_have, not_found, stored};
+use super::read::{by_id, missing, must_have, stored};
 use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
@@ -129,7 +129,7 @@ impl Work {
         self.refresh_for(id)?;
         match self.open_if_there()? {
             Some(db) => check_free(&db, agent, id).map(drop),
-            None => Err(not_found(id)),
+            None => Err(missing(id)),
         }
     }
 

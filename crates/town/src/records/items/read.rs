@@ -4,7 +4,7 @@ use super::Work;
 use super::store::problem;
 use crate::Result;
 use gt_core::work::{Item, ItemStatus, WorkId, folded};
-use gt_core::{Identity, Problem, Role, mail};
+use gt_core::{Identity, Problem, Role, mail, similar};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Row};
@@ -61,7 +61,41 @@ impl Work {
 
     /// Returns the item with this id. Fails if there is none.
     pub fn get(&self, id: &WorkId) -> Result<Item> {
-        self.lookup(id)?.ok_or_else(|| not_found(id))
+        match (self.lookup(id)?, self.open_if_there()?) {
+            (Some(item), _) => Ok(item),
+            (None, Some(db)) => Err(not_found(&db, id)?),
+            (None, None) => Err(missing(id)),
+        }
+    }
+
+    /// Returns the id that begins with these characters: of an item, a message, a merge or an
+    /// escalation. An id that exists, or that begins none, is returned as it is. Fails if several
+    /// begin so; the parts of an item do not count beside it.
+    pub fn expand(&self, id: &WorkId) -> Result<WorkId> {
+        self.refresh_for(id)?;
+        let Some(db) = self.open_if_there()? else {
+            return Ok(id.clone());
+        };
+        let ids = "SELECT id FROM items UNION ALL SELECT id FROM merges UNION ALL SELECT id FROM escalations";
+        let found = strings(
+            &db,
+            &format!(
+                "SELECT id FROM ({ids}) WHERE id >= ?1 AND id < ?1 || char(0x10ffff) ORDER BY length(id) LIMIT 9"
+            ),
+            id,
+        )?;
+        let Some(first) = found.first() else {
+            return Ok(id.clone());
+        };
+        let is_part = |other: &String| other.starts_with(&format!("{first}."));
+        let others: Vec<&String> = found[1..].iter().filter(|other| !is_part(other)).collect();
+        if first == id.as_str() || others.is_empty() {
+            return stored(first);
+        }
+        Err(
+            Problem::usage(format!("{id} could be any of {}", found.join(", ")))
+                .hint("give more of the id"),
+        )
     }
 
     /// Returns the item with this id, if there is one.
@@ -221,11 +255,31 @@ pub(super) fn by_id(db: &Connection, id: &WorkId) -> Result<Option<Item>> {
 
 /// Returns the item with this id. Fails if there is none.
 pub(super) fn must_have(db: &Connection, id: &WorkId) -> Result<Item> {
-    by_id(db, id)?.ok_or_else(|| not_found(id))
+    match by_id(db, id)? {
+        Some(item) => Ok(item),
+        None => Err(not_found(db, id)?),
+    }
 }
 
-pub(super) fn not_found(id: &WorkId) -> Problem {
+/// Returns the error for an item that does not exist, with similar ids as a hint.
+fn not_found(db: &Connection, id: &WorkId) -> Result<Problem> {
+    let all = "SELECT id FROM items WHERE length(id) BETWEEN length(?1) - 2 AND length(?1) + 2";
+    let all = strings(db, all, id)?;
+    let hint = similar::hint(id.as_str(), all.iter().map(String::as_str));
+    Ok(hint.into_iter().fold(missing(id), Problem::hint))
+}
+
+/// Returns the error for an item that does not exist.
+pub(super) fn missing(id: &WorkId) -> Problem {
     Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
+}
+
+/// Runs a query with the id as its parameter, and returns its first column.
+fn strings(db: &Connection, query: &str, id: &WorkId) -> Result<Vec<String>> {
+    let mut statement = db.prepare_cached(query).map_err(problem)?;
+    let rows = statement.query_map([id.as_str()], |row| row.get(0));
+    let rows = rows.map_err(problem)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(problem)
 }
 
 /// Parses a stored value. An invalid one means a damaged database, not a usage error.
