@@ -35,6 +35,8 @@ pub enum Action {
     Preview,
     Theme,
     Log,
+    Escalations,
+    EmergencyStop,
     Help,
     Redraw,
     Quit,
@@ -61,6 +63,7 @@ pub enum Action {
     EraseWord,
     EraseAll,
     Server(ServerDeed),
+    Escalation(EscalationDeed),
     SortBy(Sort),
 }
 
@@ -93,6 +96,12 @@ pub enum ServerDeed {
     Stop,
     Restart,
     Open,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EscalationDeed {
+    Acknowledge,
+    Close,
 }
 
 impl Deed {

@@ -55,7 +55,7 @@ pub struct Board {
 /// A command whose outcome is not known yet.
 #[derive(Debug)]
 pub(crate) struct UnderWay {
-    pub(crate) item: WorkId,
+    pub(crate) item: Option<WorkId>,
     pub(crate) title: String,
     pub(crate) words: Vec<String>,
     /// Whether the command has the terminal; its end is then not announced.
@@ -171,6 +171,9 @@ impl Board {
                 for item in items {
                     item.is_shown = item.question.is_some();
                 }
+            }
+            Some(Overlay::Escalations { at, row }) => {
+                settle_escalation(&self.facts, at, row);
             }
             _ => {}
         }
@@ -321,4 +324,12 @@ impl Board {
             self.dirty = true;
         }
     }
+}
+
+/// Updates the row of the selected escalation. If it is gone, the one in its row is selected.
+fn settle_escalation(facts: &Facts, at: &mut Option<WorkId>, row: &mut usize) {
+    let all = &facts.escalations;
+    let found = all.iter().position(|it| Some(&it.id) == at.as_ref());
+    *row = found.unwrap_or_else(|| (*row).min(all.len().saturating_sub(1)));
+    *at = all.get(*row).map(|it| it.id.clone());
 }

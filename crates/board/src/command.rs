@@ -3,7 +3,7 @@
 //! The arguments are complete except for the program's name. All commands except those that take
 //! the terminal request JSON. Nothing is quoted, since no shell is involved.
 
-use crate::action::{Deed, ServerDeed};
+use crate::action::{Deed, EscalationDeed, ServerDeed};
 use crate::overlay::Asked;
 use crate::{Invocation, Question, Request};
 use gt_core::work::WorkId;
@@ -11,7 +11,8 @@ use gt_core::work::WorkId;
 /// A command without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
-    pub(crate) item: WorkId,
+    /// The item or the escalation; `None` for a command about the town or a rig.
+    pub(crate) item: Option<WorkId>,
     pub(crate) title: String,
     pub(crate) words: Vec<String>,
     pub(crate) input: Option<String>,
@@ -27,9 +28,13 @@ pub(crate) enum Manner {
 }
 
 impl Draft {
-    fn new(item: &WorkId, title: impl Into<String>, words: &[&str]) -> Self {
+    fn new<'a>(
+        item: impl Into<Option<&'a WorkId>>,
+        title: impl Into<String>,
+        words: &[&str],
+    ) -> Self {
         Draft {
-            item: item.clone(),
+            item: item.into().cloned(),
             title: title.into(),
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             input: None,
@@ -40,7 +45,7 @@ impl Draft {
     pub(crate) fn request(self, number: u64) -> Request {
         let order = Invocation {
             number,
-            item: Some(self.item),
+            item: self.item,
             title: self.title,
             words: self.words,
             input: self.input,
@@ -122,7 +127,7 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
 
 /// Returns a retry of a command whose init command failed, with `--continue-on-failure`. The option
 /// goes before `--`, since only names follow it.
-pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
+pub(crate) fn go_on(id: Option<&WorkId>, title: &str, words: &[String]) -> Draft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
     words.insert(end.unwrap_or(words.len()), "--continue-on-failure");
@@ -130,7 +135,7 @@ pub(crate) fn go_on(id: &WorkId, title: &str, words: &[String]) -> Draft {
 }
 
 /// Returns a retry of a command that needs a confirmation, with `--yes`.
-pub(crate) fn confirmed(id: &WorkId, title: &str, words: &[String]) -> Draft {
+pub(crate) fn confirmed(id: Option<&WorkId>, title: &str, words: &[String]) -> Draft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
     words.insert(end.unwrap_or(words.len()), "--yes");
@@ -218,4 +223,30 @@ pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> Draft {
         input: Some(message.to_owned()),
         ..Draft::new(id, format!("Telling {agent}"), &words)
     }
+}
+
+/// Returns the command that acknowledges or closes an escalation.
+pub(crate) fn escalation(deed: EscalationDeed, id: &WorkId) -> Draft {
+    let (verb, word) = match deed {
+        EscalationDeed::Acknowledge => ("Acknowledging", "ack"),
+        EscalationDeed::Close => ("Closing", "close"),
+    };
+    let words = ["escalate", word, id.as_str(), "--json"];
+    Draft::new(id, format!("{verb} {id}"), &words)
+}
+
+/// Returns the command that stops the town or a rig, or that ends the stop.
+pub(crate) fn emergency_stop(rig: Option<&str>, is_stopped: bool) -> Draft {
+    let (verb, word) = match is_stopped {
+        false => ("Stopping", "estop"),
+        true => ("Ending the emergency stop of", "thaw"),
+    };
+    let mut words = vec![word];
+    words.extend(rig.into_iter().flat_map(|rig| ["--rig", rig]));
+    words.push("--json");
+    Draft::new(
+        None,
+        format!("{verb} {}", rig.unwrap_or("the town")),
+        &words,
+    )
 }

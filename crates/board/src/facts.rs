@@ -1,6 +1,7 @@
 //! The data that the board shows. The caller provides it; the board never reads it.
 
 use gt_core::card::{Card, Server};
+use gt_core::escalation::Severity;
 use gt_core::work::WorkId;
 
 /// A complete snapshot of the town. A newer one replaces it.
@@ -12,8 +13,52 @@ pub struct Facts {
     /// The names of all projects. The cards of all projects are present, whichever is shown.
     pub projects: Vec<String>,
     pub cards: Vec<Card>,
+    /// The escalations that are not closed, the most urgent first.
+    pub escalations: Vec<EscalationFacts>,
+    /// The emergency stops in force, that of the town first.
+    pub stops: Vec<Stop>,
     /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,
+}
+
+/// An escalation that is not closed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EscalationFacts {
+    pub id: WorkId,
+    pub severity: Severity,
+    /// The agent that it is about, or else the actor that raised it.
+    pub who: String,
+    /// The item that it is about.
+    pub item: Option<WorkId>,
+    pub message: String,
+    /// Seconds since the epoch.
+    pub since: i64,
+    /// How often its cause occurred.
+    pub count: u32,
+    pub is_acknowledged: bool,
+}
+
+/// An emergency stop in force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stop {
+    /// The rig that is stopped; `None` for the whole town.
+    pub rig: Option<String>,
+    pub by: String,
+    pub reason: Option<String>,
+    /// Seconds since the epoch, if known.
+    pub since: Option<i64>,
+}
+
+impl Facts {
+    /// Returns the escalations that are not acknowledged.
+    pub(crate) fn open_escalations(&self) -> impl Iterator<Item = &EscalationFacts> {
+        self.escalations.iter().filter(|it| !it.is_acknowledged)
+    }
+
+    /// Returns the stop of the town, or of a rig.
+    pub(crate) fn stop_of(&self, rig: Option<&str>) -> Option<&Stop> {
+        self.stops.iter().find(|stop| stop.rig.as_deref() == rig)
+    }
 }
 
 /// The question of an agent, as read from its screen.

@@ -28,6 +28,10 @@ pub enum Mode {
     Cleanup,
     /// The question after a start whose init command failed.
     InitFailed,
+    /// The list of escalations.
+    Escalations,
+    /// The emergency stop, before it is confirmed.
+    EmergencyStop,
     Confirm,
     /// A line of text: an answer or a message.
     Write,
@@ -36,7 +40,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    pub const ALL: [Mode; 15] = [
+    pub const ALL: [Mode; 17] = [
         Mode::Board,
         Mode::Actions,
         Mode::Detail,
@@ -49,6 +53,8 @@ impl Mode {
         Mode::MergeChoice,
         Mode::Cleanup,
         Mode::InitFailed,
+        Mode::Escalations,
+        Mode::EmergencyStop,
         Mode::Confirm,
         Mode::Write,
         Mode::Read,
@@ -68,6 +74,8 @@ impl Mode {
             Mode::MergeChoice => "Branch behind its base (Space a)",
             Mode::Cleanup => "Cleanup (Space d)",
             Mode::InitFailed => "An init command has failed",
+            Mode::Escalations => "Escalations (E)",
+            Mode::EmergencyStop => "Emergency stop (X)",
             Mode::Confirm => "Questions",
             Mode::Write => "Answer and message (Space y, Space n)",
             Mode::Read => "Help and messages",

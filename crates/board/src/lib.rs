@@ -36,10 +36,12 @@ mod toast;
 mod update;
 mod view;
 
-pub use action::{Action, Deed, ServerDeed};
+pub use action::{Action, Deed, EscalationDeed, ServerDeed};
 pub use board::Board;
 pub use event::{BoardEvent, Failure};
-pub use facts::{ChainSession, Detail, Facts, Happening, Question, Screen, Tab, Window};
+pub use facts::{
+    ChainSession, Detail, EscalationFacts, Facts, Happening, Question, Screen, Stop, Tab, Window,
+};
 pub use moment::Moment;
 pub use request::{Invocation, Request};
 #[cfg(any(test, feature = "testing"))]

@@ -72,6 +72,18 @@ pub(crate) enum Overlay {
         /// ignored.
         is_shown: bool,
     },
+    /// The escalations that are not closed. The selection is bound to an escalation; `row` is its
+    /// last known position.
+    Escalations {
+        at: Option<WorkId>,
+        row: usize,
+    },
+    /// The scopes of an emergency stop: the town (`None`) and its rigs, each with whether it was
+    /// stopped when the overlay was opened.
+    EmergencyStop {
+        scopes: Vec<(Option<String>, bool)>,
+        cursor: usize,
+    },
     Answer {
         items: Vec<Asked>,
         input: Input,
@@ -131,6 +143,8 @@ impl Overlay {
             Overlay::MergeChoice { .. } => Mode::MergeChoice,
             Overlay::Cleanup { .. } => Mode::Cleanup,
             Overlay::InitFailed { .. } => Mode::InitFailed,
+            Overlay::Escalations { .. } => Mode::Escalations,
+            Overlay::EmergencyStop { .. } => Mode::EmergencyStop,
             Overlay::Confirm { .. } => Mode::Confirm,
             Overlay::Answer { .. } | Overlay::Write { .. } => Mode::Write,
             Overlay::Help { .. } | Overlay::Log { .. } => Mode::Read,

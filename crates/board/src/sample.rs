@@ -39,6 +39,8 @@ pub fn sample(items: usize, agents: usize) -> Facts {
         cards: (0..items)
             .map(|number| card(number, number < agents))
             .collect(),
+        escalations: Vec::new(),
+        stops: Vec::new(),
         warnings: Vec::new(),
     }
 }

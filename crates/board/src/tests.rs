@@ -1,5 +1,6 @@
 //! Tests of the whole board: frames on an in-memory terminal, key by key.
 
+mod alarms;
 mod bound;
 mod frames;
 mod keys_do;
@@ -9,9 +10,10 @@ mod nasty;
 mod pointing;
 
 use crate::keys::Mode;
-use crate::{Board, BoardEvent, Facts, Failure, Moment, Question, Request, Theme};
+use crate::{Board, BoardEvent, EscalationFacts, Facts, Failure, Moment, Question, Request, Theme};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, Parts, Resolver, Server, ServerState, Session};
+use gt_core::escalation::Severity;
 use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
 use gt_core::work::{ItemStatus, WorkId};
@@ -288,6 +290,19 @@ pub(crate) fn branch(card: &mut Card) -> &mut Branch {
     card.branch.as_mut().expect("a branch")
 }
 
+pub(crate) fn escalation(text: &str, severity: Severity, is_acknowledged: bool) -> EscalationFacts {
+    EscalationFacts {
+        id: id(text),
+        severity,
+        who: "gastown/crew/max".to_owned(),
+        item: Some(id("gt-00bsy")),
+        message: "the deploy key has expired\nNobody but its owner can renew it.".to_owned(),
+        since: NOW - 240,
+        count: 1,
+        is_acknowledged,
+    }
+}
+
 /// Returns a small town with cards of every kind.
 pub(crate) fn town() -> Facts {
     let mut epic = card("gt-00epc", "Move the store to the new format");
@@ -384,6 +399,11 @@ pub(crate) fn town() -> Facts {
         cards: vec![
             epic, blocked, wide, busy, paused, hooked, asks, crashed, broken, done, queued, closed,
         ],
+        escalations: vec![
+            escalation("esc-00aaa", Severity::Medium, true),
+            escalation("esc-00bbb", Severity::Low, true),
+        ],
+        stops: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -89,6 +89,16 @@ impl Theme {
         }
     }
 
+    /// Returns the style of a row that must not be overlooked.
+    pub(crate) fn alarm(self) -> Style {
+        let style = match self {
+            Theme::Dark => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(160)),
+            Theme::Light => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(124)),
+            Theme::Plain => Style::new().add_modifier(Modifier::REVERSED),
+        };
+        style.add_modifier(Modifier::BOLD)
+    }
+
     /// Returns the style of the row under the cursor, where nothing else marks it.
     pub(crate) fn cursor_row(self) -> Style {
         match self {

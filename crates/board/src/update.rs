@@ -1,6 +1,7 @@
 //! Event handling: keys by the table of keys, the mouse by the contents of the last frame, and the
 //! results of commands.
 
+mod alarms;
 mod deeds;
 mod detail;
 mod mouse;
@@ -186,6 +187,8 @@ impl Board {
                 self.theme = self.theme.toggled();
                 self.dirty = true;
             }
+            Action::Escalations => self.show_escalations(now),
+            Action::EmergencyStop => self.offer_stop(),
             Action::Log => self.show(Overlay::Log { scroll: 0 }),
             Action::Help => self.show(Overlay::Help {
                 first: mode,
@@ -249,7 +252,8 @@ impl Board {
             }
             // Not every message names its item, so the title is added where it is missing.
             Ok(text) => {
-                let text = match text.contains(under_way.item.as_str()) {
+                let is_named = |id: &WorkId| text.contains(id.as_str());
+                let text = match under_way.item.as_ref().is_some_and(is_named) {
                     true => text,
                     false => format!("{title}: {text}"),
                 };
@@ -258,9 +262,13 @@ impl Board {
             Err(failure) => {
                 let Failure { kind, text, causes } = failure;
                 if kind == Some(Kind::Unconfirmed) {
-                    let confirmed = command::confirmed(&under_way.item, &title, &under_way.words);
+                    let confirmed =
+                        command::confirmed(under_way.item.as_ref(), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::Confirm {
-                        question: format!("Merge {}? It is the first time here", under_way.item),
+                        question: match &under_way.item {
+                            Some(item) => format!("Merge {item}? It is the first time here"),
+                            None => format!("{title}?"),
+                        },
                         lines: causes,
                         drafts: vec![confirmed],
                         scroll: 0,
@@ -270,10 +278,10 @@ impl Board {
                     self.toasts.end(order, Tenor::Note, text, now);
                     return;
                 }
-                if kind == Some(Kind::InitFailed) {
-                    let go_on = command::go_on(&under_way.item, &title, &under_way.words);
+                if let Some(item) = under_way.item.filter(|_| kind == Some(Kind::InitFailed)) {
+                    let go_on = command::go_on(Some(&item), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::InitFailed {
-                        id: under_way.item,
+                        id: item,
                         why: text.clone(),
                         go_on,
                         is_shown: false,

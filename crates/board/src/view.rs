@@ -3,6 +3,7 @@
 //! Nothing here changes the board. A frame returns [`Drawn`], the data about it that the next key
 //! or click needs.
 
+mod alarms;
 mod canvas;
 mod card;
 mod columns;
@@ -115,9 +116,10 @@ fn draw_all(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
         canvas.text(area, &said, style);
         return;
     }
+    let below = alarms::draw(board, area, canvas);
     match &board.detail {
-        Some(open) => detail::draw(board, open, area, canvas),
-        None => frame::draw(board, area, canvas),
+        Some(open) => detail::draw(board, open, below, canvas),
+        None => frame::draw(board, below, canvas),
     }
     if let Some(overlay) = &board.overlay {
         overlays::draw(board, overlay, area, canvas);

@@ -3,7 +3,7 @@
 use super::{Binding, Mode};
 use crate::Tab;
 use crate::action::Action::*;
-use crate::action::{Deed, ServerDeed};
+use crate::action::{Deed, EscalationDeed, ServerDeed};
 use crate::sort::Sort as Invocation;
 
 /// Keeps the table readable: one line for each row.
@@ -47,6 +47,8 @@ pub const TABLE: &[Binding] = rows! {
     Board       ": Ctrl-p"           Palette,                      "Find a command by its name";
     Board       "v"                  Preview,                      "Show the agent's screen, or hide it";
     Board       "t"                  Theme,                        "Dark or light";
+    Board       "E"                  Escalations,                  "Show the escalations", "gt escalate list";
+    Board       "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
     Board       "!"                  Log,                          "What was said";
     Board       "?"                  Help,                         "This help";
     Board       "Ctrl-l"             Redraw,                       "Draw anew";
@@ -100,6 +102,8 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "Space"              Actions,                      "Do something with the card";
     Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
     Detail      "t"                  Theme,                        "Dark or light";
+    Detail      "E"                  Escalations,                  "Show the escalations", "gt escalate list";
+    Detail      "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
     Detail      "!"                  Log,                          "What was said";
     Detail      "?"                  Help,                         "This help";
     Detail      "Ctrl-l"             Redraw,                       "Draw anew";
@@ -184,6 +188,20 @@ pub const TABLE: &[Binding] = rows! {
     InitFailed  "a"                  SkipAndAttach,                "Look: go to its shell", "gt task attach ID --skip";
     InitFailed  "Esc n q"            Back,                         "Leave it as it is";
     InitFailed  "Ctrl-c"             Quit,                         "Leave the board";
+
+    Escalations "j Down"             Down,                         "The next escalation";
+    Escalations "k Up"               Up,                           "The escalation before";
+    Escalations "a"                  Escalation(EscalationDeed::Acknowledge), "Acknowledge: it is not raised again", "gt escalate ack ID";
+    Escalations "c"                  Escalation(EscalationDeed::Close), "Close: it is resolved", "gt escalate close ID";
+    Escalations "Enter"              Open,                         "Go to the card that it is about";
+    Escalations "Esc q E"            Back,                         "Close the list";
+    Escalations "Ctrl-c"             Quit,                         "Leave the board";
+
+    EmergencyStop "y"                Yes,                          "Stop it, or end its stop", "gt estop [--rig NAME]; gt thaw [--rig NAME]";
+    EmergencyStop "j Down"           Down,                         "The next: the town, or a rig";
+    EmergencyStop "k Up"             Up,                           "The one before";
+    EmergencyStop "n Esc q X"        Back,                         "Do nothing";
+    EmergencyStop "Ctrl-c"           Quit,                         "Leave the board";
 
     Confirm     "y"                  Yes,                          "Yes";
     Confirm     "j Down"             Down,                         "Scroll down";

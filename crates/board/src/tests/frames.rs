@@ -34,6 +34,8 @@ pub(crate) const VIEWS: &[(&str, &str)] = &[
     ("palette_narrowed", ":stop"),
     ("help", "?"),
     ("help_scrolled", "?<PageDown>"),
+    ("escalations", "Ej"),
+    ("emergency_stop", "X"),
     ("messages", "! "),
     ("toasts", "h p"),
     ("refusal_toast", "H a"),

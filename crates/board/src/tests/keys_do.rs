@@ -38,6 +38,8 @@ fn way(mode: Mode, action: Action) -> &'static str {
         (Mode::Cleanup, _) => "j d",
         // The overlay opens without a key, after a failed start.
         (Mode::InitFailed, _) => "H s",
+        (Mode::Escalations, _) => "E",
+        (Mode::EmergencyStop, _) => "X",
         (Mode::Confirm, _) => "h x",
         (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
         (Mode::Write, Action::Up) => "j y<Down><Down>",

@@ -117,7 +117,8 @@ impl Board {
     /// overlay is open, since the user's typing would go to the agent.
     pub(super) fn follow(&mut self, then: Draft, now: Moment) {
         if then.manner == Manner::HandOver && self.overlay.is_some() {
-            let text = format!("{}: a attaches when you are done here", then.item);
+            let item = then.item.as_ref().map_or("", WorkId::as_str);
+            let text = format!("{item}: a attaches when you are done here");
             self.toasts.say(Tenor::Note, text, now);
         } else {
             self.order(then);
@@ -282,13 +283,18 @@ impl Board {
     /// Asks one question for all commands.
     fn ask(&mut self, what: &str, drafts: Vec<Draft>, unable: Vec<String>) {
         let question = match drafts.as_slice() {
-            [one] => format!("{what} {}?", one.item),
+            [
+                Draft {
+                    item: Some(item), ..
+                },
+            ] => format!("{what} {item}?"),
             many => format!("{what} {} cards?", many.len()),
         };
         let mut lines: Vec<String> = Vec::new();
         for draft in &drafts {
-            let title = self.card(&draft.item).map(|card| card.title.as_str());
-            lines.push(format!("{}  {}", draft.item, title.unwrap_or_default()));
+            let Some(id) = &draft.item else { continue };
+            let title = self.card(id).map(|card| card.title.as_str());
+            lines.push(format!("{id}  {}", title.unwrap_or_default()));
         }
         lines.extend(unable.iter().map(|line| format!("left out: {line}")));
         self.show(Overlay::Confirm {

@@ -88,10 +88,11 @@ impl Board {
                 pick.cursor = row;
                 self.act(Action::Accept, now);
             }
-            Some(Overlay::Servers { cursor, .. }) => {
+            Some(Overlay::Servers { cursor, .. } | Overlay::EmergencyStop { cursor, .. }) => {
                 *cursor = row;
                 self.dirty = true;
             }
+            Some(Overlay::Escalations { .. }) => self.select_escalation(row),
             _ => {}
         }
     }

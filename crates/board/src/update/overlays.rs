@@ -164,6 +164,14 @@ impl Board {
                 }
                 _ => {}
             },
+            Overlay::Escalations { .. } => self.act_on_escalations(action, now),
+            Overlay::EmergencyStop { scopes, cursor } => match action {
+                Action::Up | Action::Down => {
+                    *cursor = step(*cursor, scopes.len(), action == Action::Down);
+                }
+                Action::Yes => self.stop_or_thaw(),
+                _ => {}
+            },
             Overlay::Answer { scroll, .. } => match action {
                 Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
                 Action::Down => *scroll = self.drawn.overlay_scroll + 1,

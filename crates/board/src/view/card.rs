@@ -184,7 +184,10 @@ fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canva
         Some(label) => canvas.span(label.to_owned(), Tone::Label),
         None => canvas.span(theme::sign(state), theme::tone(state)),
     };
-    let is_under_way = board.under_way.values().any(|order| order.item == card.id);
+    let is_under_way = board
+        .under_way
+        .values()
+        .any(|order| order.item.as_ref() == Some(&card.id));
     let mut spans = vec![
         sign,
         canvas.span(format!(" {}", card.id), Tone::Strong),

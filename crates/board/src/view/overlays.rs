@@ -1,6 +1,7 @@
 //! Draws overlays. Each is a box of rows, except the jump labels, which are drawn on the cards, and
 //! the search, which uses the last line.
 
+mod alarms;
 mod help;
 mod menus;
 mod questions;
@@ -40,6 +41,10 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             ..
         } => {
             questions::confirm(question, lines, *scroll, area, canvas);
+        }
+        Overlay::Escalations { at, .. } => alarms::escalations(board, at.as_ref(), area, canvas),
+        Overlay::EmergencyStop { scopes, cursor } => {
+            alarms::emergency_stop(board, scopes, *cursor, area, canvas);
         }
         Overlay::Answer {
             items,

@@ -3,10 +3,13 @@
 use super::inbox::Post;
 use super::view::Panes;
 use super::watch::Watch;
-use gt_board::BoardEvent;
+use gt_board::{BoardEvent, EscalationFacts, Stop};
+use gt_core::escalation::{Escalation, EscalationState};
 use gt_core::work::WorkId;
 use gt_town::Town;
+use gt_town::base::estop::EstopNote;
 use gt_town::views::cards::{Gathered, Gatherer};
+use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -129,6 +132,8 @@ impl Worker {
             me: Some(self.town.around().login_name().to_owned()),
             projects: self.town.registry().rigs.keys().cloned().collect(),
             cards: gathered.cards.clone(),
+            escalations: gathered.escalations.iter().map(escalation).collect(),
+            stops: gathered.stops.iter().map(stop).collect(),
             warnings: gathered.warnings.clone(),
         }
     }
@@ -146,4 +151,33 @@ impl Worker {
             self.post.send(BoardEvent::Facts(facts));
         }
     }
+}
+
+fn escalation(it: &Escalation) -> EscalationFacts {
+    let item = it.item.as_deref();
+    EscalationFacts {
+        id: it.id.clone(),
+        severity: it.severity,
+        who: it.agent.as_ref().unwrap_or(&it.raised_by).clone(),
+        // Text that is no id names no card.
+        item: item.and_then(|item| item.parse().ok()),
+        message: it.message.clone(),
+        since: seconds(&it.created_at).unwrap_or_default(),
+        count: it.count,
+        is_acknowledged: it.state == EscalationState::Acknowledged,
+    }
+}
+
+fn stop(note: &EstopNote) -> Stop {
+    Stop {
+        rig: note.rig.clone(),
+        by: note.by.clone(),
+        reason: note.reason.clone(),
+        since: seconds(&note.at),
+    }
+}
+
+fn seconds(time: &str) -> Option<i64> {
+    // A note without a time has no age.
+    time.parse().ok().map(Timestamp::as_second)
 }

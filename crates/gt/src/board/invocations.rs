@@ -197,9 +197,26 @@ fn failure(output: &Output) -> Failure {
             causes: texts(&error["causes"]),
         },
         None => told_to_people(&text)
+            .or_else(|| told_of_agents(&output.stdout))
             .unwrap_or_else(|| output.status.to_string())
             .into(),
     }
+}
+
+/// Formats the agents for which a command failed, from its answer.
+fn told_of_agents(stdout: &[u8]) -> Option<String> {
+    // Without a document there is nothing to add to the exit code.
+    let answer = document(stdout).ok()?;
+    let failed = answer.get("failed")?.as_array()?;
+    let line = |one: &Value| {
+        Some(format!(
+            "{}: {}",
+            one["agent"].as_str()?,
+            one["error"].as_str()?
+        ))
+    };
+    let lines: Vec<String> = failed.iter().filter_map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Extracts the failure from plain text: `error:`, with `caused by:` and `hint:` below it.
@@ -379,6 +396,15 @@ mod tests {
         assert!(document(b"{\"result\":").is_err());
         assert_eq!(document(b"\n").unwrap(), Value::Null);
         assert_eq!(document(b"{\"result\":\"ok\"}\n").unwrap()["result"], "ok");
+    }
+
+    #[test]
+    fn failed_emergency_stop_names_the_agents() {
+        let answer = br#"{"failed":[{"agent":"gt/crew/max","error":"no answer"}],"idle":[]}"#;
+        let told = told_of_agents(answer);
+        assert_eq!(told.as_deref(), Some("gt/crew/max: no answer"));
+        assert_eq!(told_of_agents(br#"{"failed":[]}"#), None);
+        assert_eq!(told_of_agents(b""), None);
     }
 
     #[test]

@@ -87,7 +87,12 @@ fn print(town: &Town, rig: Option<&str>) -> CommandResult {
 fn document(town: &Town, gathered: &Gathered, rig: Option<&str>) -> Value {
     let is_shown = |card: &&Card| rig.is_none() || card.rig.as_deref() == rig;
     let cards: Vec<Value> = gathered.cards.iter().filter(is_shown).map(card).collect();
-    json!({"town": town.root(), "cards": cards})
+    json!({
+        "town": town.root(),
+        "cards": cards,
+        "escalations": gathered.escalations,
+        "stops": gathered.stops,
+    })
 }
 
 fn card(card: &Card) -> Value {

@@ -12,8 +12,9 @@ mod spent;
 
 pub use detail::{events_of, sessions_of};
 
+use crate::base::estop::{self, EstopNote};
 use crate::catalog::harnesses::Presets;
-use crate::records::items::{Overview, Work};
+use crate::records::items::{EscalationQuery, Overview, Work};
 use crate::records::limits;
 use crate::terminal::background_tasks;
 use crate::terminal::containers::{self, Container, PanePlace};
@@ -24,6 +25,7 @@ use crate::{Result, Town};
 use aside::{Aside, Stamp};
 use gt_core::Identity;
 use gt_core::card::{Card, Session, Speaker};
+use gt_core::escalation::Escalation;
 use gt_core::merge::Merge;
 use gt_core::state::StateReport;
 use gt_core::work::{Item, WorkId};
@@ -52,6 +54,10 @@ pub struct Gathered {
     pub cards: Vec<Card>,
     /// Cards whose expensive facts are out of date; [`Gatherer::look`] refreshes one.
     pub stale: Vec<WorkId>,
+    /// The escalations that are not closed, the most urgent first.
+    pub escalations: Vec<Escalation>,
+    /// The emergency stops in force, that of the town first.
+    pub stops: Vec<EstopNote>,
     /// Facts that could not be read.
     pub warnings: Vec<String>,
     sites: HashMap<WorkId, Site>,
@@ -79,6 +85,7 @@ impl Gatherer {
         let since = town.clock().now() - CLOSED_IS_SHOWN;
         let overview = work.overview(&since.to_string())?;
         let merges = work.merges(None, false)?;
+        let escalations = work.escalations(&EscalationQuery::default())?;
         // The board shows work items even if tmux does not answer.
         let containers = containers::list_everywhere(town).unwrap_or_else(|problem| {
             warnings.push(problem.to_string());
@@ -146,6 +153,8 @@ impl Gatherer {
         Ok(Gathered {
             cards,
             stale,
+            escalations,
+            stops: estop::all(town),
             warnings,
             sites,
             bases: self.places.files.clone(),

@@ -18,7 +18,7 @@ use ratatui::text::Line;
 use std::borrow::Cow;
 
 /// Draws rows, scrolled such that the cursor is in view.
-fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let height = usize::from(area.height);
     let first = (cursor + 1).saturating_sub(height);
     for (y, (number, line)) in (0..).zip(lines.iter().enumerate().skip(first).take(height)) {
@@ -35,7 +35,7 @@ fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) 
     canvas.drawn.page = height.max(1);
 }
 
-fn height_of(rows: usize) -> u16 {
+pub(super) fn height_of(rows: usize) -> u16 {
     u16::try_from(rows).unwrap_or(u16::MAX).saturating_add(2)
 }
 
@@ -172,7 +172,7 @@ pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas
 }
 
 /// Draws key hints in the lower border of a box.
-fn foot(mode: Mode, actions: &[Action], area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn foot(mode: Mode, actions: &[Action], area: Rect, canvas: &mut Canvas<'_>) {
     let mut words = Vec::new();
     for action in actions {
         if let Some(binding) = keys::rows(mode).find(|row| row.action == *action) {
