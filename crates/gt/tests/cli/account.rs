@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use crate::sessions::list_sessions;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -53,14 +54,12 @@ fn accounts_are_made_used_and_removed() {
         "x/../my-codex",
     ]);
     assert_eq!(given["folders"]["codex"], json!(env.path("my-codex")));
-    let refused = env
-        .gt(&["account", "add", "g", "--harness", "gemini"])
-        .fails(2);
-    assert!(
-        refused.stderr.contains("claude, codex"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["account", "add", "g", "--harness", "gemini"]), @"
+    exit code: 2
+    --- stderr
+    error: the harness gemini takes no configuration folder, so it has no accounts
+    hint: these do: claude, codex, opencode, cursor-agent, copilot, pi, demo
+    ");
     env.gt(&["account", "use", "nosuch"]).fails(3);
     env.gt(&["account", "use", "work", "--harness", "claude"])
         .fails(3);
@@ -68,8 +67,13 @@ fn accounts_are_made_used_and_removed() {
     assert_eq!(used["default_for"], json!(["codex"]));
     let used = env.json(&["account", "use", "work"]);
     assert_eq!(used["default_for"], json!(["codex", "demo"]));
-    let shown = env.gt(&["account", "list"]).ok().stdout;
-    assert!(shown.contains("my-codex"), "{shown}");
+    assert_snapshot!(env.snapshot(&["account", "list"]), @"
+    exit code: 0
+    --- stdout
+    ACCOUNT  HARNESS  DEFAULT  FOLDER
+    work  codex  yes  ~/my-codex
+    work  demo  yes  ~/gt/.accounts/work/demo
+    ");
     // `--dry-run` changes nothing, and a folder that the person chose is never deleted.
     let args = ["account", "remove", "work", "--purge"];
     let look = env.json(&[&args[..], &["--dry-run"]].concat());
@@ -86,12 +90,13 @@ fn accounts_are_made_used_and_removed() {
     env.gt(&["account", "remove", "home"]).ok();
     assert!(env.town().join(".accounts/home/demo").is_dir());
     fs::write(env.town().join("accounts.toml"), "nonsense").unwrap();
-    let broken = env.gt(&["account", "list"]).fails(2);
-    assert!(
-        broken.stderr.contains("accounts.toml:1"),
-        "{}",
-        broken.stderr
-    );
+    assert_snapshot!(env.snapshot(&["account", "list"]), @"
+    exit code: 2
+    --- stderr
+    error: ~/gt/accounts.toml:1:9 cannot be read
+    caused by: key with no value, expected `=`
+    hint: correct that line; every key is explained in the documentation
+    ");
 }
 
 #[test]
@@ -108,12 +113,12 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(folder(&env), json!(of("work")));
     assert_conversation(&env, &of("work"));
-    let refused = env.gt(&["account", "remove", "work", "--purge"]).fails(4);
-    assert!(
-        refused.stderr.contains("gastown/crew/max"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["account", "remove", "work", "--purge"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max runs with this account
+    hint: `gt stop gastown/crew/max` first
+    ");
     env.gt(&["stop", "gastown/max"]).ok();
     env.gt(&[
         "crew",

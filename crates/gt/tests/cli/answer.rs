@@ -3,6 +3,7 @@
 use crate::env::TIMEOUT;
 use crate::nudge::{prompts, stage};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -16,12 +17,12 @@ fn a_question_is_answered_by_reading_it() {
         "--timeout",
         "30",
     ];
-    let nothing = env.gt(&["answer", "gastown/max", "yes"]).fails(4);
-    assert!(
-        nothing.stderr.contains("asks nothing"),
-        "{}",
-        nothing.stderr
-    );
+    assert_snapshot!(env.snapshot(&["answer", "gastown/max", "yes"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max asks nothing
+    hint: `gt peek gastown/crew/max` shows its screen
+    ");
     let approved = env.town().join("gastown/crew/max/approved");
 
     env.gt(&["nudge", "gastown/max", "[[tool=touch approved]]"])
@@ -30,8 +31,12 @@ fn a_question_is_answered_by_reading_it() {
     let question = env.json(&["answer", "gastown/max"]);
     assert_eq!(question["kind"], "permission", "{question}");
     assert_eq!(question["marked"], 0, "{question}");
-    let unclear = env.gt(&["answer", "gastown/max", "perhaps"]).fails(2);
-    assert!(unclear.stderr.contains("1. Yes"), "{}", unclear.stderr);
+    assert_snapshot!(env.snapshot(&["answer", "gastown/max", "perhaps"]), @"
+    exit code: 2
+    --- stderr
+    error: no option is like that
+    hint: it offers: 1. Yes; 2. No, and tell demo what to do differently (esc)
+    ");
     let refused = env.json(&["answer", "gastown/max", "no"]);
     assert_eq!(refused["answer"], question["options"][1], "{refused}");
     env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();

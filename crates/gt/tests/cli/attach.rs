@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::testing::{TestServer, wait_until};
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 
 const GT: &str = env!("CARGO_BIN_EXE_gt");
 
@@ -84,12 +85,12 @@ fn in_own_tmux(own: &TestServer, env: &TestEnv, line: &str) {
 fn outside_tmux_the_terminal_attaches() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "deacon"]).ok();
-    assert!(
-        env.gt(&["attach", "mayor"])
-            .fails(2)
-            .stderr
-            .contains("needs a terminal")
-    );
+    assert_snapshot!(env.snapshot(&["attach", "mayor"]), @"
+    exit code: 2
+    --- stderr
+    error: attaching needs a terminal
+    hint: `gt peek hq-mayor` shows its screen
+    ");
     let outer = TestServer::new();
     terminal(&env, &outer, &format!("'{GT}' attach mayor --read-only"));
     wait_client(&env, "hq-mayor 1");
@@ -123,8 +124,12 @@ fn inside_tmux_the_client_switches() {
 fn handoff_with_watch_attaches_to_the_next_session() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "deacon"]).ok();
-    let refused = env.gt(&["handoff", "deacon", "--force", "--watch"]);
-    assert!(refused.fails(2).stderr.contains("needs a terminal"));
+    assert_snapshot!(env.snapshot(&["handoff", "deacon", "--force", "--watch"]), @"
+    exit code: 2
+    --- stderr
+    error: attaching needs a terminal
+    hint: `gt peek hq-deacon` shows its screen
+    ");
     let record = || env.agent("deacon")["session"].clone();
     let first = record();
     assert!(first.is_string());
@@ -189,12 +194,12 @@ fn the_menu_knows_the_servers_of_other_towns() {
     };
     in_other(&["init", "other", "--harness", "demo"]);
     in_other(&["start", "deacon"]);
-    assert!(
-        env.gt(&["agents", "menu", "--print"])
-            .ok()
-            .stdout
-            .contains("other: deacon")
-    );
+    assert_snapshot!(env.snapshot(&["agents", "menu", "--print"]), @"
+    exit code: 0
+    --- stdout
+    mayor  [STATE]
+    other: deacon
+    ");
     assert!(in_other(&["agents", "menu", "--print"]).contains("gt: mayor"));
 
     // A client of the first town switches to an agent of the second town, on the other server.
@@ -210,12 +215,11 @@ fn the_menu_knows_the_servers_of_other_towns() {
         (clients.unwrap().trim_end() == "hq-deacon").then_some(())
     });
     in_other(&["down", "--all"]);
-    assert!(
-        !env.gt(&["agents", "menu", "--print"])
-            .ok()
-            .stdout
-            .contains("deacon")
-    );
+    assert_snapshot!(env.snapshot(&["agents", "menu", "--print"]), @"
+    exit code: 0
+    --- stdout
+    mayor  [STATE]
+    ");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod outside_changes;
 use crate::env::{Answer, TIMEOUT, TestEnv, run};
 use crate::mq::{commit, item, repository};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -392,16 +393,38 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     let mut env_path = env.gt_command(&["doctor"]);
     // A PATH without bd and br of the machine.
     let only = "/usr/bin:/bin";
-    let doctor = run(env_path.env("PATH", only));
-    assert!(
-        doctor.stdout.contains("bd or br is not on PATH"),
-        "{doctor:?}"
-    );
+    assert_snapshot!(run(env_path.env("PATH", only)).rendered(&env), @r#"
+    exit code: 0
+    --- stdout
+    ✓ tmux: 3.3a
+    ✓ git: git version 2.39.5
+    ✓ town: ~/gt
+    ✓ socket: ~/s (no server runs yet)
+    ✓ permissions: the town is yours alone
+    ✓ disk: [N] MB free, and the town can be written
+    ✓ rigs: 1 registered
+    ✓ journal: nothing is written yet
+    ✓ work: nothing is written yet
+    ! beads: gastown has its items in the town, although there is ~/source-gastown/.beads: bd or br is not on PATH
+      hint: install it, or set `beads = "off"` for the rig in town.toml
+    ✓ roles: all can be read
+    ✓ harnesses: installed: demo
+    ✓ prices: all can be read
+    ✓ names: every agent has a name of its own
+    ✓ agents: 0 run, all well
+    ✓ pids: no stray processes
+    ✓ leftovers: no files of killed processes
+    ✓ hooks: no warnings in the log of the last hour
+    "#);
     let id = item(env, &["Own"]);
     assert!(id.starts_with("gt-"), "{id}");
     beads.set("beads = 'on'");
-    let answer = run(env.gt_command(&["work", "list"]).env("PATH", only)).fails(5);
-    assert!(answer.stderr.contains("not on PATH"), "{answer:?}");
+    assert_snapshot!(run(env.gt_command(&["work", "list"]).env("PATH", only)).rendered(&env), @r#"
+    exit code: 5
+    --- stderr
+    error: bd or br is not on PATH
+    hint: install beads, or set `beads = "off"` for the rig in town.toml
+    "#);
     let town = env.town().join("town.toml");
     let text = fs::read_to_string(&town).unwrap();
     fs::write(&town, text.replace("'on'", "'off'")).unwrap();

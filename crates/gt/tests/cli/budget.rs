@@ -2,6 +2,7 @@
 
 use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
@@ -62,8 +63,12 @@ fn town_without_budgets_says_so_and_wrong_raises_are_refused() {
         let answer = env.gt(&[&["budget"], words.as_slice()].concat());
         assert_eq!(answer.code, 2, "{words:?} {answer:?}");
     }
-    let answer = env.gt(&["budget", "raise", "rig:nowhere", "5"]);
-    assert!(answer.stderr.contains("there is no rig"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["budget", "raise", "rig:nowhere", "5"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no rig "nowhere"
+    hint: `gt rig list` shows them
+    "#);
 }
 
 #[test]
@@ -74,21 +79,22 @@ fn exhausted_day_pauses_at_the_end_of_the_turn_refuses_starts_and_a_raise_resume
     let paused = await_state(&env, "mayor", "paused");
     let reason = paused["state_reason"].as_str().unwrap();
     assert!(reason.starts_with("budget of the day: $"), "{paused}");
-    let table = env.gt(&["agents"]).ok().stdout;
-    assert!(table.contains("budget of the day"), "{table}");
+    assert_snapshot!(env.snapshot(&["agents"]), @"
+    exit code: 0
+    --- stdout
+    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
+    mayor  paused  [N]  healthy  demo  hq-mayor  budget of the day: $[N] of $[N]
+    ");
     assert_eq!(budget(&env, "day")["level"], "exhausted");
     // No start, with the figure and the command that helps.
     let refused = env.gt(&["start", "deacon"]);
     assert_eq!(refused.code, 4, "{refused:?}");
-    assert!(
-        refused
-            .stderr
-            .contains("the budget of the day is exhausted: $")
-            && refused
-                .stderr
-                .contains("gt budget raise day AMOUNT --today"),
-        "{refused:?}"
-    );
+    assert_snapshot!(refused.rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: the budget of the day is exhausted: $[N] of $[N]
+    hint: `gt budget raise day AMOUNT --today` raises it
+    ");
     // A message waits.
     let sent = env.json(&["nudge", "mayor", "a second message"]);
     assert_eq!(sent["delivered"], "queue", "{sent}");

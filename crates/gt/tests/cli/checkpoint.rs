@@ -5,6 +5,7 @@ use crate::prime::{MAX, as_agent, give_work};
 use crate::sessions::list_sessions;
 use crate::work::{create, id};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -292,14 +293,13 @@ fn a_checkpoint_says_where_the_work_stood() {
     let now = found["timestamp"].as_str().unwrap();
     fs::write(&file, text.replace(now, "2020-01-01T00:00:00.000Z")).unwrap();
     assert_eq!(read()["stale"], true);
-    let shown = env
-        .gt(&["checkpoint", "read", "--agent", "gastown/max"])
-        .ok()
-        .stdout;
-    assert!(
-        shown.contains("(stale)") && shown.contains("half way"),
-        "{shown}"
-    );
+    assert_snapshot!(env.snapshot(&["checkpoint", "read", "--agent", "gastown/max"]), @"
+    exit code: 0
+    --- stdout
+    checkpoint from [N] [N] ago: work gt-[ID], step gt-x.2, branch crew/max, 1 changed file (stale)
+      new file.txt
+    half way
+    ");
     assert_eq!(
         env.json(&["checkpoint", "clear", "--agent", "gastown/max"]),
         json!({"cleared": true})

@@ -1,6 +1,7 @@
 //! `gt crew`: removal of workers.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -9,19 +10,22 @@ fn crew_is_removed_only_when_nothing_is_lost() {
     let worktree = env.town().join("gastown/crew/max");
     fs::write(worktree.join("new.txt"), "work").unwrap();
     env.gt(&["crew", "start", "max"]).ok();
-    let answer = env.gt(&["crew", "rm", "max"]).fails(4);
-    assert!(answer.stderr.contains("nowhere else"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["crew", "rm", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max has work that is nowhere else: 1 changed file
+    hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
+    ");
     assert_eq!(
         env.running(),
         ["gastown/crew/max"],
         "a refusal changes nothing"
     );
-    assert!(
-        env.gt(&["crew", "rm", "max", "--force", "--dry-run"])
-            .ok()
-            .stdout
-            .contains("Would remove")
-    );
+    assert_snapshot!(env.snapshot(&["crew", "rm", "max", "--force", "--dry-run"]), @"
+    exit code: 0
+    --- stdout
+    Would remove gastown/crew/max: its container, worktree ~/gt/gastown/crew/max, branch crew/max; and keep what is nowhere else: 1 changed file.
+    ");
     assert!(worktree.exists());
     let removed = env
         .gt(&["crew", "rm", "max", "--force", "--json"])
@@ -79,11 +83,11 @@ fn commits_that_are_nowhere_else_are_never_lost() {
             inner.to_str().unwrap(),
         ],
     );
-    let answer = env.gt(&["crew", "rm", "zoe", "--force"]).fails(4);
-    assert!(
-        answer.stderr.contains("repository of its own"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["crew", "rm", "zoe", "--force"]), @"
+    exit code: 4
+    --- stderr
+    error: ~/gt/gastown/crew/zoe holds a repository of its own: inner/
+    hint: move it away first; gt could not keep what is in it
+    ");
     assert!(inner.join("README.md").exists());
 }

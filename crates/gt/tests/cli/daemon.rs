@@ -44,6 +44,12 @@ fn it_starts_once_and_stops() {
     assert_eq!(second.code, 4, "{}", second.stderr);
     let expected = format!("a daemon of this town runs already (process {first})");
     assert!(second.stderr.contains(&expected), "{}", second.stderr);
+    assert_snapshot!(second.rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: a daemon of this town runs already (process [PID])
+    hint: `gt daemon status` shows it, `gt daemon restart` replaces it
+    ");
     let here = env.gt(&["daemon", "run"]);
     assert_eq!(here.code, 4, "{}", here.stderr);
     let stopped = env.gt(&["daemon", "stop"]).ok();
@@ -57,12 +63,12 @@ fn it_starts_once_and_stops() {
     --- stdout
     No daemon runs.
     ");
-    let log = env.gt(&["daemon", "logs"]).ok().stdout;
-    assert!(log.contains(&format!("process {first} started")), "{log}");
-    assert!(
-        log.contains(&format!("process {first} ended; saved 0 containers")),
-        "{log}"
-    );
+    assert_snapshot!(env.snapshot(&["daemon", "logs"]), @"
+    exit code: 0
+    --- stdout
+    [TIME] [TIME]  info  daemon run: process [PID] started
+    [TIME] [TIME]  info  daemon run: process [PID] ended; saved 0 containers
+    ");
 }
 
 #[test]
@@ -79,7 +85,10 @@ fn sigterm_saves_the_containers_before_it_ends() {
     signal(daemon, Signal::TERM);
     await_end(daemon);
     let log = env.gt(&["daemon", "logs"]).ok().stdout;
-    assert!(log.contains("ended; saved 1 containers"), "{log}");
+    assert_snapshot!(env.masked(&log), @"
+    [TIME] [TIME]  info  daemon run: process [PID] started
+    [TIME] [TIME]  info  daemon run: process [PID] ended; saved 1 containers
+    ");
     // The save after the start of max may come late and add another one.
     assert!(!files(&env).is_empty(), "{log}");
     assert_eq!(env.running(), ["gastown/crew/max"], "agents outlive it");
@@ -116,7 +125,11 @@ fn up_starts_it_and_down_stops_it() {
     env.gt(&["up", "--no-daemon"]).ok();
     assert_eq!(status(&env)["running"], false);
     let up = env.gt(&["up"]).ok().stdout;
-    assert!(up.contains("Started the daemon (process "), "{up}");
+    assert_snapshot!(env.masked(&up), @"
+    Started the daemon (process [PID]).
+    · mayor runs already
+    · deacon runs already
+    ");
     let daemon = pid(&status(&env));
     env.gt(&["up"]).ok();
     assert_eq!(pid(&status(&env)), daemon, "it is left alone");

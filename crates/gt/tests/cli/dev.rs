@@ -3,6 +3,7 @@
 use crate::board::terminal::Terminal;
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -174,8 +175,12 @@ fn failed_dev_server_is_reported_with_its_exit_code() {
         written(&env, &id, "made-broken"),
         [failed["port"].as_u64().unwrap()]
     );
-    let answer = env.gt(&["dev", "start", &id, "nope"]).fails(3);
-    assert!(answer.stderr.contains("it has web, broken"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["dev", "start", &id, "nope"]), @r#"
+    exit code: 3
+    --- stderr
+    error: the project has no server called "nope"
+    hint: it has web, broken
+    "#);
     env.gt(&["dev", "start"]).fails(2);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use crate::sessions::list_sessions;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -66,11 +67,13 @@ fn missing_journal_is_an_error_and_rewritten_from_the_index() {
     let before = env.json(&["sessions", "list"]);
     let journal = env.town().join(".sessions/index.jsonl");
     fs::remove_file(&journal).unwrap();
-    let told = env.gt(&["sessions", "list"]).fails(1).stderr;
-    assert!(
-        told.contains("is missing") && told.contains("gt doctor --fix"),
-        "{told}"
-    );
+    assert_snapshot!(env.snapshot(&["sessions", "list"]), @"
+    exit code: 1
+    --- stderr
+    error: the journal ~/gt/.sessions/index.jsonl is missing, and its index has sessions: 1
+    hint: restore it from a backup, or run `gt doctor --fix`, which writes it anew from the index
+    hint: to begin a new history, remove ~/gt/.sessions/index.db
+    ");
     check(&env, "journal", &[], "error", "its index has sessions: 1");
     check(
         &env,
@@ -130,12 +133,11 @@ fn index_that_disagrees_is_rebuilt_by_sync_and_by_doctor() {
     check(&env, "index", &["--fix"], "ok", "rebuilt now");
     assert_eq!(list_sessions(&env, &[]).len(), 2);
     lose();
-    let told = env.gt(&["sync"]).ok().stdout;
-    assert!(
-        told.contains("rebuilt the index: the journal has 2 sessions"),
-        "{told}"
-    );
-    assert!(!told.contains("found"), "{told}");
+    assert_snapshot!(env.snapshot(&["sync"]), @"
+    exit code: 0
+    --- stdout
+    rebuilt the index: the journal has 2 sessions and the index 0: 2 are missing, 0 are not in the journal
+    ");
     assert_eq!(list_sessions(&env, &[]).len(), 2);
     assert_eq!(env.json(&["sync"])["rebuilt"], Value::Null);
 }
@@ -179,18 +181,29 @@ fn damaged_items_are_restored_from_the_backup_of_a_save() {
     let kept = create("Kept");
     env.gt(&["mail", "send", "mayor", "-s", "Subject", "-m", "Text"])
         .ok();
-    let saved = env.gt(&["save"]).ok().stdout;
-    assert!(
-        saved.contains("Backed up 2 work items and mails"),
-        "{saved}"
-    );
-    assert!(!env.gt(&["save"]).ok().stdout.contains("Backed up"));
+    assert_snapshot!(env.snapshot(&["save"]), @"
+    exit code: 0
+    --- stdout
+    Nothing runs, so no container was saved.
+    Backed up 2 work items and mails: ~/gt/.work/backups/[SAVE] ([N] B)
+    ");
+    assert_snapshot!(env.snapshot(&["save"]), @"
+    exit code: 0
+    --- stdout
+    Nothing runs, so no container was saved.
+    ");
     check(&env, "backups", &[], "ok", "1 there");
     let lost = create("Lost");
     env.gt(&["hook", &lost, "--agent", "gastown/max"]).ok();
     damage_items(&env);
-    let listed = env.gt(&["work", "list"]).fails(1).stderr;
-    assert!(listed.contains("gt doctor --fix"), "{listed}");
+    assert_snapshot!(env.snapshot(&["work", "list"]), @"
+    exit code: 1
+    --- stderr
+    error: the work items cannot be read or written
+    caused by: database disk image is malformed
+    caused by: Error code 11: database disk image is malformed
+    hint: `gt doctor --fix` restores the newest backup of .work/backups; without one, remove .work to begin without any work
+    ");
     env.gt(&["doctor"]).fails(1);
     check(&env, "work", &[], "error", "");
     let told = findings(&env, "work", &["--fix"]);

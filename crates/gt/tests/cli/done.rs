@@ -99,9 +99,15 @@ fn changes_that_are_not_committed_are_named_and_kept() {
     fs::write(dir.join("built"), "x\n").unwrap();
     fs::write(dir.join("a.txt"), "changed\n").unwrap();
     fs::write(dir.join("not yet.txt"), "x\n").unwrap();
-    let answer = env.gt(&["done", "--agent", TOAST]).fails(4);
-    assert!(answer.stderr.contains("not yet.txt"), "{}", answer.stderr);
-    assert!(answer.stderr.contains("--force"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["done", "--agent", TOAST]), @"
+    exit code: 4
+    --- stderr
+    error: 2 changed files are not committed
+    caused by: a.txt
+    caused by: not yet.txt
+    hint: commit what belongs to the work, and remove the rest
+    hint: `--force` keeps them under refs/gt/saved/ and goes on
+    ");
     assert_eq!(env.json(&["hook", "--agent", TOAST])["id"], json!(id));
     assert_eq!(env.running(), [TOAST]);
     let done = env.json(&["done", "--agent", TOAST, "--force"]);

@@ -4,6 +4,7 @@ use crate::env::{TIMEOUT, TestEnv, repetitions, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
 use gt_town::base::lock::FileLock;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -112,10 +113,14 @@ fn item_is_merged_after_a_handoff_and_a_crash() {
         .collect();
     assert_eq!(outcomes, ["handoff", "crash", "done"], "{chain}");
     assert_eq!(chain["totals"]["lives"], 3);
-    let drawn = env.gt(&["sessions", "chain", id]).ok().stdout;
-    for word in outcomes {
-        assert!(drawn.contains(word), "{drawn}");
-    }
+    assert_snapshot!(env.snapshot(&["sessions", "chain", id]), @"
+    exit code: 0
+    --- stdout
+    [UUID] gastown/crew/max, [TIME] [TIME], [N], handoff, [N] tokens
+    └─ [UUID] gastown/crew/max, [TIME] [TIME], [N], crash, [N] tokens
+       └─ [UUID] gastown/crew/max, [TIME] [TIME], [N], done, [N] tokens
+    3 sessions, [N] together, [N] tokens
+    ");
     assert!(env.running().is_empty());
 }
 

@@ -5,6 +5,7 @@ mod hints;
 use crate::env::{TestEnv, processes_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -188,15 +189,24 @@ fn missing_tmux_or_git_is_reported_with_the_install_command() {
             answer.stderr
         );
     }
-    let found = env.gt(&["doctor"]).fails(1);
-    assert!(
-        found.stdout.contains("tmux is not installed"),
-        "{}",
-        found.stdout
-    );
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 1
+    ✗ tmux: tmux is not installed
+      hint: `apt-get install tmux` or `brew install tmux`
+    ✗ agents: cannot list the containers: cannot find the tmux program tmux
+      hint: install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`
+    ✗ pids: cannot list the containers: cannot find the tmux program tmux
+      hint: install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`
+    ");
     fs::remove_file(bin.join("git")).unwrap();
-    let answer = env.gt(&["crew", "add", "amy"]).fails(5);
-    assert!(answer.stderr.contains("install git"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["crew", "add", "amy"]), @"
+    exit code: 5
+    --- stderr
+    error: cannot make the worktree of gastown/crew/amy
+    caused by: cannot run git
+    caused by: No such file or directory (os error 2)
+    hint: install git: `apt-get install git`, `brew install git`
+    ");
 }
 
 #[test]
@@ -209,13 +219,18 @@ fn old_tmux_is_refused_with_its_version() {
     fs::set_permissions(bin.join("tmux"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     env.set("PATH", &path);
-    let answer = env.gt(&["crew", "start", "max"]).fails(5);
-    assert!(
-        answer.stderr.contains("2.9a") && answer.stderr.contains("3.2"),
-        "{}",
-        answer.stderr
-    );
-    assert!(env.gt(&["doctor"]).fails(1).stdout.contains("2.9a"));
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 5
+    --- stderr
+    error: this tmux cannot hold agents
+    caused by: tmux 2.9a is too old, 3.2 is needed: without it there is no client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
+    hint: gt needs tmux 3.2 or later; `gt doctor` says more
+    ");
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 1
+    ✗ tmux: tmux 2.9a is too old, 3.2 is needed: without it there is no client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
+      hint: install tmux 3.2 or later
+    ");
 }
 
 #[test]

@@ -94,13 +94,15 @@ fn agent_asks_for_help_and_a_person_acknowledges_and_closes() {
         ]
     );
     assert_eq!(events[0].1, MAX);
-    let feed = env.gt(&["feed"]).ok().stdout;
-    let line = format!("{MAX} asks for help with {item}: the key has expired");
-    assert!(feed.contains(&line), "{feed}");
-    assert!(
-        feed.contains(&format!("closed {id}: the key has expired (renewed)")),
-        "{feed}"
-    );
+    assert_snapshot!(env.snapshot(&["feed"]), @"
+    exit code: 0
+    --- stdout
+    [TIME] [TIME]  [USER] hooked gt-[ID] for gastown/crew/max
+    [TIME] [TIME]  gastown/crew/max asks for help with gt-[ID]: the key has expired
+    [TIME] [TIME]  gastown/crew/max wrote to mayor, human: [high] the key has expired
+    [TIME] [TIME]  [USER] acknowledged esc-[ID]: the key has expired
+    [TIME] [TIME]  [USER] closed esc-[ID]: the key has expired (renewed)
+    ");
 }
 
 #[test]
@@ -160,17 +162,18 @@ fn escalate_prints() {
     hint: `gt escalate list` shows them
     ");
     let id = env.json(&["escalate", "list"])[0]["id"].clone();
-    let shown = env
-        .gt(&["escalate", "show", id.as_str().unwrap()])
-        .ok()
-        .stdout;
-    for part in [
-        "severity      critical",
-        "agent         gastown/crew/max",
-        "\n\nno disk\n",
-    ] {
-        assert!(shown.contains(part), "{shown}");
-    }
+    assert_snapshot!(env.snapshot(&["escalate", "show", id.as_str().unwrap()]), @"
+    exit code: 0
+    --- stdout
+    esc-[ID]
+      severity  critical
+      state  open
+      agent  gastown/crew/max
+      raised  [TIME] [TIME] by [USER] (command)
+      again  [TIME] [TIME]
+
+    no disk
+    ");
 }
 
 #[test]

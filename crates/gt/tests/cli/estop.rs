@@ -81,11 +81,14 @@ fn base_does_not_move_during_a_stop() {
     let env = TestEnv::with_crew(&["max"]);
     let (item, merge) = finish(&env, "max", "a.txt", "a\n");
     env.gt(&["estop", "--rig", "gastown"]).ok();
-    let refused = env.gt(&["mq", "run"]).fails(4);
-    assert!(
-        refused.stderr.contains("the rig gastown is stopped"),
-        "{refused:?}"
-    );
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 4
+    --- stdout
+    0 merged, 0 not.
+    --- stderr
+    error: the rig gastown is stopped by [USER]
+    hint: `gt thaw --rig gastown` ends the emergency stop
+    ");
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
     env.gt(&["thaw", "--rig", "gastown"]).ok();
     env.gt(&["mq", "run"]).ok();

@@ -5,6 +5,7 @@ mod sources;
 use crate::env::{TIMEOUT, TestEnv, login, run, signal};
 use crate::krc::{fill, forgetful};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -155,8 +156,12 @@ fn message_for_an_earlier_session_is_marked_and_delivered() {
     let reason = listed[0]["stale_reason"].as_str().unwrap();
     assert!(reason.starts_with("message=20"), "{reason}");
     assert!(reason.contains(" session_started=20"), "{reason}");
-    let table = env.gt(&["nudge", "mayor", "--list"]).ok().stdout;
-    assert!(table.contains(", stale"), "{table}");
+    assert_snapshot!(env.snapshot(&["nudge", "mayor", "--list"]), @"
+    exit code: 0
+    --- stdout
+    ID  PRIORITY  PHASE  AGE  FROM  MESSAGE
+    [UUID]  normal  waiting, stale  [N]  [USER]  for you
+    ");
     env.wait_screen("mayor", "> for you");
     let told = wait_until("its delivery is told", TIMEOUT, || {
         let told = events(&env, &["--type", "nudge"]);

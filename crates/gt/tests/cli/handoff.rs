@@ -137,23 +137,32 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
 
 #[test]
 fn person_hands_an_agent_over() {
-    let (env, id) = with_work();
+    let (env, _) = with_work();
     let pane = env.agent(MAX)["pane"].clone();
-    let refused = env.gt(&["handoff", MAX]).fails(4);
-    assert!(
-        refused.stderr.contains("--force"),
-        "a cooldown: {}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["handoff", MAX]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max began only [N] s ago: a handoff so soon would be one of many
+    hint: in [N] s it may, or `--force`; go on with the work on the hook
+    ");
     let folder = env.town().join("gastown/crew/max");
     fs::write(folder.join("new.txt"), "x").unwrap();
     let told = env.gt(&["handoff", MAX, "--force", "--dry-run"]).ok();
-    assert!(
-        told.stdout.contains("new.txt") && told.stdout.contains(&id),
-        "{}",
-        told.stdout
-    );
-    assert!(told.stderr.contains("1 changed file"), "{}", told.stderr);
+    assert_snapshot!(told.rendered(&env), @"
+    exit code: 0
+    --- stdout
+    gastown/crew/max would hand over, in gt-crew-max:
+
+    Handoff
+
+    ## State at the handoff
+    Branch: crew/max
+    On the hook: gt-[ID] Mend the roof
+    Changed files:
+    - new.txt
+    --- stderr
+    warning: gastown/crew/max has 1 changed file
+    ");
     assert_eq!(list_sessions(&env, &[]).len(), 1, "it was only told");
     assert!(hooked(&env).get("letter").is_none());
     let answer = env.json(&[
@@ -272,12 +281,12 @@ fn handoff_during_a_start_or_stop_is_refused() {
     let lock = env.town().join(".runtime/locks/gastown.crew.max.lock");
     let file = fs::File::open(lock).unwrap();
     file.lock().unwrap();
-    let refused = env.gt(&["handoff", MAX, "--force"]).fails(4);
-    assert!(
-        refused.stderr.contains("starting or stopping"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["handoff", MAX, "--force"]), @"
+    exit code: 4
+    --- stderr
+    error: another gt (process [PID]) is starting or stopping gastown/crew/max
+    hint: wait for it, then look with `gt agents`
+    ");
     assert!(hooked(&env).get("letter").is_none(), "nothing was touched");
     drop(file);
     env.gt(&["handoff", MAX, "--force"]).ok();
@@ -342,9 +351,13 @@ fn a_cycle_goes_on_with_the_same_conversation() {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(preset, "[command]\nresume = []\ncontinue = []\n").unwrap();
-    let told = env.gt(&["handoff", MAX, "--cycle", "--force"]).ok();
-    let words = "demo cannot go on with its conversation";
-    assert!(told.stderr.contains(words), "{}", told.stderr);
+    assert_snapshot!(env.snapshot(&["handoff", MAX, "--cycle", "--force"]), @"
+    exit code: 0
+    --- stdout
+    gastown/crew/max was handed over: [UUID] goes on.
+    --- stderr
+    warning: demo cannot go on with its conversation: a new one has begun, with the message
+    ");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `gt harness`: presets of agent programs.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -62,10 +63,12 @@ fn unknown_hook_installer_is_an_error() {
     let env = TestEnv::with_crew(&["max"]);
     let preset = env.town().join("harnesses/demo.toml");
     fs::write(&preset, "[hooks]\ninstaller = 'clade'\n").unwrap();
-    let answer = env.gt(&["crew", "start", "max"]).fails(2);
-    for words in ["\"clade\"", "claude, codex, gemini, opencode"] {
-        assert!(answer.stderr.contains(words), "{}", answer.stderr);
-    }
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @r#"
+    exit code: 2
+    --- stderr
+    error: the harness demo wants hooks by "clade", and there is no such installer
+    hint: `installer` under [hooks] is one of claude, codex, gemini, opencode, or empty for no hooks
+    "#);
     assert!(env.running().is_empty());
     // An empty installer disables the hooks.
     fs::write(&preset, "[hooks]\ninstaller = ''\n").unwrap();

@@ -123,14 +123,12 @@ fn hook_works_while_the_journal_cannot_be_written() {
 fn work_is_not_put_on_the_hook_of_a_missing_agent() {
     let env = TestEnv::with_rig();
     let id = env.create_item("Mend the roof");
-    let refused = env
-        .gt(&["hook", &id, "--agent", "gastown/polecats/Ghost"])
-        .fails(3);
-    assert!(
-        refused.stderr.contains("there is no agent"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["hook", &id, "--agent", "gastown/polecats/Ghost"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no agent gastown/polecats/Ghost
+    hint: `gt agents --all --stopped` shows who there is
+    ");
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
     env.gt(&["hook", &id, "--agent", "mayor"]).ok();
     env.gt(&["unhook", &id]).ok();

@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use gt_tmux::Command as Tmux;
+use insta::assert_snapshot;
 use std::fs;
 
 /// Texts that create the file TRAP if any of them is ever executed.
@@ -153,12 +154,12 @@ fn a_hostile_session_name_runs_nothing_in_the_menu() {
         .status();
     assert!(made.unwrap().success());
     env.gt(&["start", "mayor"]).ok();
-    assert!(
-        env.gt(&["agents", "menu", "--print"])
-            .ok()
-            .stdout
-            .contains("default: x#(touch TRAP)y")
-    );
+    assert_snapshot!(env.snapshot(&["agents", "menu", "--print"]), @"
+    exit code: 0
+    --- stdout
+    mayor  [STATE]
+    default: x#(touch TRAP)y
+    ");
     let outer = gt_tmux::testing::TestServer::new();
     let attach = format!(
         "env -u TMUX tmux -S '{}' -f /dev/null attach -t =hq-mayor",

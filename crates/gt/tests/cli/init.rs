@@ -1,6 +1,7 @@
 //! `gt init`, and how commands find the town.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -16,12 +17,12 @@ fn a_town_is_made_once_and_private() {
             .mode();
         assert_eq!(mode & 0o777, 0o700, "{folder}");
     }
-    let again = env.gt(&["init"]).fails(4);
-    assert!(
-        again.stderr.contains("is a town already"),
-        "{}",
-        again.stderr
-    );
+    assert_snapshot!(env.snapshot(&["init"]), @"
+    exit code: 4
+    --- stderr
+    error: ~/gt is a town already
+    hint: `gt status` shows it
+    ");
 }
 
 #[test]
@@ -43,5 +44,10 @@ fn a_town_is_found_from_flag_variable_folder_and_home() {
     env.set("GT_ROOT", other.to_str().unwrap());
     assert_eq!(found(env.json(&["status"])), other.to_str().unwrap());
     env.set("GT_ROOT", "/nowhere");
-    assert!(env.gt(&["status"]).fails(3).stderr.contains("GT_ROOT"));
+    assert_snapshot!(env.snapshot(&["status"]), @"
+    exit code: 3
+    --- stderr
+    error: GT_ROOT says /nowhere, which is not a town
+    hint: `gt init /nowhere` makes one there
+    ");
 }

@@ -2,6 +2,7 @@
 
 use crate::env::{TIMEOUT, TestEnv, run};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -48,16 +49,18 @@ fn errors_of_calls_whose_output_is_discarded_are_shown() {
     assert_eq!(all[0].2, "there is no event \"nope\"");
     assert_eq!(entries(&env, &["-n", "1"]), all[2..]);
     assert_eq!(entries(&env, &["--since", "1h"]), all);
-    let text = env.gt(&["logs", "-n", "1"]).ok().stdout;
-    assert!(text.contains("  error  internal deliver: "), "{text}");
+    assert_snapshot!(env.snapshot(&["logs", "-n", "1"]), @r#"
+    exit code: 0
+    --- stdout
+    [TIME] [TIME]  error  internal deliver: there is no agent "nope"
+    "#);
     let path = env.town().join(".runtime/gt.log");
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-    let doctor = env.gt(&["doctor"]).stdout;
-    assert!(
-        doctor.contains("3 warnings in the log of the last hour"),
-        "{doctor}"
-    );
-    assert!(doctor.contains("`gt logs` shows them"), "{doctor}");
+    assert_snapshot!(env.doctor_findings(&[]), @r#"
+    exit code: 0
+    ! hooks: 3 warnings in the log of the last hour, the newest of `gt internal deliver`: there is no agent "nope"
+      hint: `gt logs` shows them
+    "#);
 }
 
 #[test]
@@ -95,12 +98,22 @@ fn follow_shows_new_entries_and_ends_with_its_reader() {
 fn verbose_and_gt_log_print_steps_on_stderr() {
     let mut env = TestEnv::with_town();
     assert_eq!(env.gt(&["agents"]).ok().stderr, "");
-    let steps = env.gt(&["agents", "--verbose"]).ok().stderr;
-    assert!(steps.contains("DEBUG gt_tmux::server: "), "{steps}");
+    assert_snapshot!(env.snapshot(&["agents", "--verbose"]), @"
+    exit code: 0
+    --- stdout
+    No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.
+    --- stderr
+    DEBUG gt_town::base::town: town ~/gt, tmux server ~/s
+    DEBUG gt_tmux::server: tmux list-panes: no tmux server is running on ~/s
+    ");
     env.set("GT_LOG", "warn,gt_tmux=debug");
-    let steps = env.gt(&["agents"]).ok().stderr;
-    assert!(steps.contains("DEBUG gt_tmux::server: "), "{steps}");
-    assert!(!steps.contains("gt_town"), "{steps}");
+    assert_snapshot!(env.snapshot(&["agents"]), @"
+    exit code: 0
+    --- stdout
+    No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.
+    --- stderr
+    DEBUG gt_tmux::server: tmux list-panes: no tmux server is running on ~/s
+    ");
     // A callback has no stderr that is read.
     let answer = env.gt(&["status-line"]).ok();
     assert_eq!(answer.stderr, "");
@@ -111,8 +124,13 @@ fn verbose_and_gt_log_print_steps_on_stderr() {
     );
     assert!(!all.is_empty());
     env.set("GT_LOG", "loud");
-    let warning = env.gt(&["agents"]).ok().stderr;
-    assert!(warning.contains("GT_LOG=\"loud\" is ignored"), "{warning}");
+    assert_snapshot!(env.snapshot(&["agents"]), @r#"
+    exit code: 0
+    --- stdout
+    No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.
+    --- stderr
+    warning: GT_LOG="loud" is ignored: it is not error, warn, info, debug, trace, or MODULE=LEVEL,…
+    "#);
 }
 
 #[test]
@@ -120,16 +138,21 @@ fn variable_of_gt_that_is_not_utf8_is_an_error() {
     let env = TestEnv::with_town();
     let mut command = env.gt_command(&["agents"]);
     command.env("GT_ROOT", std::ffi::OsStr::from_bytes(b"/\xff"));
-    let failed = run(&mut command).fails(5);
-    assert!(
-        failed.stderr.contains("the variable GT_ROOT is not UTF-8"),
-        "{failed:?}"
-    );
+    assert_snapshot!(run(&mut command).rendered(&env), @"
+    exit code: 5
+    --- stderr
+    error: the variable GT_ROOT is not UTF-8
+    hint: set GT_ROOT to other text, or unset it
+    ");
     let mut command = env.gt_command(&["agents", "--verbose"]);
     command.env("LESSOPEN", std::ffi::OsStr::from_bytes(b"\xff"));
-    let answer = run(&mut command).ok();
-    assert!(
-        answer.stderr.contains("LESSOPEN is not UTF-8"),
-        "{answer:?}"
-    );
+    assert_snapshot!(run(&mut command).rendered(&env), @"
+    exit code: 0
+    --- stdout
+    No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.
+    --- stderr
+     INFO gt::context: the variable LESSOPEN is not UTF-8, and is not passed on
+    DEBUG gt_town::base::town: town ~/gt, tmux server ~/s
+    DEBUG gt_tmux::server: tmux list-panes: no tmux server is running on ~/s
+    ");
 }

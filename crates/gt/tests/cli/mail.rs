@@ -144,11 +144,13 @@ fn mail_is_sent_read_answered_and_archived() {
         .fails(4);
     let told = env.json(&["events", "--type", "mail"]);
     assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
-    let feed = env.gt(&["feed"]).ok().stdout;
-    assert!(
-        feed.contains(&format!("{MAX} wrote to {AMY}: Plan")),
-        "{feed}"
-    );
+    assert_snapshot!(env.snapshot(&["feed"]), @"
+    exit code: 0
+    --- stdout
+    [TIME] [TIME]  gastown/crew/max wrote to gastown/crew/amy: Plan
+    [TIME] [TIME]  gastown/crew/amy wrote to gastown/crew/max: Re: Plan
+    [TIME] [TIME]  gastown/crew/max wrote to gastown/crew/amy: Because
+    ");
 }
 
 #[test]
@@ -173,8 +175,14 @@ fn people_have_a_mailbox_and_urgent_mail_comes_first() {
         answer["id"]
     );
     assert!(env.json(&["mail", "read", id(&inbox[0])])["read_at"].is_string());
-    let table = env.gt(&["mail", "inbox"]).ok().stdout;
-    assert!(table.contains("urgent") && table.contains("new"), "{table}");
+    assert_snapshot!(env.snapshot(&["mail", "inbox"]), @"
+    exit code: 0
+    --- stdout
+    ID  STATUS  PRIORITY  AGE  FROM  TO  SUBJECT
+    hq-[ID]  read  urgent  [N]  gastown/crew/max  human  Help
+    hq-[ID]  new  normal  [N]  gastown/crew/max  human  Done
+    hq-[ID]  new  low  [N]  gastown/crew/max  human  Later
+    ");
 }
 
 #[test]
@@ -270,11 +278,16 @@ fn running_recipient_is_notified_and_old_mail_is_stale() {
         assert_eq!(mail["stale"], is_old, "{mail}");
         assert_eq!(mail["stale_reason"].is_string(), is_old, "{mail}");
     }
-    let table = env.gt(&["mail", "inbox", "--agent", MAX]).ok().stdout;
-    assert!(
-        table.contains("new, stale") && table.contains("on the hook"),
-        "{table}"
-    );
+    assert_snapshot!(env.snapshot(&["mail", "inbox", "--agent", MAX]), @r##"
+    exit code: 0
+    --- stdout
+    ID  STATUS  PRIORITY  AGE  FROM  TO  SUBJECT
+    hq-[ID]  new  normal  [N]  gastown/crew/max  gastown/crew/max  Self
+    hq-[ID]  new  normal  [N]  mayor  gastown/crew/max  Say "#{pid}" $(x).
+    hq-[ID]  new  normal  [N]  mayor  gastown/crew/max  Quiet
+    hq-[ID]  on the hook  normal  [N]  mayor  gastown/crew/max  On the hook
+    hq-[ID]  new, stale  normal  [N]  mayor  gastown/crew/max  Before
+    "##);
     // After the unhook the message belongs to its recipient as before.
     env.gt(&["unhook", id(&kept)]).ok();
     let item = env.json(&["work", "show", id(&kept)]);

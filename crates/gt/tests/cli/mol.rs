@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use crate::sessions::list_sessions;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -76,32 +77,58 @@ fn formulas_are_listed_and_a_file_replaces_them() {
         shown["steps"].as_array().unwrap().len()
     };
     assert_eq!((steps(&[]), steps(&["--rig", "gastown"])), (3, 1));
-    let people = env.gt(&["formula", "show", "shiny"]).ok().stdout;
-    assert!(
-        people.contains("2. implement") && people.contains("{{bead}}"),
-        "{people}"
-    );
+    assert_snapshot!(env.snapshot(&["formula", "show", "shiny"]), @"
+    exit code: 0
+    --- stdout
+    shiny (built-in)
+    Do one piece of work from design to submission, each step checked before the next
+      {{bead}} the work item that it is about; `gt mol attach` fills it in [default: see `gt hook`]
+      {{title}} what is to be done; `gt mol attach` fills it in [default: the work on your hook]
+    1. design: Design: {{title}}
+         Read the work item ({{bead}}), the code it touches and the tests around it. Decide what changes and what stays.
+         Write down the plan in the item's notes: the approach, the files, what could go wrong.
+    2. implement: Implement: {{title}} (after design)
+         Carry out the plan in small commits. Where the plan turns out wrong, change it in the notes first.
+    3. review: Review: {{title}} (after implement)
+         Read your own change as a reviewer would: every line of the diff, the errors that can happen, the names, what is
+         missing. Put right what you find.
+    4. test: Test: {{title}} (after review)
+         Run the project's tests and checks. Add tests that fail without the change. Everything is green at the end.
+    5. submit: Submit: {{title}} (after test)
+         Commit what is left, and hand the work in with `gt done`: that ends this step, once it was begun, and the molecule.
+    ");
     env.gt(&["formula", "show", "nosuch"]).fails(3);
     env.gt(&["formula", "show", "../x"]).fails(2);
     env.gt(&["formula", "show", "three", "--rig", "nowhere"])
         .fails(3);
     // A broken formula is reported, and hides no other.
     fs::write(folder.join("bad.toml"), "formula = 'bad'\nsteps = [\n").unwrap();
-    let listed = env.gt(&["formula", "list", "--rig", "gastown"]).ok();
-    assert!(listed.stdout.contains("shiny"), "{}", listed.stdout);
-    assert!(listed.stderr.contains("bad.toml"), "{}", listed.stderr);
+    assert_snapshot!(env.snapshot(&["formula", "list", "--rig", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    FORMULA  STEPS  FROM
+    patrol  4  built-in  One round of an agent that watches over others
+    review  4  built-in  Review a change from two sides at once, and write one answer
+    shiny  5  built-in  Do one piece of work from design to submission, each step checked before the next
+    three  1  ~/gt/gastown/formulas/three.toml
+    --- stderr
+    warning: ~/gt/gastown/formulas/bad.toml:2:10 cannot be read: unclosed array, expected `]`
+    ");
     let why = env.json(&["formula", "list", "--rig", "gastown"]);
     let bad = why
         .as_array()
         .unwrap()
         .iter()
         .find(|found| found["formula"] == "bad");
-    let why = bad.unwrap()["error"]["causes"][0].as_str().unwrap();
-    assert!(listed.stderr.contains(why), "{why}: {}", listed.stderr);
-    let broken = env
-        .gt(&["formula", "show", "bad", "--rig", "gastown"])
-        .fails(2);
-    assert!(broken.stderr.contains("bad.toml:"), "{}", broken.stderr);
+    let why = &bad.unwrap()["error"]["causes"][0];
+    assert_eq!(why, "unclosed array, expected `]`");
+    assert_snapshot!(env.snapshot(&["formula", "show", "bad", "--rig", "gastown"]), @"
+    exit code: 2
+    --- stderr
+    error: ~/gt/gastown/formulas/bad.toml:2:10 cannot be read
+    caused by: unclosed array, expected `]`
+    hint: correct that line; every key is explained in the documentation
+    ");
 }
 
 #[test]
@@ -147,15 +174,18 @@ fn a_molecule_is_walked_through_to_its_end() {
         .fails(3);
     let status = mol(&env, &["step", "start", "plan"]);
     assert_eq!(status["current"], json!(["plan"]));
-    let prompt = env.gt(&[&["mol", "status"][..], &MAX].concat()).ok().stdout;
-    for words in [
-        "Now: plan",
-        "Think about a house.",
-        "`gt mol step done plan`",
-        "0 of 3",
-    ] {
-        assert!(prompt.contains(words), "{words}: {prompt}");
-    }
+    assert_snapshot!(env.snapshot(&[&["mol", "status"][..], &MAX].concat()), @"
+    exit code: 0
+    --- stdout
+    Molecule gt-[ID].1 (three) on gt-[ID]: 0 of 3 steps done.
+    [>] plan  Plan a house
+    [ ] build  Build a house  (after plan)
+    [ ] tell  Tell  (after plan)
+
+    Now: plan — Plan a house
+    Think about a house.
+    When it is done: `gt mol step done plan`
+    ");
     // Starting a step twice is idempotent.
     mol(&env, &["step", "start", "plan"]);
     let status = mol(&env, &["step", "done", "plan", "--note", "use bricks"]);
@@ -269,8 +299,11 @@ fn a_molecule_is_given_up_and_its_steps_with_it() {
     env.gt(&[&["mol", "attach", "three", "--var", "what"][..], &MAX].concat())
         .fails(2);
     let twice = ["--var", "what=a", "--var", "what=b"];
-    let twice = env.gt(&[&["mol", "attach", "three"], &twice[..], &MAX].concat());
-    assert!(twice.fails(2).stderr.contains("given twice"));
+    assert_snapshot!(env.snapshot(&[&["mol", "attach", "three"], &twice[..], &MAX].concat()), @r#"
+    exit code: 2
+    --- stderr
+    error: "what" is given twice
+    "#);
     env.gt(&[&["mol", "attach", "three", "--on", "gt-nosuch"][..], &MAX].concat())
         .fails(3);
     env.gt(&["mol", "attach", "three"]).fails(2);

@@ -138,8 +138,16 @@ fn finished_work_is_merged_in_order_and_the_users_checkout_is_left_alone() {
     assert_eq!(would[1]["would"], "merge", "{would}");
     let ready = env.json(&["work", "ready"]);
     assert_eq!(ready, json!([]), "{after} waits until {first} is merged");
-    let told = env.gt(&["mq", "run"]).ok().stdout;
-    assert!(told.contains("2 merged, 0 not."), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/amy: merging into main
+    mr-[ID] crew/amy: merged as [HEX]
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: merged as [HEX]
+    Your checkout's `main` is unchanged: `gt mq pull gastown` fast-forwards it to `gt/merged/main`.
+    2 merged, 0 not.
+    ");
     assert_eq!(look(&env, &source), before);
     let repository = repository(&env);
     assert_eq!(
@@ -234,11 +242,34 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     );
     // A retry fails again with the same repair item.
     env.gt(&["mq", "retry", &merge]).ok();
-    let refused = env.gt(&["mq", "run", &merge]).fails(1);
-    let hint = format!("`gt mq status {merge}` says why");
-    assert!(refused.stderr.contains(&hint), "{refused:?}");
-    let shown = env.gt(&["mq", "status", &merge]).ok().stdout;
-    assert!(shown.contains(repair), "{shown}");
+    assert_snapshot!(env.snapshot(&["mq", "run", &merge]), @"
+    exit code: 1
+    --- stdout
+    mr-[ID] crew/amy: merging into main
+    mr-[ID] crew/amy: 1 file is in conflict with main
+    0 merged, 1 not.
+    --- stderr
+    error: 1 of 1 could not be merged
+    hint: `gt mq status mr-[ID]` says why, and names the item of its repair
+    ");
+    assert_snapshot!(env.snapshot(&["mq", "status", &merge]), @"
+    exit code: 0
+    --- stdout
+    mr-[ID]
+      status  conflict
+      rig  gastown
+      item  gt-[ID]
+      branch  crew/amy
+      commit  [HEX]
+      base  main
+      worker  gastown/crew/amy
+      attempts  2
+      reason  1 file is in conflict with main
+      files  same file.txt
+      repair  gt-[ID].1
+      queued at  [TIME]
+      changed at [TIME]
+    ");
     let again = env.json(&["mq", "status", &merge]);
     assert_eq!(again["repair"], json!(repair));
     assert_eq!(again["attempts"], 2);
@@ -290,8 +321,25 @@ fn failed_validation_never_reaches_the_base() {
     assert!(text.contains("it is bad"), "{text}");
     assert!(text.contains("What it changes:\n- bad.txt\n"), "{text}");
     assert_eq!(ran[0]["files"], json!(["bad.txt"]), "{ran}");
-    let shown = env.gt(&["mq", "status", &bad]).ok().stdout;
-    assert!(shown.contains("files      bad.txt"), "{shown}");
+    assert_snapshot!(env.snapshot(&["mq", "status", &bad]), @"
+    exit code: 0
+    --- stdout
+    mr-[ID]
+      status  failed
+      rig  gastown
+      item  gt-[ID]
+      branch  crew/max
+      commit  [HEX]
+      base  main
+      worker  gastown/crew/max
+      attempts  1
+      reason  `echo looking; if test -e bad.txt; then echo it is bad >&2; exit 3; fi` failed (exit status: 3)
+      files  bad.txt
+      log  ~/gt/.runtime/merge/gastown/mr-[ID].log
+      repair  gt-[ID].1
+      queued at  [TIME]
+      changed at [TIME]
+    ");
     let repository = repository(&env);
     assert_eq!(files(&env, &repository, MERGED), ["README.md", "good.txt"]);
     assert_validated(&env, &repository, MERGED, begin.trim(), &marks);
@@ -403,8 +451,18 @@ fn work_is_pushed_to_a_bare_remote_and_its_branch_is_removed_once_merged() {
         clone.display()
     );
     let marks = validate_with(&env, &line);
-    let told = env.gt(&["mq", "run"]).ok().stdout;
-    assert!(told.contains("has moved meanwhile"), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @r#"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: running test -e ~/clone/pushed || (unset GIT_DIR; cd ~/clone && git push --quiet origin HEAD:main && touch pushed)
+    mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
+    mr-[ID] crew/max: main has moved meanwhile: once more
+    mr-[ID] crew/max: running test -e ~/clone/pushed || (unset GIT_DIR; cd ~/clone && git push --quiet origin HEAD:main && touch pushed)
+    mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
+    mr-[ID] crew/max: merged as [HEX]
+    1 merged, 0 not.
+    "#);
     assert_eq!(
         files(&env, &bare, "main"),
         ["README.md", "a.txt", "theirs.txt"]
@@ -462,10 +520,16 @@ fn the_owners_commits_that_do_not_fit_stop_the_queue_and_are_named() {
     env.gt(&["mq", "run"]).ok();
     commit(&env, &source, "a.txt", "of the owner\n");
     let (_, merge) = finish(&env, "max", "b.txt", "b\n");
-    let answer = env.gt(&["mq", "run"]).fails(4);
-    for expected in ["a.txt", "git merge gt/merged/main"] {
-        assert!(answer.stderr.contains(expected), "{}", answer.stderr);
-    }
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 4
+    --- stdout
+    taking over what is new in main of the remote
+    0 merged, 0 not.
+    --- stderr
+    error: main of the remote and what was merged here do not go together: 1 file is in conflict with main
+    caused by: a.txt
+    hint: in the repository itself: `git merge gt/merged/main` on main, and repair it
+    ");
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "queued");
     env.git(
         &source,

@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, signal};
 use crate::sling::create;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -76,11 +77,11 @@ fn dead_polecat_goes_on_in_its_conversation() {
         json!({"actions": []}),
         "it backs off"
     );
-    let log = env.gt(&["patrol", "log"]).ok().stdout;
-    assert!(
-        log.contains(&format!("resume {id}: {TOAST} has {id} and does not run")),
-        "{log}"
-    );
+    assert_snapshot!(env.snapshot(&["patrol", "log"]), @"
+    exit code: 0
+    --- stdout
+    [TIME] ✓ resume gt-[ID]: gastown/polecats/Toast has gt-[ID] and does not run [dead-polecat]
+    ");
     let events = env.json(&["events", "--type", "patrol_action"]);
     assert!(events.to_string().contains("dead-polecat"), "{events}");
 }

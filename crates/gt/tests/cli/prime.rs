@@ -401,8 +401,14 @@ fn prime_reports_an_unreadable_store() {
     for file in ["items.db-wal", "items.db-shm"] {
         let _ = fs::remove_file(env.town().join(".work").join(file));
     }
-    let failed = as_agent(&env, &["prime"], None).fails(1);
-    assert!(failed.stderr.contains("work items"), "{}", failed.stderr);
+    assert_snapshot!(as_agent(&env, &["prime"], None).rendered(&env), @"
+    exit code: 1
+    --- stderr
+    error: the work items cannot be read or written
+    caused by: file is not a database
+    caused by: Error code 26: file is not a database
+    hint: `gt doctor --fix` restores the newest backup of .work/backups; without one, remove .work to begin without any work
+    ");
     let told = as_agent(
         &env,
         &["prime", "--hook"],

@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, processes_of, signal};
 use gt_tmux::testing::{TestServer, wait_until};
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -182,14 +183,12 @@ fn replay_with_step_shows_only_that_step() {
         dumped.contains("before") && !dumped.contains("after"),
         "{dumped}"
     );
-    let refused = env
-        .gt(&["sessions", "replay", &id, "--step", "test"])
-        .fails(3);
-    assert!(
-        refused.stderr.contains("its steps: build"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["sessions", "replay", &id, "--step", "test"]), @r#"
+    exit code: 3
+    --- stderr
+    error: [UUID] has no step "test"
+    hint: its steps: build
+    "#);
 }
 
 #[test]
@@ -200,12 +199,12 @@ fn agents_without_recording_are_not_recorded() {
     assert_eq!(env.format("hq-deacon", "#{pane_pipe}"), "0");
     assert_eq!(recorders(&env), Vec::<u32>::new());
     assert!(!folder(&env).exists());
-    let refused = env.gt(&["sessions", "replay", &id]).fails(3);
-    assert!(
-        refused.stderr.contains("roles/deacon.toml"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.snapshot(&["sessions", "replay", &id]), @"
+    exit code: 3
+    --- stderr
+    error: there is no recording of [UUID]
+    hint: lives of the role deacon are recorded from the next start on with `[record]` and `enabled = true` in ~/gt/roles/deacon.toml
+    ");
     let shown = env.json(&["sessions", "show", &id]);
     assert_eq!(shown.get("recording"), None);
 }

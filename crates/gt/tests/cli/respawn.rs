@@ -4,6 +4,7 @@ use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
 use crate::start::kill;
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use std::fs;
 
 fn session(name: &str) -> SessionName {
@@ -338,12 +339,12 @@ fn other_sockets_and_renamed_containers_are_no_orphans() {
     assert!(is_alive(pid), "it is in another container");
     // It is still the same agent, and there is only one.
     assert_eq!(env.running(), ["gastown/crew/max"]);
-    let answer = env.gt(&["crew", "start", "max"]).fails(4);
-    assert!(
-        answer.stderr.contains("lives in the container notes"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max lives in the container notes already
+    hint: `gt stop gastown/crew/max` ends it, whatever the container is called
+    ");
     env.gt(&["peek", "gastown/max"]).ok();
     env.set("GT_TMUX_SOCKET", env.path("other").to_str().unwrap());
     env.gt(&["doctor", "--fix"]).ok();
@@ -371,11 +372,14 @@ fn start_clears_the_state_of_an_earlier_session() {
     );
     // A hook set by the user replaces all others.
     env.tmux(Tmux::new("set-hook").args(["-g", "pane-died", "set-option -g @mine yes"]));
-    assert!(
-        env.gt(&["doctor"])
-            .stdout
-            .contains("agents that die stay dead")
-    );
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 0
+    ! respawn: tmux's pane-died hook of gt is gone: agents that die stay dead
+      hint: `gt doctor --fix` sets it again
+    ! sync: tmux's hooks of gt are gone (pane-died): sessions that come and go are not recorded
+      hint: `gt doctor --fix` sets them again
+    `gt doctor --fix` puts some of this right.
+    ");
     set("@gt_auto_respawn", "");
     kill(env.pid("gastown/crew/max"));
     wait_until("the death is seen", TIMEOUT, || {

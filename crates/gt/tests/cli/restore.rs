@@ -88,11 +88,31 @@ fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
         assert!(transcript.contains("after it"), "{transcript}");
     }
 
-    let again = env.gt(&["restore"]).ok().stdout;
-    assert!(
-        again.contains("There is no agent to bring back."),
-        "{again}"
-    );
+    assert_snapshot!(env.snapshot(&["restore"]), @"
+    exit code: 0
+    --- stdout
+    · gastown/crew/w00: is there already
+    · gastown/crew/w01: is there already
+    · gastown/crew/w02: is there already
+    · gastown/crew/w03: is there already
+    · gastown/crew/w04: is there already
+    · gastown/crew/w05: is there already
+    · gastown/crew/w06: is there already
+    · gastown/crew/w07: is there already
+    · gastown/crew/w08: is there already
+    · gastown/crew/w09: is there already
+    · gastown/crew/w10: is there already
+    · gastown/crew/w11: is there already
+    · gastown/crew/w12: is there already
+    · gastown/crew/w13: is there already
+    · gastown/crew/w14: is there already
+    · gastown/crew/w15: is there already
+    · gastown/crew/w16: is there already
+    · gastown/crew/w17: is there already
+    · gastown/crew/w18: is there already
+    · gastown/crew/w19: is there already
+    There is no agent to bring back.
+    ");
     let all = env.json(&["sessions", "list", "--limit", "100"]);
     assert_eq!(all.as_array().unwrap().len(), 40);
     let left = fs::read_dir(env.town().join(".runtime/replay")).unwrap();

@@ -33,16 +33,23 @@ fn rig_add_takes_its_name_from_the_folder() {
     let path = env.repository("my.web app");
     let added = env.json(&["rig", "add", path.to_str().unwrap()]);
     assert_eq!(added["rig"], "my-web-app");
-    let refused = env.gt(&["rig", "add", path.to_str().unwrap()]).fails(4);
-    for words in ["the rig my-web-app exists already", "`gt rig add NAME "] {
-        assert!(refused.stderr.contains(words), "{refused:?}");
-    }
+    assert_snapshot!(env.snapshot(&["rig", "add", path.to_str().unwrap()]), @"
+    exit code: 4
+    --- stderr
+    error: the rig my-web-app exists already, from ~/my.web app
+    hint: `gt rig add NAME ~/my.web app` gives this one another name
+    ");
     let here = env.repository("hello");
     let added = env.gt_in(&here, &["rig", "add", ".", "--json"]).ok().json();
     assert_eq!(added["rig"], "hello");
     let reserved = env.repository("mayor");
-    let refused = env.gt(&["rig", "add", reserved.to_str().unwrap()]).fails(2);
-    assert!(refused.stderr.contains("`gt rig add NAME "), "{refused:?}");
+    assert_snapshot!(env.snapshot(&["rig", "add", reserved.to_str().unwrap()]), @r#"
+    exit code: 2
+    --- stderr
+    error: "~/mayor" does not give the rig a name
+    caused by: "mayor" is a word of gt's own and cannot be a rig name
+    hint: `gt rig add NAME ~/mayor` gives it one
+    "#);
     env.gt(&["rig", "add", "boss", reserved.to_str().unwrap()])
         .ok();
     env.gt(&["rig", "add", "no-such-folder"]).fails(3);
@@ -77,22 +84,31 @@ fn docked_rig_has_no_agents_and_starts_none() {
     assert_eq!(docked["stopped"].as_array().unwrap().len(), 3, "{docked}");
     assert!(env.running().is_empty());
     assert_eq!(rig(&env, "gastown")["docked"], true);
-    let refused = env.gt(&["start", MAX]).fails(4);
-    assert!(
-        refused.stderr.contains("`gt rig undock gastown`"),
-        "{refused:?}"
-    );
-    let up = env.gt(&["up", "--all"]).ok();
-    assert!(!up.stdout.contains("gastown"), "{up:?}");
+    assert_snapshot!(env.snapshot(&["start", MAX]), @"
+    exit code: 4
+    --- stderr
+    error: the rig gastown is docked
+    hint: `gt rig undock gastown` first
+    ");
+    assert_snapshot!(env.snapshot(&["up", "--all"]), @"
+    exit code: 0
+    --- stdout
+    Started the daemon (process [PID]).
+    ✓ mayor [STATE] in hq-mayor (demo, [N] s)
+    ✓ deacon [STATE] in hq-deacon (demo, [N] s)
+    ");
     assert!(folder(&env).exists());
     env.gt(&["rig", "park", "gastown"]).ok();
-    let unparked = env.gt(&["rig", "unpark", "gastown"]).ok();
-    assert!(unparked.stdout.contains("docked"), "{unparked:?}");
-    let undocked = env.gt(&["rig", "undock", "gastown"]).ok();
-    assert!(
-        undocked.stdout.contains("`gt rig start gastown`"),
-        "{undocked:?}"
-    );
+    assert_snapshot!(env.snapshot(&["rig", "unpark", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    The rig gastown is not parked, but docked.
+    ");
+    assert_snapshot!(env.snapshot(&["rig", "undock", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    The rig gastown is back in service. `gt rig start gastown` starts its agents.
+    ");
     env.gt(&["start", MAX]).ok();
 }
 
@@ -105,10 +121,25 @@ fn rig_status_and_restart() {
     assert_eq!(status["running"], 2, "{status}");
     assert_eq!(status["merges"], 0);
     assert_eq!(status["agents"].as_array().unwrap().len(), 3, "{status}");
-    let shown = env.gt(&["rig", "status", "gastown"]).ok().stdout;
-    for words in ["in service", "prefix", "gastown/crew/max"] {
-        assert!(shown.contains(words), "{shown}");
-    }
+    assert_snapshot!(env.snapshot(&["rig", "status", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    gastown
+      state  in service
+      prefix  gt
+      branch  main
+      from  ~/source-gastown
+      folder  ~/gt/gastown
+      crew  1
+      polecats  0
+      running  2
+      to merge  0
+
+    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
+    gastown/witness  [STATE]  [N]  healthy  demo  gt-witness
+    gastown/refinery  [STATE]  [N]  healthy  demo  gt-refinery
+    gastown/crew/max  stopped  -  gt-crew-max
+    ");
     env.gt(&["rig", "restart", "gastown"]).ok();
     assert_ne!(env.pid("gastown/witness"), before);
     assert_eq!(env.running(), ["gastown/witness", "gastown/refinery"]);
@@ -120,11 +151,12 @@ fn clean_rig_is_removed_whole() {
     let env = TestEnv::with_crew(&["max"]);
     let item = env.json(&["work", "create", "Later"])["id"].clone();
     env.gt(&["start", MAX]).ok();
-    let refused = env.gt(&["rig", "remove", "gastown"]).fails(4);
-    assert!(
-        refused.stderr.contains("`gt rig stop gastown --all`"),
-        "{refused:?}"
-    );
+    assert_snapshot!(env.snapshot(&["rig", "remove", "gastown"]), @"
+    exit code: 4
+    --- stderr
+    error: agents of the rig gastown run: gastown/crew/max
+    hint: `gt rig stop gastown --all` stops them, and so does `--force`
+    ");
     env.gt(&["rig", "stop", "gastown", "--all"]).ok();
     let dry = env.json(&["rig", "remove", "gastown", "--dry-run"]);
     assert_eq!(dry["removed"], false);
@@ -154,13 +186,14 @@ fn rig_with_unsaved_work_is_removed_only_by_force_and_keeps_it() {
     commit(&env, "committed");
     fs::write(folder(&env).join("changed"), "y\n").unwrap();
     let refused = env.gt(&["rig", "remove", "gastown"]).fails(4);
-    for words in [
-        "nowhere else",
-        "gastown/crew/max: 1 changed file, 1 commit",
-        "`--force`",
-    ] {
-        assert!(refused.stderr.contains(words), "{words}: {refused:?}");
-    }
+    assert_snapshot!(refused.rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: the rig gastown has work that is nowhere else
+    caused by: gastown/crew/max: 1 changed file, 1 commit
+    caused by: commits that only the rig's copy of the repository has: 1
+    hint: push it, or `--force`: the rig's copy is then kept in the town's folder .saved
+    ");
     let dry = env.json(&["rig", "remove", "gastown", "--dry-run"]);
     assert_eq!(dry["refused"]["kind"], "conflict", "{dry}");
     assert!(folder(&env).join("changed").exists());
@@ -249,7 +282,12 @@ fn rigs_are_copied_and_the_source_is_left_alone() {
         "crew/max"
     );
     assert_eq!(env.git(&source, &["for-each-ref"]), before);
-    assert!(env.gt(&["rig", "list"]).ok().stdout.contains("gastown"));
+    assert_snapshot!(env.snapshot(&["rig", "list"]), @"
+    exit code: 0
+    --- stdout
+    RIG  PREFIX  BRANCH  CREW  POLECATS  RUNNING  FROM
+    gastown  ga  main  1  0  0  ~/source
+    ");
     let rigs = env.json(&["rig", "list"]);
     assert_eq!(rigs[0]["prefix"], "ga");
     assert_eq!(rigs[0]["crew"], 1);
@@ -298,8 +336,12 @@ fn impossible_rigs_are_refused_and_leave_nothing() {
 fn a_parked_rig_starts_nothing() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["rig", "park", "gastown"]).ok();
-    let answer = env.gt(&["crew", "start", "max"]).fails(4);
-    assert!(answer.stderr.contains("parked") && answer.stderr.contains("gt rig unpark"));
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: the rig gastown is parked
+    hint: `gt rig unpark gastown` first
+    ");
     env.gt(&["rig", "start", "gastown"]).fails(4);
     env.gt(&["rig", "unpark", "gastown"]).ok();
     env.gt(&["crew", "start", "max"]).ok();

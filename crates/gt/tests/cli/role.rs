@@ -1,6 +1,7 @@
 //! `gt role`: settings of a role and their sources.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use std::fs;
 
 #[test]
@@ -61,10 +62,10 @@ fn a_role_with_a_pattern_of_its_own_is_found_by_its_tag() {
         "[session]\npattern = '{prefix}-witness'\n",
     )
     .unwrap();
-    let answer = env.gt(&["crew", "start", "max"]).fails(4);
-    assert!(
-        answer.stderr.contains("reads as gastown/witness"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max would live in the container gt-witness, which reads as gastown/witness
+    hint: choose a name that no other naming rule can claim
+    ");
 }

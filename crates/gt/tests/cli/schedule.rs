@@ -105,11 +105,19 @@ fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
     assert_eq!(env.running(), [""; 0]);
     env.gt(&["schedule", "remove", &b]).ok();
     assert_eq!(status(&env, &b), "open");
-    let unknown = env.gt(&["schedule", "remove", &b]).fails(3);
-    assert!(unknown.stderr.contains("`gt schedule list`"), "{unknown:?}");
-    let list = env.gt(&["schedule", "list"]).ok().stdout;
-    assert!(list.contains("Paused by"), "{list}");
-    assert!(list.contains("the schedule is paused"), "{list}");
+    assert_snapshot!(env.snapshot(&["schedule", "remove", &b]), @"
+    exit code: 3
+    --- stderr
+    error: gt-[ID] does not wait
+    hint: `gt schedule list` shows what does
+    ");
+    assert_snapshot!(env.snapshot(&["schedule", "list"]), @"
+    exit code: 0
+    --- stdout
+    Paused by [USER] [N] ago; `gt schedule resume` goes on.
+    #  ITEM  PRIORITY  RIG  WAITS  REASON  TITLE
+    1  gt-[ID]  2  gastown  [N]  the schedule is paused  c
+    ");
     env.gt(&["schedule", "resume"]).ok();
     await_queue(&env, &[]);
     assert_eq!(status(&env, &c), "hooked");

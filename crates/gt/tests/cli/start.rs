@@ -13,12 +13,11 @@ use std::fs;
 #[test]
 fn an_agent_is_started_seen_reached_and_stopped() {
     let env = TestEnv::with_crew(&["max"]);
-    let answer = env.gt(&["crew", "start", "max"]).ok();
-    assert!(
-        answer.stdout.contains("gastown/crew/max"),
-        "{}",
-        answer.stdout
-    );
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/max [STATE] in gt-crew-max (demo, [N] s)
+    ");
     let agent = env.agent("gastown/crew/max");
     assert_eq!(agent["container"], "gt-crew-max");
     assert_eq!(agent["role"], "crew");
@@ -175,8 +174,12 @@ fn running_agent_is_a_conflict_and_a_zombie_is_replaced() {
     let env = TestEnv::with_crew(&["max"]);
     env.gt(&["crew", "start", "max", "--no-auto-respawn"]).ok();
     let first = env.agent("gastown/crew/max");
-    let answer = env.gt(&["crew", "start", "max"]).fails(4);
-    assert!(answer.stderr.contains("running already") && answer.stderr.contains("gt attach"));
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max is running already, in gt-crew-max
+    hint: `gt attach gastown/crew/max` goes there, `gt stop gastown/crew/max` ends it
+    ");
     assert_eq!(env.agent("gastown/crew/max")["session"], first["session"]);
 
     kill(env.pid("gastown/crew/max"));
@@ -229,13 +232,14 @@ fn agent_that_is_never_ready_is_rolled_back_and_its_screen_shown() {
     let slow = "[command]\nprogram = 'sh'\nargs = ['-c', 'echo thinking; exec sleep 1000']\nsession_id = []\n[process]\nnames = ['sleep']\n";
     fs::write(env.town().join("harnesses/demo.toml"), slow).unwrap();
     let args = ["crew", "start", "max", "--ready-timeout", "0.5"];
-    let answer = env.gt(&args).fails(1);
-    assert!(
-        answer.stderr.contains("not ready within 0.5 s"),
-        "{}",
-        answer.stderr
-    );
-    assert!(answer.stderr.contains("thinking"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&args), @"
+    exit code: 1
+    --- stderr
+    error: gastown/crew/max was not ready within [N] s
+    caused by: its last lines were:
+               thinking
+    hint: `--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look
+    ");
     assert_eq!(env.sessions(), Vec::<String>::new());
     env.gt(&[&args[..], &["--keep-on-timeout"]].concat()).ok();
     assert_eq!(env.sessions(), ["gt-crew-max"]);
@@ -312,12 +316,13 @@ fn a_start_up_dialog_is_read_and_answered() {
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(env.agent("gastown/crew/max")["health"], "healthy");
     let left = env.gt(&["crew", "start", "amy", "--no-dialogs"]).ok();
-    assert!(
-        left.stderr
-            .contains("with the options No, exit / Yes, I trust this folder"),
-        "{}",
-        left.stderr
-    );
+    assert_snapshot!(left.rendered(&env), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/amy waiting in gt-crew-amy (demo, [N] s)
+    --- stderr
+    warning: gastown/crew/amy: gastown/crew/amy asks: Do you trust the files in this folder? (~/gt/gastown/crew/amy), with the options No, exit / Yes, I trust this folder; `gt answer gastown/crew/amy` answers
+    ");
     assert!(
         env.gt(&["peek", "gastown/amy"])
             .stdout
@@ -332,15 +337,23 @@ fn an_untagged_session_of_our_name_is_not_taken_over() {
     env.server()
         .run_private(Tmux::new("new-session").args(["-d", "-s", "gt-crew-max", "sleep 1000"]))
         .unwrap();
-    let answer = env.gt(&["crew", "start", "max"]).fails(4);
-    assert!(answer.stderr.contains("did not start"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: there is a tmux session gt-crew-max that gt did not start
+    hint: rename it: `tmux rename-session -t =gt-crew-max NEW-NAME`
+    ");
     // A foreign session is not shown, messaged or stopped as an agent.
     assert_eq!(env.running(), Vec::<String>::new());
     env.gt(&["stop", "gt-crew-max"]).fails(3);
     env.gt(&["nudge", "gt-crew-max", "x"]).fails(3);
     env.gt(&["down", "--all"]).ok();
     assert_eq!(env.sessions(), ["gt-crew-max"]);
-    assert!(env.gt(&["doctor"]).stdout.contains("was not started by gt"));
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 0
+    ! agents: the tmux session gt-crew-max is named like gastown/crew/max but was not started by gt
+      hint: gt leaves it alone; rename it if it is yours
+    ");
 }
 
 #[test]
@@ -350,12 +363,12 @@ fn two_towns_on_one_server_do_not_touch_each_other() {
     let other = other.to_str().unwrap();
     env.gt(&["init", other, "--harness", "demo"]).ok();
     env.gt(&["mayor", "start"]).ok();
-    let answer = env.gt(&["--town", other, "mayor", "start"]).fails(4);
-    assert!(
-        answer.stderr.contains("belongs to the town at"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["--town", other, "mayor", "start"]), @"
+    exit code: 4
+    --- stderr
+    error: the container hq-mayor belongs to the town at ~/gt
+    hint: give this town a tmux server of its own: `socket` under [tmux] in town.toml
+    ");
     assert_eq!(
         env.gt(&["--town", other, "agents", "--json"])
             .ok()
@@ -503,16 +516,17 @@ fn model_that_the_program_cannot_choose_is_refused() {
     fs::write(&harness, "[command]\nprogram = 'sh'\n").unwrap();
     let refused = env.gt(&["start", "mayor", "--harness", "plain", "--model", "big"]);
     assert_eq!(refused.code, 2, "{refused:?}");
-    assert!(
-        refused
-            .stderr
-            .contains("plain has no option to choose a model"),
-        "{refused:?}"
-    );
-    let option = env.gt(&["start", "mayor", "--model=--dangerous"]);
-    assert!(
-        option.stderr.contains("is no name of a model"),
-        "{option:?}"
-    );
+    assert_snapshot!(refused.rendered(&env), @"
+    exit code: 2
+    --- stderr
+    error: plain has no option to choose a model
+    hint: choose it in the settings of plain, or add `model_args` under [command] in harnesses/plain.toml
+    hint: leave out `--model`, and `model` of the role, project and harness
+    ");
+    assert_snapshot!(env.snapshot(&["start", "mayor", "--model=--dangerous"]), @r#"
+    exit code: 2
+    --- stderr
+    error: "--dangerous" is no name of a model
+    "#);
     assert_eq!(env.json(&["agents"]), serde_json::json!([]));
 }

@@ -143,12 +143,11 @@ fn down_stops_in_order_and_all_means_all() {
     assert_eq!(env.running(), ["gastown/crew/max"]);
     env.gt(&["down", "--all"]).ok();
     assert_eq!(env.running(), Vec::<String>::new());
-    assert!(
-        env.gt(&["down", "--all"])
-            .ok()
-            .stdout
-            .contains("Nothing runs.")
-    );
+    assert_snapshot!(env.snapshot(&["down", "--all"]), @"
+    exit code: 0
+    --- stdout
+    Nothing runs.
+    ");
 }
 
 #[test]

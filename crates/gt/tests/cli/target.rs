@@ -1,6 +1,7 @@
 //! Which agent a command selects: without a target by folder and pane, with one by role or item.
 
 use crate::env::{TestEnv, run};
+use insta::assert_snapshot;
 use serde_json::Value;
 
 const MAX: &str = "gastown/crew/max";
@@ -74,8 +75,12 @@ fn roles_and_items_are_targets() {
     assert_eq!(sent["agent"], MAX, "the item's holder");
     assert_eq!(env.gt(&["peek", &id, "--json"]).ok().json()["agent"], MAX);
     env.add_rig("beads", "bd");
-    let problem = env.gt(&["stop", "witness"]).fails(2).stderr;
-    assert!(problem.contains("beads/witness"), "{problem}");
+    assert_snapshot!(env.snapshot(&["stop", "witness"]), @r#"
+    exit code: 2
+    --- stderr
+    error: "witness" could be any of gastown/witness, beads/witness
+    hint: give the whole address
+    "#);
     // For an agent of a rig, a role selects the agent of that rig.
     run(env.gt_command(&["stop", "witness"]).env("GT_ROLE", MAX)).ok();
     assert!(!env.running().contains(&"gastown/witness".to_owned()));

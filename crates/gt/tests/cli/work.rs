@@ -97,11 +97,18 @@ fn work_is_made_found_changed_and_closed() {
         "open",
         "all or none"
     );
-    let shown = env.gt(&["work", "show", id(&bug)]).ok().stdout;
-    assert!(
-        shown.contains("Mend it") && shown.contains("All of"),
-        "{shown}"
-    );
+    assert_snapshot!(env.snapshot(&["work", "show", id(&bug)]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] Mend it [bug, open, P0]
+    created  [TIME]
+    updated  [TIME]
+
+    All of
+    it
+
+    one
+    ");
 }
 
 #[test]
@@ -173,8 +180,11 @@ fn blocked_item_is_not_ready() {
     // Dependency cycles are refused.
     env.gt(&["work", "dep", "add", &a, &c]).fails(4);
     let itself = env.gt(&["work", "dep", "add", &a, &a]).fails(4);
-    let words = format!("{a} cannot wait for itself");
-    assert!(itself.stderr.contains(&words), "{}", itself.stderr);
+    assert_snapshot!(itself.rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] cannot wait for itself
+    ");
     env.gt(&["work", "close", &a]).ok();
     assert_eq!(ids(&env, &["ready"]), [b.as_str()]);
     env.gt(&["work", "dep", "remove", &c, &b]).ok();
@@ -228,11 +238,13 @@ fn a_store_that_is_gone_is_never_shown_as_no_work() {
         assert_eq!(answer.stdout, "", "{args:?}");
     }
     assert!(!file.exists(), "no other is made");
-    let doctor = env.gt(&["doctor"]).fails(1);
-    assert!(doctor.stdout.contains("work items are gone"), "{doctor:?}");
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 1
+    ✗ work: the work items are gone: there is ~/gt/.work/items.lock, but no ~/gt/.work/items.db
+      hint: `gt doctor --fix` restores the newest backup of .work/backups; without one, remove .work to begin without any work
+    ");
     // Running agents are still listed.
-    let agents = env.gt(&["agents", "--stopped", "--json"]).ok();
-    assert!(agents.stderr.contains("hooks are not shown"), "{agents:?}");
+    assert_snapshot!(env.masked(&env.gt(&["agents", "--stopped", "--json"]).ok().stderr), @"warning: hooks are not shown: the work items are gone: there is ~/gt/.work/items.lock, but no ~/gt/.work/items.db");
 }
 
 #[test]
@@ -271,15 +283,24 @@ fn command_without_effect_is_refused() {
     let text = "\ta\tb";
     env.gt(&["work", "update", id(&item), "--description", text])
         .ok();
-    let shown = env.gt(&["work", "show", id(&item)]).ok().stdout;
-    assert!(
-        shown.contains(text) && shown.contains("ephemeral"),
-        "{shown}"
-    );
+    assert_snapshot!(env.snapshot(&["work", "show", id(&item)]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] It [bug, open, P2]
+    ephemeral  yes
+    created  [TIME]
+    updated  [TIME]
+
+    	a	b
+    ");
     let closed = env.json(&["work", "close", id(&item), id(&item)]);
     assert_eq!(closed.as_array().unwrap().len(), 1, "{closed}");
-    let answer = env.gt(&["hook", id(&item), "--agent", "mayor"]).fails(4);
-    assert!(answer.stderr.contains("gt work reopen"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["hook", id(&item), "--agent", "mayor"]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is closed
+    hint: `gt work reopen gt-[ID]` opens it again
+    ");
 }
 
 #[test]

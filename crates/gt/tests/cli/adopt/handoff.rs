@@ -4,6 +4,7 @@ use super::Desk;
 use crate::env::{TestEnv, is_alive};
 use crate::sessions;
 use gt_tmux::Command as Tmux;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -86,10 +87,11 @@ fn handoff_of_an_orphan_is_refused_with_a_hint() {
     let new = Tmux::new("new-session").args(["-d", "-s", "agent_helper"]);
     env.tmux(new.args(["--", GT, "demo-agent"]));
     env.wait_screen("agent/helper", "? for shortcuts");
-    let refused = env.gt(&["handoff", "agent/helper", "--force"]).fails(4);
-    assert!(
-        refused.stderr.contains("gt adopt agent_helper"),
-        "{refused:?}"
-    );
+    assert_snapshot!(env.snapshot(&["handoff", "agent/helper", "--force"]), @"
+    exit code: 4
+    --- stderr
+    error: agent/helper is an agent by its session's name alone
+    hint: `gt adopt agent_helper` makes it a whole one first
+    ");
     assert_eq!(env.running(), ["agent/helper"]);
 }

@@ -5,6 +5,7 @@ use crate::board::terminal::Terminal;
 use crate::env::{TIMEOUT, TestEnv, signal};
 use crate::watch::Watch;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -56,16 +57,21 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     assert!(plan.iter().all(|it| it["action"] != "restore"), "{plan:?}");
 
     // After its server ended, a restore starts the agent in its own container, in its conversation.
-    let socket = desk.socket.clone();
     drop(desk);
     env.gt(&["sync"]).ok();
     assert_eq!(env.running(), ["mayor"]);
-    let moved = format!("on the town's tmux server (it was on {})", socket.display());
-    let planned = env.gt(&["restore", "--dry-run"]).ok().stdout;
-    let line = format!("Would bring back agent/helper {moved}");
-    assert!(planned.contains(&line), "{planned}");
-    let told = env.gt(&["restore"]).ok().stdout;
-    assert!(told.contains(&moved), "{told}");
+    assert_snapshot!(env.snapshot(&["restore", "--dry-run"]), @"
+    exit code: 0
+    --- stdout
+    · mayor: is there already
+    Would bring back agent/helper on the town's tmux server (it was on ~/other), in its conversation [UUID].
+    ");
+    assert_snapshot!(env.snapshot(&["restore"]), @"
+    exit code: 0
+    --- stdout
+    · mayor: is there already
+    ✓ agent/helper [STATE] in agent_helper on the town's tmux server (it was on ~/other), in its conversation [UUID] (demo, [N] s)
+    ");
     let helper = env.agent("agent/helper");
     assert_eq!(helper["socket"], Value::Null, "{helper}");
     let known = &crate::sessions::list_sessions(&env, &["--agent", "agent/helper"])[0];

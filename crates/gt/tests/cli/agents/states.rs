@@ -6,6 +6,7 @@ use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use gt_town::messaging::signal;
 use gt_town::{Surroundings, Town};
+use insta::assert_snapshot;
 use std::io::Write;
 use std::process::Stdio;
 
@@ -98,7 +99,12 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
     assert_eq!(agent["state_source"], "gt");
     assert_eq!(agent["state_reason"], "for \"lunch\"; #{pid} $(x) 'y'");
     assert!(agent["state_since"].is_string(), "{agent}");
-    assert!(env.gt(&["agents"]).ok().stdout.contains("paused"));
+    assert_snapshot!(env.snapshot(&["agents"]), @"
+    exit code: 0
+    --- stdout
+    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
+    gastown/crew/max  paused  [N]  healthy  demo  gt-crew-max
+    ");
     // A message would end the pause, so it is queued.
     let sent = env.json(&["nudge", MAX, "later"]);
     assert_eq!(sent["delivered"], "queue", "{sent}");
@@ -361,11 +367,13 @@ fn ask_permissions_fails_for_a_program_that_cannot_ask() {
     // With a role that wants permissions the agent starts, with a warning.
     let role = env.town().join("roles/crew.toml");
     std::fs::write(role, "[start]\nskip_permissions = false\n").unwrap();
-    let told = env.gt(&["crew", "start", "max"]).ok().stderr;
-    assert!(
-        told.contains("Demo agent runs every command without asking"),
-        "{told}"
-    );
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 0
+    --- stdout
+    ✓ gastown/crew/max [STATE] in gt-crew-max (demo, [N] s)
+    --- stderr
+    warning: gastown/crew/max: Demo agent runs every command without asking
+    ");
     // A custom command line is not the preset's program.
     env.gt(&["stop", MAX, "--force"]).ok();
     env.gt(&[
@@ -391,8 +399,13 @@ fn failed_turn_stays_error_until_the_next_prompt() {
     assert_eq!(agent["state"], "error");
     assert_eq!(agent["state_reason"], "API Error: 400 bad request");
     assert_eq!(agent["health"], "turn_failed");
-    let told = env.gt(&["agents", "check"]).fails(1).stdout;
-    assert!(told.contains("turn failed"), "{told}");
+    assert_snapshot!(env.snapshot(&["agents", "check"]), @"
+    exit code: 1
+    --- stdout
+    CONTAINER  HEALTH  STATE  REASON
+    gt-crew-max  turn failed  error  API Error: 400 bad request
+    0 of 1 are healthy.
+    ");
     hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
     assert_ne!(state(&env), "error");
     hook(&env, "Stop", "{}");
@@ -416,10 +429,21 @@ fn usage_limit_has_its_reset_time_and_its_own_event() {
     assert_eq!(agent["health"], "limited");
     let events = env.json(&["events", "--type", "usage_limit"]);
     assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
-    let line = env.gt(&["status-line"]).ok().stdout;
-    assert!(line.contains("◷1"), "{line}");
+    assert_snapshot!(env.snapshot(&["status-line"]), @"
+    exit code: 0
+    --- stdout
+    ◷1
+    ");
     let status = env.gt(&["status"]).ok().stdout;
-    assert!(status.contains("limited, resets "), "{status}");
+    assert_snapshot!(env.masked(&status), @"
+    gt at ~/gt (tmux socket: ~/s)
+      gastown (gt): 1 running
+    Agents: 1 limited.
+    ! gastown/crew/max: limited, resets [TIME] [TIME]
+
+    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
+    gastown/crew/max  limited  [N]  limited  demo  gt-crew-max  resets [TIME] [TIME]
+    ");
     assert_eq!(env.json(&["status"])["running"], 1, "it lives");
 }
 

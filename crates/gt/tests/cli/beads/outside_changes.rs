@@ -3,6 +3,7 @@
 use super::{Beads, ids, tells_of_beads};
 use crate::env::{TIMEOUT, processes_of};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
@@ -96,17 +97,24 @@ fn unreadable_answer_of_beads_is_reported_and_closes_nothing() {
     let text = fs::read_to_string(&file).unwrap();
     let odd = text.lines().next().unwrap().replace(&known, "demo-1.a");
     fs::write(&file, format!("{text}{odd}\n")).unwrap();
-    let listed = env.gt(&["work", "list"]).ok();
-    for words in [
-        format!("{known} in the beads of gastown is not shown: there is no priority 9"),
-        "demo-1.a in the beads of gastown is not shown".to_owned(),
-    ] {
-        assert!(listed.stderr.contains(&words), "{listed:?}");
-    }
+    assert_snapshot!(env.snapshot(&["work", "list"]), @r#"
+    exit code: 0
+    --- stdout
+    ID  P  STATUS  TYPE  ASSIGNEE  TITLE
+    demo-1a  2  open  task  Known
+    demo-2a  2  open  task  Other
+    --- stderr
+    warning: demo-1.a in the beads of gastown is not shown: it is no work item: "demo-1.a" is no id of a work item
+    warning: demo-1a in the beads of gastown is not shown: there is no priority 9
+    "#);
     assert_eq!(env.json(&["work", "show", &known])["status"], "open");
-    let doctor = env.gt(&["doctor"]);
-    let words = "demo-1.a of gastown is not shown";
-    assert!(doctor.stdout.contains(words), "{doctor:?}");
+    assert_snapshot!(env.doctor_findings(&[]), @r#"
+    exit code: 0
+    ! beads: demo-1.a of gastown is not shown: it is no work item: "demo-1.a" is no id of a work item
+      hint: mend it in the beads of gastown
+    ! beads: demo-1a of gastown is not shown: there is no priority 9
+      hint: mend it in the beads of gastown
+    "#);
     rewrite(&beads, |line| {
         let is_ours = line["id"] == known || line["id"] == other;
         is_ours.then(|| json!({"id": line["id"], "title": line["title"], "status": "open"}))

@@ -5,6 +5,7 @@ use crate::env::TestEnv;
 use crate::mq::{
     MERGED, commit, files, item, repository, status, validate_with, with_bare_remote, worktree,
 };
+use insta::assert_snapshot;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,9 +60,13 @@ fn commits_on_the_items_own_branch_are_not_left_behind() {
     let branch = format!("polecat/Toast/{id}");
     commit(&env, &dir, "c.txt", "c\n");
     env.git(&dir, &["checkout", "--quiet", MERGED]);
-    let refused = env.gt(&DONE).fails(4).stderr;
-    let hint = format!("git branch --force {branch} HEAD");
-    assert!(refused.contains(&hint), "{refused}");
+    assert_snapshot!(env.snapshot(&DONE), @"
+    exit code: 4
+    --- stderr
+    error: polecat/Toast/gt-[ID] has a commit that main has not, and that are not checked out in ~/gt/gastown/polecats/Toast
+    hint: `git switch polecat/Toast/gt-[ID]` there hands them in
+    hint: `git branch --force polecat/Toast/gt-[ID] HEAD` there, where they are not wanted
+    ");
     env.git(&dir, &["branch", "--force", &branch, "HEAD"]);
     env.gt(&DONE).ok();
     assert_eq!(status(&env, &id), "closed");
@@ -89,8 +94,13 @@ fn work_of_other_items_blocks_no_submission() {
     commit(&env, &dir, "b.txt", "b\n");
     env.git(&dir, &["checkout", "--quiet", "origin/main"]);
     let id = hook("On the branch of max");
-    let refused = env.gt(&done).fails(4).stderr;
-    assert!(refused.contains("crew/max has a commit"), "{refused}");
+    assert_snapshot!(env.snapshot(&done), @"
+    exit code: 4
+    --- stderr
+    error: crew/max has a commit that main has not, and that are not checked out in ~/gt/gastown/crew/max
+    hint: `git switch crew/max` there hands them in
+    hint: `git branch --force crew/max HEAD` there, where they are not wanted
+    ");
     // Another branch may be submitted, because crew/max is not named after the item.
     env.git(&dir, &["switch", "--quiet", "-c", "side"]);
     commit(&env, &dir, "c.txt", "c\n");
@@ -137,8 +147,13 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
     let (env, id, dir, tip) = with_a_commit();
     let away = env.path("away");
     fs::rename(&dir, &away).unwrap();
-    let refused = env.gt(&DONE).fails(4).stderr;
-    assert!(refused.contains("is not there"), "{refused}");
+    assert_snapshot!(env.snapshot(&DONE), @"
+    exit code: 4
+    --- stderr
+    error: the worktree of gastown/polecats/Toast is not there: ~/gt/gastown/polecats/Toast
+    hint: put it back, or `gt start gastown/polecats/Toast` makes it anew, on its branch
+    hint: `gt work close gt-[ID]` closes it without a look at what was done
+    ");
     assert_eq!(status(&env, &id), "hooked");
     fs::rename(&away, &dir).unwrap();
     // A worktree without its link is linked again; a folder of another kind is not.
@@ -152,8 +167,12 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
     env.gt(&["sling", &id, "--no-start"]).ok();
     fs::remove_file(dir.join(".git")).unwrap();
     env.git(&repository(&env), &["worktree", "prune"]);
-    let refused = env.gt(&DONE).fails(4).stderr;
-    assert!(refused.contains("not a worktree"), "{refused}");
+    assert_snapshot!(env.snapshot(&DONE), @"
+    exit code: 4
+    --- stderr
+    error: ~/gt/gastown/polecats/Toast is not empty and not a worktree of gastown
+    hint: move it away; gt removes nothing that it did not make
+    ");
     assert_eq!(status(&env, &id), "hooked");
     env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
         .ok();
@@ -181,9 +200,12 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     let lib = dir.join("lib");
     commit(&env, &lib, "l.txt", "l\n");
     commit(&env, &dir, "b.txt", "b\n");
-    let refused = env.gt(&DONE).fails(4).stderr;
-    assert!(refused.contains("inside of lib"), "{refused}");
-    assert!(refused.contains("git -C 'lib' push"), "{refused}");
+    assert_snapshot!(env.snapshot(&DONE), @"
+    exit code: 4
+    --- stderr
+    error: the work points to commits that are nowhere else, inside of lib
+    hint: push them there, such as with `git -C 'lib' push origin HEAD:BRANCH`
+    ");
     // A pushed tag makes the commit available, although it is on no branch.
     env.git(&lib, &["tag", "v1"]);
     env.git(&lib, &["push", "--quiet", "origin", "v1"]);

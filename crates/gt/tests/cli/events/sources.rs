@@ -6,6 +6,7 @@ use crate::notify::{bash, hook, see_screens, spawn_hook};
 use crate::task::{folder, with_project};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -102,8 +103,13 @@ fn hook_reports_are_recorded_once() {
     );
     assert_eq!(env.json(&ends).as_array().unwrap().len(), 4);
     assert!(env.json(&others).as_array().unwrap().len() >= 7);
-    let unknown = env.gt(&["events", "--about", "mayr"]).fails(3);
-    assert!(unknown.stderr.contains("mayr"), "{}", unknown.stderr);
+    assert_snapshot!(env.snapshot(&["events", "--about", "mayr"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no agent "mayr"
+    hint: `gt agents` lists those that run, `gt agents --stopped` those that could
+    hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
+    "#);
     let nobody = env.json(&["events", "--about", "deacon"]);
     assert_eq!(nobody, json!([]));
 }

@@ -3,6 +3,7 @@
 use crate::env::{TIMEOUT, TestEnv, run, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -47,8 +48,12 @@ fn dead_agent_does_not_hand_over() {
     wait_until("it is dead", TIMEOUT, || {
         (env.format("gt-crew-max", "#{pane_dead}") == "1").then_some(())
     });
-    let refused = env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(3);
-    assert!(refused.stderr.contains("gt start"), "{refused:?}");
+    assert_snapshot!(env.snapshot(&["handoff", MAX, "--force", "-m", "x"]), @"
+    exit code: 3
+    --- stderr
+    error: gastown/crew/max is not running, so it has nothing to hand over
+    hint: `gt start gastown/crew/max` starts it
+    ");
     env.gt(&["sync"]).ok();
     assert_eq!(list_sessions(&env, &[])[0]["outcome"], "crash");
 }
@@ -83,10 +88,13 @@ fn handoff_text_survives_compactions() {
 fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
     let env = with_max();
     env.gt(&["handoff", MAX, "--cycle"]).fails(4);
-    let told = env
-        .gt(&["handoff", MAX, "--cycle", "--reason", "compaction"])
-        .ok();
-    assert!(told.stderr.contains("only its state is saved"), "{told:?}");
+    assert_snapshot!(env.snapshot(&["handoff", MAX, "--cycle", "--reason", "compaction"]), @"
+    exit code: 0
+    --- stdout
+    The state of gastown/crew/max is saved in hq-[ID].
+    --- stderr
+    warning: gastown/crew/max began only [N] s ago: a handoff so soon would be one of many: only its state is saved
+    ");
     assert_eq!(list_sessions(&env, &["--agent", MAX]).len(), 1);
     assert_eq!(mail(&env)["title"], "Handoff: compaction");
     // Failures go to a log: the program that runs the hook shows them to no person.
@@ -102,8 +110,13 @@ fn impossible_handoff_leaves_no_marker() {
     let preset = env.town().join("harnesses/demo.toml");
     fs::create_dir_all(preset.parent().unwrap()).unwrap();
     fs::write(preset, "[command]\nprogram = 'not-there'\n").unwrap();
-    let refused = env.gt(&["handoff", MAX, "--force", "-m", "x"]).fails(5);
-    assert!(refused.stderr.contains("`--harness NAME`"), "{refused:?}");
+    assert_snapshot!(env.snapshot(&["handoff", MAX, "--force", "-m", "x"]), @"
+    exit code: 5
+    --- stderr
+    error: the harness demo needs not-there, which is not on the PATH
+    hint: `gt harness list` shows what is installed
+    hint: `--harness NAME` hands over to another program
+    ");
     let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
     let refused = as_max(&env, &["handoff", "--force", "-m", "x"], &pane).fails(5);
     assert!(refused.stderr.contains("not-there"), "{refused:?}");

@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use crate::mq::{commit, finish, item, validate_with, with_bare_remote};
+use insta::assert_snapshot;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,11 +27,14 @@ fn with_merged_work() -> (TestEnv, PathBuf) {
 fn a_clean_checkout_is_fast_forwarded_with_its_files() {
     let env = TestEnv::with_crew(&["max"]);
     finish(&env, "max", "a.txt", "x\n");
-    let told = env.gt(&["mq", "run"]).ok().stdout;
-    assert!(
-        told.contains("Your checkout's `main` is unchanged: `gt mq pull gastown`"),
-        "{told}"
-    );
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: merged as [HEX]
+    Your checkout's `main` is unchanged: `gt mq pull gastown` fast-forwards it to `gt/merged/main`.
+    1 merged, 0 not.
+    ");
     let source = env.path("source-gastown");
     let before = head(&env, &source);
     // An untracked file does not block the pull.
@@ -42,8 +46,11 @@ fn a_clean_checkout_is_fast_forwarded_with_its_files() {
     assert_eq!(pulled["commits"], 2, "the commit and its merge");
     assert!(source.join("a.txt").exists() && source.join("notes").exists());
     assert_eq!(env.git(&source, &["status", "--porcelain"]), "?? notes\n");
-    let again = env.gt(&["mq", "pull", "gastown"]).ok().stdout;
-    assert!(again.contains("has all of it"), "{again}");
+    assert_snapshot!(env.snapshot(&["mq", "pull", "gastown"]), @"
+    exit code: 0
+    --- stdout
+    ✓ main in ~/source-gastown has all of it.
+    ");
     env.gt(&["mq", "pull", "other"]).fails(3);
 }
 
@@ -64,16 +71,24 @@ fn a_dirty_or_diverged_checkout_is_left_as_it_is() {
     let (env, source) = with_merged_work();
     let before = head(&env, &source);
     fs::write(source.join("README.md"), "mine\n").unwrap();
-    let refused = env.gt(&["mq", "pull"]).fails(4).stderr;
-    for part in ["not committed", "README.md", "git stash"] {
-        assert!(refused.contains(part), "{part}: {refused}");
-    }
+    assert_snapshot!(env.snapshot(&["mq", "pull"]), @"
+    exit code: 4
+    --- stderr
+    error: ~/source-gastown has changes that are not committed
+    caused by: README.md
+    hint: commit them, or `git stash` and try again; main was not changed
+    ");
     assert_eq!(head(&env, &source), before);
     assert_eq!(env.git(&source, &["diff", "--name-only"]), "README.md\n");
     env.git(&source, &["checkout", "--quiet", "README.md"]);
     let own = commit(&env, &source, "own.txt", "mine\n");
-    let refused = env.gt(&["mq", "pull"]).fails(4).stderr;
-    assert!(refused.contains("`git merge gt/merged/main`"), "{refused}");
+    assert_snapshot!(env.snapshot(&["mq", "pull"]), @"
+    exit code: 4
+    --- stderr
+    error: main in ~/source-gastown has commits that the merged work lacks
+    hint: `git merge gt/merged/main` there brings both together
+    hint: or let the queue merge them first: `gt mq run gastown`
+    ");
     assert_eq!(head(&env, &source), own);
     // The queue merges the owner's commit first; then the pull is a fast-forward.
     merged(&env, "max", "b.txt");
@@ -90,8 +105,12 @@ fn a_clone_of_a_remote_is_found_by_its_address() {
     env.git(env.home(), &words);
     finish(&env, "max", "a.txt", "x\n");
     env.gt(&["mq", "run"]).ok();
-    let refused = env.gt(&["mq", "pull"]).fails(3).stderr;
-    assert!(refused.contains("--checkout DIR"), "{refused}");
+    assert_snapshot!(env.snapshot(&["mq", "pull"]), @"
+    exit code: 3
+    --- stderr
+    error: there is no checkout of gastown here
+    hint: run it in yours, or name it: `gt mq pull gastown --checkout DIR`
+    ");
     env.gt_in(&clone, &["mq", "pull", "gastown"]).ok();
     assert!(clone.join("a.txt").exists());
 }

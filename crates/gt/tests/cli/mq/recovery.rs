@@ -7,6 +7,7 @@ use crate::mq::{
 };
 use gt_tmux::testing::wait_until;
 use gt_town::base::lock::FileLock;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs;
@@ -108,8 +109,14 @@ fn entry_that_fails_repeatedly_waits_for_a_person() {
         json!(format!("merge:{merge}")),
         "{raised}"
     );
-    let told = env.gt(&["mq", "run"]).ok().stderr;
-    assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits to be merged.
+    --- stderr
+    warning: mr-[ID] of gt-[ID] has failed, and no agent works on it: its repair gt-[ID].1 is closed
+             `gt mq retry mr-[ID]` tries it again, `gt mq reject mr-[ID] --reason TEXT` gives it up
+    ");
     // A person has fixed the validation commands.
     validate_with(&env, "true");
     env.gt(&["mq", "retry", &merge]).ok();
@@ -127,10 +134,7 @@ fn abandoned_repair_is_reported() {
     validate_with(&env, "false");
     let (id, merge) = finish(&env, "max", "a.txt", "a\n");
     let answer = env.gt(&["mq", "run", "--json"]).fails(1);
-    assert!(
-        !answer.stderr.contains("no agent works on it"),
-        "{answer:?}"
-    );
+    assert_snapshot!(env.masked(&answer.stderr), @r#"{"error":{"kind":"failed","message":"1 of 1 could not be merged","causes":[],"hints":["`gt mq status mr-[ID]` says why, and names the item of its repair"]}}"#);
     let repair = answer.json()[0]["repair"].as_str().unwrap().to_owned();
     assert_eq!(env.json(&["mq", "status", &merge])["stuck"], false);
     env.gt(&["work", "close", &repair]).ok();
@@ -150,11 +154,21 @@ fn abandoned_repair_is_reported() {
     assert_eq!(told.stderr, "");
     assert_eq!(status(&env, &id), "closed");
     // A merge has its own id, different from the item's.
-    let refused = env.gt(&["mq", "status", "nope"]).fails(2).stderr;
-    assert!(refused.contains("is no id of a merge"), "{refused}");
+    assert_snapshot!(env.snapshot(&["mq", "status", "nope"]), @r#"
+    exit code: 2
+    --- stderr
+    error: "nope" is no id of a merge
+    hint: such as mr-[ID]: `gt mq list --all` shows them
+    "#);
     let (id, merge) = finish(&env, "max", "b.txt", "b\n");
-    let refused = env.gt(&["mq", "status", &id]).fails(3).stderr;
-    assert!(refused.contains(&merge), "{refused}");
+    let refused = env.gt(&["mq", "status", &id]).fails(3);
+    assert!(refused.stderr.contains(&merge), "{refused:?}");
+    assert_snapshot!(refused.rendered(&env), @"
+    exit code: 3
+    --- stderr
+    error: gt-[ID] is a work item, and no merge
+    hint: the merge of it is mr-[ID]
+    ");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::mq::{
     worktree,
 };
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -67,8 +68,13 @@ fn conflict_without_a_file_is_a_conflict() {
     let base = env.git(&source, &["rev-parse", "HEAD"]);
     env.git(&dir, &["reset", "--quiet", "--hard", base.trim()]);
     env.git(&dir, &["merge", "--quiet", "crew/amy"]);
-    let refused = env.gt(&["task", "merge", &id]).fails(1).stderr;
-    assert!(refused.contains("in conflict with main"), "{refused}");
+    assert_snapshot!(env.snapshot(&["task", "merge", &id]), @"
+    exit code: 1
+    --- stderr
+    error: gt-[ID] is in conflict with main, and was not queued
+    caused by: dir
+    hint: `gt task update gt-[ID]` brings them together
+    ");
     let updated = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(updated["result"], "conflict", "{updated}");
     assert_eq!(updated["files"], json!(["dir"]), "{updated}");
@@ -121,10 +127,16 @@ fn conflicting_upstream_merge_is_reported_before_any_merge() {
     env.git(&clone, &["push", "--quiet", "origin", "main"]);
     merge_into(&env, "origin");
     let (id, _) = finish(&env, "amy", "b.txt", "b\n");
-    let refused = env.gt(&["mq", "run"]).fails(4).stderr;
-    for expected in ["a.txt", "git merge gt/merged/main"] {
-        assert!(refused.contains(expected), "{refused}");
-    }
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 4
+    --- stdout
+    taking over what is new in main as it was merged here
+    0 merged, 0 not.
+    --- stderr
+    error: main of the remote and what was merged here do not go together: 1 file is in conflict with main
+    caused by: a.txt
+    hint: in the repository itself: `git merge gt/merged/main` on main, and repair it
+    ");
     assert_eq!(status(&env, &id), "in_progress");
     // Follow the message.
     env.git(&clone, &["fetch", "--quiet"]);
@@ -181,8 +193,18 @@ fn reverted_work_does_not_come_back() {
         secret
     );
     validate_with(&env, &back);
-    let told = env.gt(&["mq", "run"]).ok().stdout;
-    assert!(told.contains("has moved meanwhile"), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @r#"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: running test -e ~/back || git -C ~/origin.git update-ref refs/heads/main [HEX]^ && touch ~/back
+    mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
+    mr-[ID] crew/max: main has moved meanwhile: once more
+    mr-[ID] crew/max: running test -e ~/back || git -C ~/origin.git update-ref refs/heads/main [HEX]^ && touch ~/back
+    mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
+    mr-[ID] crew/max: merged as [HEX]
+    1 merged, 0 not.
+    "#);
     assert_eq!(files(&env, &bare, "main"), ["README.md", "a.txt"]);
 }
 
@@ -209,8 +231,14 @@ fn entry_refused_by_the_remote_blocks_no_other() {
     assert_eq!(shown["labels"], json!(["escalated"]));
     let events = env.json(&["events", "--type", "escalation_raised"]);
     assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
-    let told = env.gt(&["mq", "run"]).ok().stderr;
-    assert!(told.contains(&format!("gt mq retry {merge}")), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits to be merged.
+    --- stderr
+    warning: mr-[ID] of gt-[ID] has failed, and no agent works on it: it has no repair
+             `gt mq retry mr-[ID]` tries it again, `gt mq reject mr-[ID] --reason TEXT` gives it up
+    ");
     // The rules of the remote change.
     fs::remove_file(bare.join("hooks/pre-receive")).unwrap();
     env.gt(&["mq", "retry", &merge]).ok();

@@ -4,6 +4,7 @@
 use crate::env::{TIMEOUT, TestEnv};
 use crate::mq::{MERGED, commit, files, finish, item, repository, status, validate_with, worktree};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -33,8 +34,13 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
         let hint = format!("`gt work update {id} --status open` frees it, and withdraws");
         assert!(refused.contains(&hint), "{refused}");
     }
-    let told = env.gt(&["work", "update", &id, "--status", "open"]).ok();
-    assert!(told.stderr.contains("is withdrawn"), "{told:?}");
+    assert_snapshot!(env.snapshot(&["work", "update", &id, "--status", "open"]), @"
+    exit code: 0
+    --- stdout
+    Changed gt-[ID].
+    --- stderr
+    warning: the merge mr-[ID] of polecat/Toast/gt-[ID] is withdrawn: gt-[ID] was taken up again; its commit [HEX] is kept
+    ");
     let entry = env.json(&["mq", "status", merge]);
     assert_eq!(entry["status"], "withdrawn", "{entry}");
     assert_eq!(env.json(&["mq", "list"]), json!([]));
@@ -43,8 +49,11 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
     // The work continues on the same branch, and the queue ignores it.
     env.gt(&["sling", &id, "--no-start"]).ok();
     let second = commit(&env, &dir, "b.txt", "b\n");
-    let told = env.gt(&["mq", "run"]).ok().stdout;
-    assert!(told.contains("Nothing waits"), "{told}");
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits to be merged.
+    ");
     assert_eq!(status(&env, &id), "hooked");
     assert!(queued_refs(&env).contains(&first), "it is kept");
     let again = env.json(&["done", "--agent", TOAST])["merge"].clone();
@@ -101,9 +110,13 @@ fn item_being_merged_cannot_be_reopened() {
     let run = env.spawn(&["mq", "run"]);
     wait_until("its commands run", TIMEOUT, || begun.exists().then_some(()));
     let open = ["work", "update", &id, "--status", "open"];
-    let refused = env.gt(&open).fails(4).stderr;
+    assert_snapshot!(env.snapshot(&open), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is being merged (mr-[ID])
+    hint: try again when it is done; `gt mq run mr-[ID]` ends what a killed run has left
+    ");
     fs::write(&go, "").unwrap();
-    assert!(refused.contains("is being merged"), "{refused}");
     assert!(run.wait_with_output().unwrap().status.success());
     assert_eq!(status(&env, &id), "closed");
 }
@@ -127,12 +140,21 @@ fn held_repair_stays_on_its_hook_when_its_entry_is_merged() {
     let (env, id, merge, repair, sound) = with_a_repair();
     fs::write(&sound, "").unwrap();
     env.gt(&["mq", "retry", &merge]).ok();
-    let told = env.gt(&["mq", "run"]).ok().stderr;
+    assert_snapshot!(env.snapshot(&["mq", "run"]), @r#"
+    exit code: 0
+    --- stdout
+    mr-[ID] crew/max: merging into main
+    mr-[ID] crew/max: running test -e ~/sound
+    mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
+    mr-[ID] crew/max: merged as [HEX]
+    Your checkout's `main` is unchanged: `gt mq pull gastown` fast-forwards it to `gt/merged/main`.
+    1 merged, 0 not.
+    --- stderr
+    warning: gt-[ID].1 stays on the hook of gastown/polecats/Toast, and is not closed
+    "#);
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "merged");
     assert_eq!(status(&env, &id), "closed");
     assert_eq!(status(&env, &repair), "hooked");
-    let words = format!("{repair} stays on the hook of {TOAST}");
-    assert!(told.contains(&words), "{told}");
     // The repair ends as usual.
     env.gt(&["done", "--agent", TOAST]).ok();
     assert_eq!(status(&env, &repair), "closed");
@@ -141,11 +163,20 @@ fn held_repair_stays_on_its_hook_when_its_entry_is_merged() {
 #[test]
 fn failed_entry_of_a_reopened_item_is_withdrawn() {
     let (env, id, merge, repair, sound) = with_a_repair();
-    let refused = env.gt(&["hook", &id, "--agent", "gastown/amy"]).fails(4);
-    assert!(refused.stderr.contains(&repair), "{refused:?}");
-    let told = env.gt(&["work", "update", &id, "--status", "open"]).ok();
-    let words = format!("its repair {repair} stays on the hook of {TOAST}");
-    assert!(told.stderr.contains(&words), "{told:?}");
+    assert_snapshot!(env.snapshot(&["hook", &id, "--agent", "gastown/amy"]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] could not be merged (mr-[ID]), and is repaired by gt-[ID].1
+    hint: `gt work show gt-[ID].1` tells who has it
+    hint: `gt work update gt-[ID] --status open` frees it
+    ");
+    assert_snapshot!(env.snapshot(&["work", "update", &id, "--status", "open"]), @"
+    exit code: 0
+    --- stdout
+    Changed gt-[ID].
+    --- stderr
+    warning: the merge mr-[ID] of crew/max is withdrawn: gt-[ID] was taken up again; its repair gt-[ID].1 stays on the hook of gastown/polecats/Toast; its commit [HEX] is kept
+    ");
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "withdrawn");
     assert_eq!(status(&env, &repair), "hooked");
     env.gt(&["hook", &id, "--agent", "gastown/amy"]).ok();
@@ -201,9 +232,13 @@ fn a_repair_that_is_opened_again_is_waited_for() {
     commit(&env, &dir, "half.txt", "x\n");
     env.gt(&["done", "--agent", TOAST]).ok();
     // The repair was incomplete.
-    let told = env.gt(&["work", "update", repair, "--status", "open"]).ok();
-    let words = format!("the merge {merge} of polecat/Toast/{repair} waits for its repair again");
-    assert!(told.stderr.contains(&words), "{told:?}");
+    assert_snapshot!(env.snapshot(&["work", "update", repair, "--status", "open"]), @"
+    exit code: 0
+    --- stdout
+    Changed gt-[ID].1.
+    --- stderr
+    warning: the merge mr-[ID] of polecat/Toast/gt-[ID].1 waits for its repair again: its repair gt-[ID].1 was taken up again
+    ");
     let events = env.json(&["events", "--type", "merge_withdrawn"]);
     assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");
     let entry = env.json(&["mq", "status", &merge]);

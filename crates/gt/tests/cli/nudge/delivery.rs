@@ -5,6 +5,7 @@
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
 use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -179,21 +180,13 @@ fn message_that_met_a_busy_agent_or_a_half_typed_line_is_delivered_later() {
     let name = container(&env);
     env.gt(&["nudge", "gastown/max", "[[delay=3]] first"]).ok();
     let args = ["nudge", "gastown/max", "second", "--timeout", "0.2"];
-    let waits = env.gt(&args).ok();
-    assert!(
-        waits
-            .stdout
-            .contains("it is busy. A background process delivers it as soon as"),
-        "{}",
-        waits.stdout
-    );
-    assert!(
-        waits
-            .stderr
-            .contains("Waiting up to 0.2 s for gastown/crew/max: it is busy."),
-        "{}",
-        waits.stderr
-    );
+    assert_snapshot!(env.snapshot(&args), @"
+    exit code: 0
+    --- stdout
+    Waits in the queue of gastown/crew/max: it is busy. A background process delivers it as soon as the agent is ready, until [TIME] [TIME].
+    --- stderr
+    Waiting up to [N] s for gastown/crew/max: it is busy.
+    ");
     await_prompts(&env, &["[[delay=3]] first", "second"]);
     env.wait_screen("gastown/max", "> second");
     press(&env, &name, &["half", "Space", "typed"]);
@@ -370,16 +363,12 @@ done
 #[test]
 fn message_that_is_shown_as_another_text_is_set_aside_and_the_next_is_delivered() {
     let env = stage_garbling();
-    let failed = env
-        .gt(&["nudge", "gastown/max", "garble", "--timeout", "20"])
-        .fails(1);
-    assert!(
-        failed
-            .stderr
-            .contains("its program shows another text than was typed"),
-        "{}",
-        failed.stderr
-    );
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "garble", "--timeout", "20"]), @"
+    exit code: 1
+    --- stderr
+    error: the message to gastown/crew/max was set aside: not delivered, its program shows another text than was typed
+    hint: it is kept: `gt nudge gastown/crew/max --list` shows it, `--again [UUID]` sends it again, `--cancel [UUID]` drops it
+    ");
     let next = env.json(&["nudge", "gastown/max", "next", "--timeout", "20"]);
     assert_eq!(next["delivered"], "agent", "{next}");
     assert_eq!(prompts(&env), ["next"]);
@@ -476,8 +465,12 @@ fn cancel_removes_a_recognised_text_from_the_input_line() {
     env.wait_screen("gastown/max", "any more");
     let listed = env.json(&["nudge", "gastown/max", "--list"]);
     assert_eq!(listed[0]["phase"], "pasting", "{listed}");
-    let shown = env.gt(&["nudge", "gastown/max", "--list"]).ok().stdout;
-    assert!(shown.contains("not ⏎ wanted ⏎ any more"), "{shown}");
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "--list"]), @"
+    exit code: 0
+    --- stdout
+    ID  PRIORITY  PHASE  AGE  FROM  MESSAGE
+    [UUID]  normal  pasting  [N]  [USER]  not ⏎ wanted ⏎ any more
+    ");
     let id = listed[0]["id"].as_str().unwrap();
     env.gt(&["nudge", "gastown/max", "--cancel", id]).ok();
     env.gt(&["nudge", "gastown/max", "other"]).ok();

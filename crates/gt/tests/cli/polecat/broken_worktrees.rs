@@ -1,6 +1,7 @@
 //! Polecats whose worktree has lost its link, or whose folder is gone.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
@@ -34,8 +35,20 @@ fn a_broken_worktree_is_linked_again_by_the_next_sling_with_its_files() {
     let shown = env.json(&["polecat", "show", "Toast"]);
     assert_eq!(shown["worktree"], "broken", "{shown}");
     assert_eq!(shown.get("changed_files"), None, "unknown: {shown}");
-    let text = env.gt(&["polecat", "show", "Toast"]).ok().stdout;
-    assert!(text.contains("worktree   broken"), "{text}");
+    assert_snapshot!(env.snapshot(&["polecat", "show", "Toast"]), @"
+    exit code: 0
+    --- stdout
+    agent  gastown/polecats/Toast
+    state  stopped
+    item  gt-[ID]
+    branch  -
+    worktree  broken: the folder is there, and git does not know it
+    ahead  -
+    changed  -
+    container  -
+    session  -
+    folder  ~/gt/gastown/polecats/Toast
+    ");
     let slung = env.json(&["sling", &id, "--no-start"]);
     assert_eq!(slung["branch"], format!("polecat/Toast/{id}"), "{slung}");
     let shown = env.json(&["polecat", "show", "Toast"]);
@@ -155,8 +168,12 @@ fn polecat_without_a_folder_is_listed_while_it_has_work() {
     assert_eq!(listed[0]["name"], "Toast", "{listed}");
     assert_eq!(listed[0]["bead"], json!(id));
     assert_eq!(listed[0]["worktree"], "missing");
-    let text = env.gt(&["polecat", "list"]).ok().stdout;
-    assert!(text.contains("(missing)"), "{text}");
+    assert_snapshot!(env.snapshot(&["polecat", "list"]), @"
+    exit code: 0
+    --- stdout
+    AGENT  STATE  ITEM  BRANCH  AHEAD  CHANGED
+    gastown/polecats/Toast  stopped  gt-[ID]  (missing)  -  -
+    ");
     env.gt(&["sling", &id, "--no-start"]).ok();
     assert!(dir.join("README.md").exists());
 }
@@ -174,9 +191,13 @@ fn a_dry_run_says_what_would_be_refused() {
     for dir in ["polecats/Toast", "crew/max"] {
         fs::write(env.town().join("gastown").join(dir).join("new.txt"), "x").unwrap();
     }
-    let real = env.gt(&nuke).fails(4).stderr;
+    assert_snapshot!(env.snapshot(&nuke), @"
+    exit code: 4
+    --- stderr
+    error: gastown/polecats/Toast has work that is nowhere else: 1 changed file
+    hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
+    ");
     let why = "has work that is nowhere else: 1 changed file";
-    assert!(real.contains(why), "{real}");
     let gc = ["polecat", "gc", "--older-than", "0s", "--dry-run"];
     for dry in [&dry_nuke[..], &gc, &["crew", "rm", "max", "--dry-run"]] {
         let told = env.gt(dry).ok().stdout;
@@ -187,8 +208,11 @@ fn a_dry_run_says_what_would_be_refused() {
         assert!(message.contains(why), "{told}");
         assert_eq!(told[0]["removed"], false, "{told}");
     }
-    let dry = env.gt(&[&dry_nuke[..], &["--force"]].concat()).ok().stdout;
-    assert!(dry.contains("keep what is nowhere else"), "{dry}");
+    assert_snapshot!(env.snapshot(&[&dry_nuke[..], &["--force"]].concat()), @"
+    exit code: 0
+    --- stdout
+    Would remove gastown/polecats/Toast, and keep what is nowhere else: 1 changed file.
+    ");
 }
 
 #[test]

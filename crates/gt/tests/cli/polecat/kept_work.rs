@@ -2,6 +2,7 @@
 //! wherever git keeps it.
 
 use crate::env::TestEnv;
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -119,7 +120,13 @@ fn locked_worktree_is_not_removed() {
         dir.to_str().unwrap(),
     ];
     env.git(&repository(&env), &lock);
-    assert!(env.gt(&NUKE).fails(4).stderr.contains("\"mine\""));
+    assert_snapshot!(env.snapshot(&NUKE), @r#"
+    exit code: 4
+    --- stderr
+    error: gastown/polecats/Toast has work that is nowhere else: a worktree that is locked
+    caused by: it was locked because of "mine"
+    hint: `git worktree unlock` in it, or `--force`
+    "#);
     let saved = removed_by_force(&env, &id, "locked");
     assert_eq!(saved, Vec::<String>::new());
     assert!(!dir.exists());
@@ -241,8 +248,12 @@ fn a_polecat_that_runs_gets_the_branch_of_its_new_item() {
     let other = env.json(&["work", "create", "b", "--rig", "gastown"]);
     let other = other["id"].as_str().unwrap();
     fs::write(dir.join("new.txt"), "of the first\n").unwrap();
-    let refused = env.gt(&["sling", other, toast]).fails(4).stderr;
-    assert!(refused.contains("nowhere else"), "{refused}");
+    assert_snapshot!(env.snapshot(&["sling", other, toast]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/polecats/Toast runs, and something in its worktree is nowhere else
+    hint: `gt polecat show` tells what; let it commit, or give the item to another
+    ");
     assert_eq!(env.json(&["hook", "--agent", toast]), Value::Null);
     fs::remove_file(dir.join("new.txt")).unwrap();
     let slung = env.json(&["sling", other, toast]);

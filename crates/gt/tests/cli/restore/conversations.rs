@@ -5,6 +5,7 @@ use crate::env::{TIMEOUT, TestEnv};
 use crate::save::{by_hand, crash, files, history, pane, session, settings};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use serde_json::Value;
 use std::fs;
 
@@ -27,8 +28,11 @@ fn saves_needed_by_a_restore_outlive_later_saves() {
     wait_until("the next second", TIMEOUT, || {
         (second() > then).then_some(())
     });
-    let none = env.gt(&["save"]).ok().stdout;
-    assert!(none.contains("no container was saved"), "{none}");
+    assert_snapshot!(env.snapshot(&["save"]), @"
+    exit code: 0
+    --- stdout
+    Nothing runs, so no container was saved.
+    ");
     assert_eq!(env.json(&["save"]), Value::Null);
     // A new agent and one of the lost agents are started.
     env.gt(&["start", "deacon", "gastown/amy"]).ok();
@@ -116,11 +120,7 @@ fn missing_conversation_starts_a_new_one() {
     crash(&env);
     fs::remove_dir_all(env.town().join(".runtime/demo")).unwrap();
     let answer = env.gt(&["restore", "--json"]).ok();
-    assert!(
-        answer.stderr.contains("began a new one"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.masked(&answer.stderr), @"warning: mayor: it could not go on with its conversation and began a new one: mayor ended at once: exit status 1");
     let agent = &answer.json()["agents"][0];
     assert_eq!(agent["conversation"], "new", "{agent}");
     assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");

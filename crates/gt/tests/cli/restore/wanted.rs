@@ -5,6 +5,7 @@ use crate::env::{TIMEOUT, TestEnv, signal};
 use crate::save::{by_hand, crash, files, history, rewrite, session, text_of};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -83,8 +84,12 @@ fn agent_lost_before_any_save_is_restored_from_the_journal() {
         .ok();
     let started = env.json(&["sessions", "list", "--agent", "mayor"]);
     crash(&env);
-    let told = env.gt(&["restore", "--dry-run"]).ok().stdout;
-    assert!(told.contains("Would bring back mayor"), "{told}");
+    assert_snapshot!(env.snapshot(&["restore", "--dry-run"]), @"
+    exit code: 0
+    --- stdout
+    Would bring back deacon, in its conversation [UUID].
+    Would bring back mayor, in its conversation [UUID].
+    ");
     let one = env.json(&["restore", "--agent", "deacon"]);
     assert_eq!(done(&one), [("deacon", true)]);
     assert_eq!(one["save"], Value::Null);
@@ -169,11 +174,7 @@ fn removed_agent_is_not_restored_and_blocks_no_other() {
     // The folder is removed by hand, so no event records it.
     fs::remove_dir_all(env.town().join("gastown/crew/eve")).unwrap();
     let answer = env.gt(&["restore", "--json"]).ok();
-    assert!(
-        answer.stderr.contains("gastown/crew/eve was removed"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.masked(&answer.stderr), @"warning: gastown/crew/eve was removed: its folder is gone");
     let answer = answer.json();
     let reason = |agent: &str| {
         let agents = answer["agents"].as_array().unwrap().iter();

@@ -5,6 +5,7 @@ use crate::save::crash as kill_server;
 use crate::sessions::list_sessions;
 use crate::task::with_project;
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -95,8 +96,17 @@ fn chain_of_an_item_has_every_session_and_the_totals_of_list_and_board() {
         card["usage"]["cost_usd"], chain["totals"]["cost_usd"],
         "{card}"
     );
-    let drawn = env.gt(&["sessions", "chain", &id]).ok().stdout;
-    assert!(drawn.contains("6 sessions"), "{drawn}");
+    assert_snapshot!(env.snapshot(&["sessions", "chain", &id]), @"
+    exit code: 0
+    --- stdout
+    [UUID] task/gt-[ID], [TIME] [TIME], [N], stopped by [USER], [N] tokens, $[N]
+    └─ [UUID] task/gt-[ID], [TIME] [TIME], [N], stopped by [USER], [N] tokens, $[N]
+       └─ [UUID] task/gt-[ID], [TIME] [TIME], [N], crash, [N] tokens, $[N]
+          └─ [UUID] task/gt-[ID], [TIME] [TIME], [N], crash, [N] tokens, $[N]
+             └─ [UUID] task/gt-[ID], [TIME] [TIME], [N], handoff, [N] tokens, $[N]
+                └─ [UUID] task/gt-[ID], [TIME] [TIME], [N], stopped by [USER], [N] tokens, $[N]
+    6 sessions, [N] together, [N] tokens, $[N]
+    ");
 }
 
 #[test]

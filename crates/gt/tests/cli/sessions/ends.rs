@@ -5,6 +5,7 @@ use crate::save::crash as kill_server;
 use crate::sessions::list_sessions;
 use crate::task::{folder, with_project};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
@@ -221,11 +222,12 @@ fn stop_records_the_caller() {
     assert_eq!(end_records(&env, &session["id"]), 1);
     let ended = env.json(&["events", "--type", "session_end"])[0].clone();
     assert_eq!(ended["payload"]["by"], login(), "{ended}");
-    let shown = env.gt(&["sessions", "list", "--agent", MAX]).ok().stdout;
-    assert!(
-        shown.contains(&format!("stopped by {}", login())),
-        "{shown}"
-    );
+    assert_snapshot!(env.snapshot(&["sessions", "list", "--agent", MAX]), @"
+    exit code: 0
+    --- stdout
+    ID  AGENT  STARTED  LASTED  OUTCOME  HARNESS
+    [UUID]  gastown/crew/max  [TIME] [TIME]  [N]  stopped by [USER]  demo
+    ");
     // An agent that stops itself is recorded as the caller.
     env.gt(&["nudge", "mayor", "[[tool=gt stop mayor]]"]).ok();
     let session = list_sessions(&env, &["--agent", "mayor"])[0].clone();

@@ -3,6 +3,7 @@
 
 use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs::{self, File};
@@ -190,8 +191,13 @@ fn usage_of_a_chain_is_totalled() {
     assert_eq!(totals["commits"], 0);
     let dollars = totals["cost_usd"].as_f64().unwrap();
     assert!((dollars - cost(sessions[0]) - cost(sessions[1])).abs() < 1e-9);
-    let drawn = env.gt(&["sessions", "chain", first.as_str().unwrap()]).ok();
-    assert!(drawn.stdout.contains(" tokens, $"), "{}", drawn.stdout);
+    assert_snapshot!(env.snapshot(&["sessions", "chain", first.as_str().unwrap()]), @"
+    exit code: 0
+    --- stdout
+    [UUID] mayor, [TIME] [TIME], [N], crash, [N] tokens, $[N]
+    └─ [UUID] mayor, [TIME] [TIME], [N], running, [N] tokens, $[N]
+    2 sessions, [N] together, [N] tokens, $[N]
+    ");
 }
 
 #[test]
@@ -249,8 +255,11 @@ fn a_transcript_that_is_damaged_or_missing_does_no_harm() {
 fn unreadable_prices_are_reported() {
     let env = TestEnv::with_town();
     fs::write(env.town().join("prices.toml"), "[demo]\ninputs = 1\n").unwrap();
-    let found = env.gt(&["doctor"]).fails(1).stdout;
-    assert!(found.contains("prices.toml:2:1"), "{found}");
+    assert_snapshot!(env.doctor_findings(&[]), @"
+    exit code: 1
+    ✗ prices: ~/gt/prices.toml:2:1 cannot be read: unknown field `inputs`, expected one of `input`, `output`, `cache_read`, `cache_write`, `cache_write_[N]`, `long`
+      hint: correct that line; every key is explained in the documentation
+    ");
     fs::write(env.town().join("prices.toml"), PRICES).unwrap();
     env.gt(&["doctor"]).ok();
 }

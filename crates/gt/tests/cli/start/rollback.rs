@@ -3,6 +3,7 @@
 use crate::env::{Answer, TIMEOUT, TestEnv, is_alive, processes_of};
 use gt_tmux::testing::wait_until;
 use gt_tmux::{Command as Tmux, SessionName};
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -84,7 +85,12 @@ fn start_that_fails_before_its_container_removes_its_worktree() {
     let words = ["start", "--create", "gastown/polecats/Toast"];
     let failed = env.gt(&words);
     assert_ne!(failed.code, 0, "{failed:?}");
-    assert!(failed.stderr.contains(".runtime/hooks"), "{failed:?}");
+    assert_snapshot!(failed.rendered(&env), @"
+    exit code: 1
+    --- stderr
+    error: cannot read ~/gt/.runtime/hooks/claude.json
+    caused by: Not a directory (os error 20)
+    ");
     assert!(!env.town().join("gastown/polecats/Toast").exists());
     let repository = env.town().join("gastown/.repo.git");
     assert_eq!(env.git(&repository, &["branch", "--list", "polecat/*"]), "");

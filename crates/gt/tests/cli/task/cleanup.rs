@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::env::run;
+use insta::assert_snapshot;
 
 /// Makes a task whose rig has a bare remote, as on a server.
 pub(super) fn with_bare_remote() -> (TestEnv, String, PathBuf) {
@@ -84,8 +85,13 @@ fn crew_removal_checks_submodules() {
     commit(&env, &dir.join("sub"), "s.txt", "committed\n");
     commit(&env, &dir, "README.md", "points to it\n");
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:refs/heads/x"]);
-    let answer = env.gt(&["crew", "rm", "max"]).fails(4);
-    assert!(answer.stderr.contains("inside of sub"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["crew", "rm", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: gastown/crew/max has work that is nowhere else: 1 commit
+    caused by: some of it is inside of sub
+    hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
+    ");
     assert!(dir.exists());
     let removed = env.json(&["crew", "rm", "max", "--force"]);
     let saved = removed[0]["saved"].as_array().unwrap();
@@ -113,8 +119,14 @@ fn submodule_removed_from_the_branch_is_checked() {
     env.git(&dir, &["commit", "--quiet", "-m", "Without it"]);
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
     assert!(!dir.join("sub").exists());
-    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
-    assert!(answer.stderr.contains("inside of sub"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] has work that is nowhere else: 1 commit
+    caused by: some of it is inside of sub
+    hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
+    hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
+    ");
     let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
     let names = saved(&env, &cleaned);
     let repository = env.town().join("gastown/.repo.git");
@@ -133,12 +145,14 @@ fn nested_repository_without_gitmodules_is_checked() {
     env.git(&dir, &["commit", "--quiet", "-m", "Point to it"]);
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
-    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
-    assert!(
-        answer.stderr.contains("inside of nested"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] has work that is nowhere else: 1 commit
+    caused by: some of it is inside of nested
+    hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
+    hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
+    ");
     assert!(nested.join(".git").exists());
 }
 
@@ -192,8 +206,12 @@ fn cleanup_of_merged_work_removes_everything_it_listed() {
     env.git(&dir, &["push", "--quiet", "origin", "HEAD:main"]);
     assert_eq!(remote_branches(&env), [id.as_str(), "main"]);
     // Without confirmation nothing is done.
-    let answer = env.gt(&["task", "cleanup", &id]).fails(2);
-    assert!(answer.stderr.contains("--yes"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "cleanup", &id]), @"
+    exit code: 2
+    --- stderr
+    error: there is no terminal to ask for a confirmation
+    hint: `--dry-run` says what would be done, `--yes` does it
+    ");
     let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
     let container = format!("{id}-az");
     let expected = [
@@ -231,8 +249,13 @@ fn unmerged_work_is_refused_and_kept_by_force() {
     let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
     let refused = plan["refused"]["message"].as_str().unwrap();
     assert!(refused.contains("1 changed file, 1 commit"), "{refused}");
-    let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
-    assert!(answer.stderr.contains("--force"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] has work that is nowhere else: 1 changed file, 1 commit
+    hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
+    hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
+    ");
     assert!(dir.exists());
     assert_eq!(env.agent(&format!("task/{id}"))["health"], "healthy");
     let cleaned = env.json(&["task", "cleanup", &id, "--yes", "--force"]);
@@ -330,12 +353,18 @@ fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
     let mut own = env.gt_command(&["task", "cleanup", &id, "--yes"]);
     own.env("GT_ROOT", env.town())
         .env("GT_SESSION", format!("{id}-az"));
-    let answer = run(&mut own).fails(4);
-    assert!(
-        answer.stderr.contains("cannot remove itself"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(run(&mut own).rendered(&env), @"
+    exit code: 4
+    --- stdout
+    To clean up gt-[ID] is to:
+      stop everything in the container gt-[ID]-az
+      remove the worktree ~/gastown-gt-[ID]
+      delete the branch gt-[ID]
+      take off its hook, and open again, the item gt-[ID]
+    --- stderr
+    error: task/gt-[ID] cannot remove itself
+    hint: run this from another terminal or agent
+    ");
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();
     is_gone(&env, &id, &dir);
     assert!(!fs::read_to_string(&ports).unwrap().contains("gastown-"));

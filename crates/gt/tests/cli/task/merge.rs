@@ -1,6 +1,7 @@
 //! `gt task diff`, `merge` and `pr`.
 
 use super::*;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
@@ -101,10 +102,13 @@ fn a_diff_has_all_that_was_changed_and_touches_nothing() {
     assert_eq!(read(&other, "not known"), "1\n\n");
     assert_eq!(read(&other, "README.md"), "changed\n");
     let stat = env.gt(&["task", "diff", &id, "--stat"]).ok().stdout;
-    assert!(
-        stat.contains("4 files changed, 6 insertions(+), 1 deletion(-)"),
-        "{stat}"
-    );
+    assert_snapshot!(env.masked(&stat), @"
+    README.md | 2 +-
+    committed | 2 ++
+    not known | 2 ++
+    staged  | 1 +
+    4 files changed, 6 insertions(+), 1 deletion(-)
+    ");
     let text = env.gt(&["task", "diff", &id]).ok().stdout;
     assert_eq!(text, patch);
     let short = env.json(&["task", "diff", &id, "--stat"]);
@@ -122,8 +126,13 @@ fn a_person_merges_a_task_and_its_agent_stays() {
     env.gt(&["task", "merge", &id]).fails(4);
     commit(&env, &dir, "new", "x\n");
     fs::write(dir.join("forgotten"), "x\n").unwrap();
-    let answer = env.gt(&["task", "merge", &id]).fails(4);
-    assert!(answer.stderr.contains("forgotten"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "merge", &id]), @"
+    exit code: 4
+    --- stderr
+    error: 1 changed file is not committed in ~/gastown-gt-[ID]
+    caused by: forgotten
+    hint: commit what belongs to the work, and remove the rest
+    ");
     fs::remove_file(dir.join("forgotten")).unwrap();
     let merged = env.json(&["task", "merge", &id]);
     assert_eq!(merged["result"], "merged", "{merged}");
@@ -144,11 +153,7 @@ fn a_branch_in_conflict_is_not_queued_and_goes_in_once_it_is_none() {
     commit(&env, &dir, "README.md", "ours\n");
     commit_to_base(&env, "README.md", "theirs\n");
     let refused = env.gt(&["task", "merge", &id, "--json"]).fails(1);
-    assert!(
-        refused.stderr.contains("gt task update"),
-        "{}",
-        refused.stderr
-    );
+    assert_snapshot!(env.masked(&refused.stderr), @r#"{"error":{"kind":"failed","message":"gt-[ID] is in conflict with main, and was not queued","causes":["README.md"],"hints":["`gt task update gt-[ID]` brings them together"]}}"#);
     let refused = refused.json();
     assert_eq!(refused["result"], "conflict", "{refused}");
     assert_eq!(refused["files"], json!(["README.md"]));
@@ -184,12 +189,12 @@ fn paused_task_with_uncommitted_changes_is_not_merged() {
     let (env, id, dir) = running();
     fs::write(dir.join("new"), "x\n").unwrap();
     env.gt(&["task", "pause", &id]).ok();
-    let answer = env.gt(&["task", "merge", &id]).fails(4);
-    assert!(
-        answer.stderr.contains("gt task resume"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "merge", &id]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is paused: its branch ends in a commit of what was not committed
+    hint: `gt task resume gt-[ID]` undoes it; with `--keep-wip` it is one like any other
+    ");
 }
 
 #[test]
@@ -374,8 +379,17 @@ fn pull_request_has_the_title_and_text_of_the_item() {
     let branches = || env.git(&source, &["branch", "--list", &id]);
     let described = env.json(&["task", "pr", &id, "--dry-run", "--draft"]);
     assert_eq!(described["command"][0], "gh", "{described}");
-    let shown = env.gt(&["task", "pr", &id, "--dry-run"]).ok().stdout;
-    assert!(shown.contains("$(touch evil)\n    --draft\n"), "{shown}");
+    assert_snapshot!(env.snapshot(&["task", "pr", &id, "--dry-run"]), @r#"
+    exit code: 0
+    --- stdout
+    gt-[ID] would be pushed. Then:
+    'gh' 'pr' 'create' '--head=gt-[ID]' '--base=main' '--title=Fix it' '--body-file=-'
+    with this text:
+        Fix "it"; $(touch evil)
+        --draft
+
+        gt-[ID]
+    "#);
     assert_eq!(branches(), "", "nothing was pushed");
     assert_eq!(calls(&log).len(), 0);
     let made = env.json(&["task", "pr", &id]);
@@ -445,10 +459,11 @@ fn existing_pull_request_is_named_and_missing_gh_is_an_error() {
         std::os::unix::fs::symlink(found, bin.join(program)).unwrap();
     }
     env.set("PATH", bin.to_str().unwrap());
-    let answer = env.gt(&["task", "pr", &id]).fails(5);
-    assert!(
-        answer.stderr.contains("cli.github.com"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "pr", &id]), @"
+    exit code: 5
+    --- stderr
+    error: a pull request needs gh, which is not on the PATH
+    hint: install it from https://cli.github.com, then `gh auth login`
+    hint: `gt task merge` brings the branch into the base without it
+    ");
 }

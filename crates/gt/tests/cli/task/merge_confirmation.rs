@@ -1,6 +1,7 @@
 //! The first `gt task merge` of a rig lists its steps and asks for confirmation.
 
 use super::*;
+use insta::assert_snapshot;
 use serde_json::json;
 
 /// Makes a task with a commit, in a town that asks before the first merge.
@@ -16,19 +17,22 @@ fn asking() -> (TestEnv, String) {
 #[test]
 fn first_merge_without_a_terminal_lists_its_steps_and_changes_nothing() {
     let (env, id) = asking();
-    let refused = env.gt(&["task", "merge", &id]).fails(2).stderr;
-    let source = env.path("source-gastown");
-    for part in [
-        format!("merge {id} with main of gastown"),
-        "run no test: `validate` under [rigs.gastown.merge]".to_owned(),
-        format!("offer it as gt/merged/main in {}", source.display()),
-        format!("`gt task merge {id} --yes`"),
-        "`confirm = false` under [merge]".to_owned(),
-    ] {
-        assert!(refused.contains(&part), "{part}: {refused}");
-    }
-    let refused = env.gt(&["task", "merge", &id, "--json"]).fails(2).stderr;
-    assert!(refused.contains("\"unconfirmed\""), "{refused}");
+    assert_snapshot!(env.snapshot(&["task", "merge", &id]), @"
+    exit code: 2
+    --- stderr
+    error: the first merge in gastown has to be confirmed
+    caused by: merge gt-[ID] with main of gastown
+    caused by: run no test: `validate` under [rigs.gastown.merge] in town.toml is not set
+    caused by: keep it as refs/gt/merged/main in the town, and offer it as gt/merged/main in ~/source-gastown, where main itself stays as it is
+    caused by: close gt-[ID]; its branch goes once nothing has it checked out
+    hint: `gt task merge gt-[ID] --yes` confirms it and merges
+    hint: `confirm = false` under [merge] in town.toml never asks
+    ");
+    assert_snapshot!(env.snapshot(&["task", "merge", &id, "--json"]), @r#"
+    exit code: 2
+    --- stderr
+    {"error":{"kind":"unconfirmed","message":"the first merge in gastown has to be confirmed","causes":["merge gt-[ID] with main of gastown","run no test: `validate` under [rigs.gastown.merge] in town.toml is not set","keep it as refs/gt/merged/main in the town, and offer it as gt/merged/main in ~/source-gastown, where main itself stays as it is","close gt-[ID]; its branch goes once nothing has it checked out"],"hints":["`gt task merge gt-[ID] --yes` confirms it and merges","`confirm = false` under [merge] in town.toml never asks"]}}
+    "#);
     assert_eq!(env.json(&["mq", "list", "--all"]), json!([]));
     let plan = env.json(&["task", "merge", &id, "--dry-run"]);
     assert_eq!(plan["confirmed"], false, "{plan}");

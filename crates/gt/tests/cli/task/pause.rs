@@ -4,6 +4,7 @@ use super::*;
 use crate::env::{run, signal};
 use crate::sessions::list_sessions;
 use gt_core::nudge::fingerprint;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -377,12 +378,12 @@ fn typing_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     env.gt(&["task", "pause", &id]).ok();
     // Commands that would build on the WIP commit are refused.
     commit_to_base(&env, "theirs", "x\n");
-    let answer = env.gt(&["task", "update", &id]).fails(4);
-    assert!(
-        answer.stderr.contains("gt task resume"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "update", &id]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is paused: its branch ends in a commit of what was not committed
+    hint: `gt task resume gt-[ID]` undoes it; with `--keep-wip` it is one like any other
+    ");
     env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
     env.wait_screen(&agent, "You said: hi");
     wait_state(&env, &id, "idle");
@@ -446,9 +447,13 @@ fn resume_continues_without_the_failed_init_command() {
     let conversation = list_sessions(&env, &[])[0]["harness_session_id"].clone();
     env.gt(&["task", "stop", &id]).ok();
     fs::write(folder(&env, &id).join("made-broken"), "").unwrap();
-    let answer = env.gt(&["task", "resume", &id]).fails(1);
-    let hint = format!("`gt task resume {id} --continue-on-failure` goes on without it");
-    assert!(answer.stderr.contains(&hint), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "resume", &id]), @"
+    exit code: 1
+    --- stderr
+    error: the init command `test ! -e made-broken` ended with exit code 1
+    hint: `gt attach task/gt-[ID]` goes to its shell; `gt task resume gt-[ID]` tries it again
+    hint: `gt task resume gt-[ID] --continue-on-failure` goes on without it
+    ");
     let resumed = env.json(&["task", "resume", &id, "--continue-on-failure"]);
     assert_eq!(resumed["conversation"], "resumed", "{resumed}");
     assert_eq!(

@@ -3,6 +3,7 @@
 use super::*;
 use crate::env::signal;
 use crate::notify::{notes, with_notes};
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use std::process::Child;
 
@@ -97,7 +98,20 @@ fn question_of_a_resolver_is_notified_shown_and_answered() {
     assert_eq!(shown["resolver"]["reason"], reason);
     assert_eq!(shown["session"]["state"], "idle", "{shown}");
     let told = env.gt(&["task", "show", &id]).ok().stdout;
-    assert!(told.contains(reason), "{told}");
+    assert_snapshot!(env.masked(&told), @"
+    item  gt-[ID]
+    title  Fix it
+    status  hooked
+    agent  task/gt-[ID]
+    container  gt-[ID]-az
+    harness  demo
+    state  [STATE]
+    because  started
+    branch  gt-[ID]
+    folder  ~/gastown-gt-[ID]
+    resolver  merge asks: Do you want to proceed? (Bash command · touch made-first)
+    window  merge running
+    ");
     // Only the open question can be answered, and only in its window.
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "yes"]).fails(4);
@@ -140,8 +154,12 @@ fn question_of_a_resolver_is_notified_shown_and_answered() {
     env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
     wait_state(&env, &id, "waiting");
     let answer = env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
-    let nothing = format!("merge of {agent} asks nothing");
-    assert!(answer.stderr.contains(&nothing), "{}", answer.stderr);
+    assert_snapshot!(answer.rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: merge of task/gt-[ID] asks nothing
+    hint: its window merge shows it: `gt attach task/gt-[ID]`
+    ");
     // An aborted merge produces no failure notice.
     env.gt(&["task", "abort-merge", &id]).ok();
     let shown = env.json(&["task", "show", &id]);

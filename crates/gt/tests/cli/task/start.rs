@@ -342,13 +342,11 @@ fn failed_background_task_has_an_event_and_a_sign_on_the_card() {
 fn failed_init_command_is_reported_and_can_be_skipped() {
     let (env, id) =
         with_project("[init]\ncommands = ['echo a >> made-a', 'test -e made-b', 'exit 0']\n");
-    let answer = env.gt(&["task", "start", &id, "--json"]).fails(1);
-    assert!(answer.stderr.contains("exit code 1"), "{}", answer.stderr);
-    assert!(
-        answer.stderr.contains("\"init_failed\""),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "start", &id, "--json"]), @r#"
+    exit code: 1
+    --- stderr
+    {"error":{"kind":"init_failed","message":"the init command `test -e made-b` ended with exit code 1","causes":[],"hints":["`gt attach task/gt-[ID]` goes to its shell; `gt task start gt-[ID]` tries it again","`gt task start gt-[ID] --continue-on-failure` goes on without it"]}}
+    "#);
     let task = env.json(&["task", "show", &id]);
     assert_eq!(task["state"], "error");
     assert_eq!(
@@ -501,8 +499,12 @@ fn impossible_start_leaves_nothing_behind() {
     // An item of another agent, or a blocked item.
     env.gt(&["crew", "add", "max"]).ok();
     env.gt(&["hook", &id, "--agent", "gastown/crew/max"]).ok();
-    let answer = env.gt(&["task", "start", &id]).fails(4);
-    assert!(answer.stderr.contains("gastown/crew/max"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is on the hook of gastown/crew/max
+    hint: `gt unhook gt-[ID]` takes it off
+    ");
     assert!(!folder(&env, &id).exists());
     env.gt(&["task", "start", "hq-abcde"]).fails(2);
 }
@@ -511,22 +513,35 @@ fn impossible_start_leaves_nothing_behind() {
 fn folders_and_sessions_of_others_are_left_alone() {
     let (env, id) = with_project("");
     let foreign = env.repository(&format!("gastown-{id}"));
-    let answer = env.gt(&["task", "start", &id]).fails(4);
-    assert!(answer.stderr.contains("another repository"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 4
+    --- stderr
+    error: ~/gastown-gt-[ID] is a worktree of another repository than the rig gastown's
+    hint: move it away, or set `path_template` in the project's .gt.toml
+    ");
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
     fs::remove_dir_all(foreign).unwrap();
     let container = format!("{id}-az");
     env.tmux(gt_tmux::Command::new("new-session").args(["-d", "-s", &container]));
-    let answer = env.gt(&["task", "start", &id]).fails(4);
-    assert!(answer.stderr.contains("did not start"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 4
+    --- stderr
+    error: there is a tmux session gt-[ID]-az that gt did not start
+    hint: rename it: `tmux rename-session -t =gt-[ID]-az NEW-NAME`
+    ");
     assert!(!folder(&env, &id).exists());
 }
 
 #[test]
 fn broken_project_file_is_reported_with_its_line() {
     let (env, id) = with_project("[worktree]\npath_template = '../../{bead-id}'\n");
-    let answer = env.gt(&["task", "start", &id]).fails(2);
-    assert!(answer.stderr.contains(".gt.toml:2:17"), "{answer:?}");
+    assert_snapshot!(env.snapshot(&["task", "start", &id]), @"
+    exit code: 2
+    --- stderr
+    error: refs/remotes/origin/main:.gt.toml:2:17 cannot be read
+    caused by: it may lead out of the project once, at its beginning
+    hint: correct that line; every key is explained in the documentation
+    ");
     assert_eq!(env.sessions(), Vec::<String>::new());
 }
 

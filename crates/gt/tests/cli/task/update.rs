@@ -3,6 +3,7 @@
 use super::*;
 use crate::env::run;
 use crate::errors::interrupt;
+use insta::assert_snapshot;
 use serde_json::json;
 
 #[test]
@@ -61,13 +62,17 @@ fn conflicting_uncommitted_changes_are_not_touched() {
     let before = head(&env, &dir);
     commit_to_base(&env, "README.md", "theirs\n");
     fs::write(dir.join("README.md"), "mine\n").unwrap();
-    let answer = env.gt(&["task", "update", &id]).fails(4);
-    assert!(answer.stderr.contains("README.md"), "{}", answer.stderr);
-    assert!(
-        answer.stderr.contains("commit or stash"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(env.snapshot(&["task", "update", &id]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] cannot be merged into as it is
+    caused by: `git -C ~/gastown-gt-[ID] -c maintenance.auto=false -c gc.auto=0 -c core.hooksPath=/dev/null -c commit.gpgSign=false merge --quiet --no-edit --no-stat --no-autostash --no-verify-signatures --ff-only [HEX]` failed (exit status: 1)
+    caused by: error: Your local changes to the following files would be overwritten by merge:
+               	README.md
+               Please commit your changes or stash them before you merge.
+               Aborting
+    hint: commit or stash what is changed in ~/gastown-gt-[ID], then try again
+    ");
     assert_eq!(head(&env, &dir), before);
     assert_eq!(read(&dir, "README.md"), "mine\n");
 }
@@ -126,8 +131,14 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
     env.git(&dir, &["add", "README.md"]);
     let again = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
     assert_eq!(again["files"], json!(["two words"]));
-    let shown = env.gt(&["task", "attach", &id, "--merge"]).fails(1);
-    assert!(shown.stderr.contains("two words"), "{}", shown.stderr);
+    assert_snapshot!(env.snapshot(&["task", "attach", &id, "--merge"]), @"
+    exit code: 1
+    --- stderr
+    error: a merge is under way in gt-[ID], and not all is resolved
+    caused by: two words
+    hint: `gt task attach gt-[ID] --skip` goes there: see its window merge; then try again
+    hint: `gt task abort-merge gt-[ID]` takes the merge back
+    ");
     // A closed window means that a person resolves the conflict by hand.
     let close = gt_tmux::Command::new("kill-window").option("-t", pane.clone());
     env.tmux(close);
@@ -285,8 +296,12 @@ fn attach_during_a_merge_shows_its_window_without_a_question() {
     let container = format!("{id}-az");
     assert_eq!(env.format(&container, "#{window_name}"), "task");
     // There is no terminal to attach.
-    let answer = env.gt(&["task", "attach", &id]);
-    assert!(!answer.stderr.contains("behind"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "attach", &id]), @"
+    exit code: 2
+    --- stderr
+    error: attaching needs a terminal
+    hint: `gt peek gt-[ID]-az` shows its screen
+    ");
     assert_eq!(env.format(&container, "#{window_name}"), "merge");
 }
 
@@ -296,13 +311,12 @@ fn attach_to_a_branch_that_is_behind_asks_first() {
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
     // Without a terminal there is no question, only an error.
-    let answer = env.gt(&["task", "attach", &id]).fails(4);
-    assert!(
-        answer.stderr.contains("2 commits behind main"),
-        "{}",
-        answer.stderr
-    );
-    assert!(answer.stderr.contains("--merge"), "{}", answer.stderr);
+    assert_snapshot!(env.snapshot(&["task", "attach", &id]), @"
+    exit code: 4
+    --- stderr
+    error: gt-[ID] is 2 commits behind main
+    hint: `--merge` merges main first, `--skip` goes there as it is
+    ");
     // Run in a person's tmux session.
     let gt = env!("CARGO_BIN_EXE_gt");
     let person = Person::at(

@@ -2,6 +2,7 @@
 
 use crate::env::TestEnv;
 use crate::work::{create, id};
+use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -287,11 +288,13 @@ fn refused_lines_are_reported_with_their_cause() {
         assert!(answer.stderr.contains(words), "{words}: {answer:?}");
     }
     fs::write(&file, "5\n").unwrap();
-    let answer = env.gt(&["work", "import", file.to_str().unwrap()]).fails(1);
-    assert!(
-        answer.stderr.contains("no line could be taken"),
-        "{answer:?}"
-    );
+    assert_snapshot!(env.snapshot(&["work", "import", file.to_str().unwrap()]), @"
+    exit code: 1
+    --- stderr
+    warning: line 1 was skipped: it is no work item: it is no JSON object
+    error: no line could be taken over
+    hint: each line is a JSON object with an `id` and a `title`
+    ");
 }
 
 #[test]
