@@ -1,6 +1,7 @@
 //! Maps an answer to an option of a dialog, and identifies the dialog.
 
 use crate::Problem;
+use crate::harness::Preset;
 use crate::nudge;
 use crate::screen::Asking;
 
@@ -130,6 +131,15 @@ fn by_text(options: &[String], text: &str) -> Vec<usize> {
     let mut found = found.unwrap_or_default();
     found.retain(is_meant);
     found
+}
+
+/// Returns the option of a dialog that lets an agent go on after a usage limit, if the preset names
+/// one for this dialog. The option must have exactly the preset's text: others may buy something.
+pub fn after_limit<'a>(asking: &'a Asking, preset: &Preset) -> Option<&'a str> {
+    let mut dialogs = preset.dialogs.iter();
+    let dialog = dialogs.find(|dialog| dialog.name == asking.kind)?;
+    let shown = |row: &String| asking.options.iter().find(|option| *option == row);
+    dialog.resume.iter().find_map(shown).map(String::as_str)
 }
 
 /// Returns the fingerprint of a question. It does not depend on the marked option or on line

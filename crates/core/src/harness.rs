@@ -438,6 +438,9 @@ pub struct Dialog {
     pub shows: Vec<String>,
     /// The rows to choose at the start, in order of preference. Without any a person must answer.
     pub choose: Vec<String>,
+    /// The rows to choose after a usage limit has ended, in order of preference: rows that neither
+    /// buy nor change anything. Without any a person must answer.
+    pub resume: Vec<String>,
     /// The texts of its options, if their layout does not identify them.
     pub options: Vec<String>,
 }

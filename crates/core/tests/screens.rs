@@ -6,6 +6,7 @@
 mod corpus;
 
 use corpus::{Row, Screen, folder, screens, table};
+use gt_core::answer;
 use gt_core::screen::{self, Classification};
 use gt_core::state::State;
 use std::collections::BTreeSet;
@@ -194,4 +195,32 @@ fn torn_screens_are_never_idle_without_an_input_line() {
             }
         }
     }
+}
+
+#[test]
+fn dialogs_at_a_limit_are_left_by_the_option_that_only_waits() {
+    let expected = [
+        ("cc-lim-7d-oauth", "Stop and wait for limit to reset"),
+        ("cc-limoff-1", "Stop and wait for limit to reset"),
+        ("cx-lim-plus", "Keep current model"),
+        ("cx-lim-pro3d", "Keep current model"),
+        ("gm-lim-429-day-delay", "Keep trying"),
+    ];
+    let mut found = Vec::new();
+    for screen in screens() {
+        let seen = screen::classify(&screen.lines, &screen.row.title, &screen.preset);
+        let Some(mut asking) = seen.dialog else {
+            continue;
+        };
+        if let Some(option) = answer::after_limit(&asking, &screen.preset) {
+            found.push((screen.name.clone(), option.to_owned()));
+            // An option that the preset does not name is not chosen.
+            let others = asking.options.iter_mut();
+            others.for_each(|option| option.push_str(" and buy more"));
+            assert_eq!(answer::after_limit(&asking, &screen.preset), None);
+        }
+    }
+    found.sort();
+    let expected = expected.map(|(name, option)| (name.to_owned(), option.to_owned()));
+    assert_eq!(found, expected);
 }

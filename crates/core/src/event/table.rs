@@ -50,6 +50,7 @@ pub const KINDS: &[Kind] = &[
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),
     row("usage_limit", Both, 3, Steady, "{actor} reached a usage limit[: {reason}]"),
+    row("account_switch", Both, 14, Slow, "{actor} moved {target} to the account {account}[: {reason}][, which failed: {error}]"),
     row("nudge", Both, 3, Steady, "{actor} sent {target} a message[, which waits: {reason}]"),
     row("handoff", Both, 7, Steady, "{actor} handed off[ for {target}][: {subject}]"),
     row("hook", Both, 14, Slow, "{actor} hooked {bead}[ for {target}]"),

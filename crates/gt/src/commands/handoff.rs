@@ -61,7 +61,7 @@ pub(crate) struct HandoffArgs {
     /// Do not warn of work that is only in this worktree
     #[arg(long)]
     no_git_check: bool,
-    /// Also shortly after the last handoff
+    /// Also shortly after the last handoff, and under an exhausted budget
     #[arg(long)]
     force: bool,
 }

@@ -18,6 +18,7 @@ mod contract;
 mod day;
 mod ending;
 mod interrupted;
+mod limits;
 mod nudging;
 mod program;
 mod resolver;

@@ -1,7 +1,8 @@
 //! Accounts: named configuration folders.
 
-use crate::env::TestEnv;
+use crate::env::{TIMEOUT, TestEnv};
 use crate::sessions::list_sessions;
+use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -133,7 +134,7 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     assert_conversation(&env, &of("home"));
     // A respawn uses the same configuration folder.
     crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
-    gt_tmux::testing::wait_until("the next life", crate::env::TIMEOUT, || {
+    wait_until("the next life", TIMEOUT, || {
         (list_sessions(&env, &["--status", "running"]).len() == 1
             && list_sessions(&env, &[]).len() == 4)
             .then_some(())
@@ -215,4 +216,76 @@ fn changing_the_account_in_use_leaves_running_agents_alone() {
     assert_eq!(none[0]["default_for"], json!([]));
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(folder(&env), Value::Null);
+}
+
+/// Makes a hook of the mayor report a usage limit.
+fn hit_limit(env: &TestEnv, words: &str) {
+    let message = format!("You've hit your limit · {words}");
+    let report = json!({"error": "rate_limit", "last_assistant_message": message});
+    crate::notify::hook(env, "stop-failure", &report);
+}
+
+#[test]
+fn limited_agent_moves_to_a_free_account_with_its_conversation_and_then_waits() {
+    let env = TestEnv::with_town();
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    fs::write(
+        settings,
+        text.replace("[limits]", "[limits]\nat_limit = 'switch'"),
+    )
+    .unwrap();
+    for name in ["first", "second"] {
+        env.gt(&["account", "add", name]).ok();
+    }
+    env.gt(&["start", "mayor", "--no-prompt", "--account", "first"])
+        .ok();
+    env.gt(&["nudge", "mayor", "remember the blue door"]).ok();
+    env.gt(&["wait", "mayor"]).ok();
+    let before = env.agent("mayor")["session"].clone();
+    hit_limit(&env, "reset in 90 minutes");
+    let moved = wait_until("an event of the move", TIMEOUT, || {
+        let events = env.json(&["events", "--type", "account_switch"]);
+        events.get(0).cloned()
+    });
+    assert_eq!(moved["payload"]["account"], "second", "{moved}");
+    assert_eq!(moved["payload"]["target"], "mayor", "{moved}");
+    assert_eq!(moved["payload"]["error"], Value::Null, "{moved}");
+    env.wait_screen("mayor", "gt moved you to the account second");
+    let now = env.agent("mayor");
+    assert_ne!(now["session"], before, "{now}");
+    let second = env.town().join(".accounts/second/demo");
+    assert_eq!(folder(&env), json!(second));
+    let sessions = list_sessions(&env, &[]);
+    assert_eq!(sessions[0]["parent_id"], before, "{sessions:?}");
+    let id = sessions[0]["harness_session_id"].as_str().unwrap();
+    let file = second.join(format!("sessions/{id}.jsonl"));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("remember the blue door"), "{text}");
+    assert_eq!(mode(&file), 0o600);
+    // Both accounts are limited now, so the agent waits.
+    wait_until("it is idle", TIMEOUT, || {
+        (env.agent("mayor")["state"] == "idle").then_some(())
+    });
+    hit_limit(&env, "reset in 80 minutes");
+    env.gt(&["internal", "resume-limited"]).ok();
+    assert_eq!(env.agent("mayor")["state"], "limited");
+    assert_eq!(env.agent("mayor")["session"], now["session"]);
+    let events = env.json(&["events", "--type", "account_switch"]);
+    assert_eq!(events.as_array().unwrap().len(), 1, "{events}");
+}
+
+#[test]
+fn restart_with_another_account_keeps_the_model() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["account", "add", "work"]).ok();
+    let start = ["crew", "start", "max", "--no-prompt", "--model", "small"];
+    env.gt(&start).ok();
+    let restart = ["crew", "restart", "max", "--no-prompt"];
+    env.gt(&[&restart[..], &["--account", "work"]].concat())
+        .ok();
+    assert_eq!(env.agent("gastown/crew/max")["model"], "small");
+    assert_eq!(folder(&env), json!(env.town().join(".accounts/work/demo")));
+    env.gt(&[&restart[..], &["--model", "large"]].concat()).ok();
+    assert_eq!(env.agent("gastown/crew/max")["model"], "large");
 }

@@ -136,3 +136,25 @@ fn warning_is_given_once() {
     assert_eq!(budget(&env, "agent:mayor")["level"], "warn");
     assert_eq!(state(&env, "mayor")["state"], "idle");
 }
+
+#[test]
+fn handoff_is_refused_under_an_exhausted_budget_unless_forced() {
+    let env = with_budgets("day = 0.01");
+    env.add_settings("[handoff]\ncooldown = '0s'");
+    env.gt(&["start", "mayor", "--no-prompt"]).ok();
+    env.gt(&["nudge", "mayor", "a first message"]).ok();
+    let before = await_state(&env, "mayor", "paused");
+    let refused = env.gt(&["handoff", "mayor", "-m", "go on"]).fails(4);
+    for part in [
+        "the budget of the day is exhausted",
+        "budget raise",
+        "--force",
+    ] {
+        assert!(refused.stderr.contains(part), "{part}: {refused:?}");
+    }
+    assert_eq!(state(&env, "mayor")["session"], before["session"]);
+    // The state can be saved: no session is started for that.
+    env.gt(&["handoff", "mayor", "--auto"]).ok();
+    env.gt(&["handoff", "mayor", "-m", "go on", "--force"]).ok();
+    assert_ne!(state(&env, "mayor")["session"], before["session"]);
+}

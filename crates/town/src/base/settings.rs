@@ -47,6 +47,8 @@ pub struct RigSettings {
     pub merge: MergeSettings,
     /// Overrides the town's budgets, except that of the day.
     pub budget: BudgetLimits,
+    /// Overrides `at_limit` of the town.
+    pub at_limit: Option<AtLimit>,
     pub beads: BeadsUse,
     /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
     pub beads_program: Option<String>,
@@ -353,6 +355,20 @@ pub struct Limits {
     /// Maximum number of working polecats in the town, and in each rig.
     pub polecats: usize,
     pub polecats_per_rig: usize,
+    /// What happens to an agent that reaches a usage limit.
+    pub at_limit: AtLimit,
+}
+
+/// What happens to an agent that reaches a usage limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AtLimit {
+    /// It waits until the limit ends.
+    #[default]
+    Wait,
+    /// It moves to another account that is not limited, with its conversation; it waits if there is
+    /// none.
+    Switch,
 }
 
 impl Default for Limits {
@@ -362,6 +378,7 @@ impl Default for Limits {
             hung_after_minutes: 30,
             polecats: 50,
             polecats_per_rig: 25,
+            at_limit: AtLimit::Wait,
         }
     }
 }
@@ -443,6 +460,13 @@ impl Settings {
             .get(rig)
             .map(|rig| rig.merge.clone())
             .unwrap_or_default()
+    }
+
+    /// Returns what happens to agents of a rig, or of no rig, at a usage limit.
+    pub fn at_limit(&self, rig: Option<&str>) -> AtLimit {
+        let own = rig.and_then(|rig| self.rigs.get(rig));
+        own.and_then(|rig| rig.at_limit)
+            .unwrap_or(self.limits.at_limit)
     }
 
     /// Returns the town's merge settings with the rig's overrides.
@@ -555,6 +579,21 @@ mod tests {
         assert_eq!(of("a"), (true, true, false));
         assert_eq!(of("b"), (false, false, true));
         assert_eq!(of("c"), (false, true, true));
+    }
+
+    #[test]
+    fn rig_may_switch_accounts_where_the_town_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(FILE);
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Settings::read(dir.path())
+        };
+        let settings = read("[rigs.a]\nat_limit = 'switch'\n").unwrap();
+        assert_eq!(settings.at_limit(Some("a")), AtLimit::Switch);
+        assert_eq!(settings.at_limit(Some("b")), AtLimit::Wait);
+        assert_eq!(settings.at_limit(None), AtLimit::Wait);
+        assert!(read("[limits]\nat_limit = 'buy'\n").is_err());
     }
 
     #[test]

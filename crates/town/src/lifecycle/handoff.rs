@@ -21,6 +21,7 @@ use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
+use crate::records::budget;
 use crate::records::events::Events;
 use crate::records::items::{HandedOver, MailDraft, Work};
 use crate::records::sessions::Sessions;
@@ -57,7 +58,7 @@ pub struct HandoffOptions {
     pub git_check: bool,
     /// Hook this item first.
     pub item: Option<WorkId>,
-    /// Ignore the cooldown.
+    /// Ignore the cooldown and exhausted budgets.
     pub force: bool,
     /// The requester, if it is not the agent itself.
     pub asked_by: Option<String>,
@@ -127,6 +128,7 @@ pub fn intend(
         check_program(town, agent, &container, &session, options)?;
         if !options.force {
             check_cooldown(town, agent, &container)?;
+            check_budget(town, agent, options)?;
         }
     }
     if let Some(item) = &options.item {
@@ -434,6 +436,22 @@ fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) 
 /// Returns the record if it is complete, so that the start does not read it again.
 fn known(session: &Record) -> Option<Record> {
     Some(session.clone()).filter(|session| session.agent.is_some())
+}
+
+/// Fails if a budget that the agent is under is exhausted: the next session is a new start.
+fn check_budget(
+    town: &Town,
+    agent: &Identity,
+    options: &HandoffOptions,
+) -> Result<(), HandoffError> {
+    let item = match &options.item {
+        Some(item) => Some(item.clone()),
+        None => start::hooked_work(town, agent),
+    };
+    let item = item.as_ref().map(WorkId::as_str);
+    budget::refuse_exhausted(town, Some(agent), None, item).map_err(|problem| {
+        HandoffError::NotReplaceable(problem.hint("`--force` hands over nevertheless"))
+    })
 }
 
 fn check_cooldown(

@@ -252,20 +252,15 @@ pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     Err(prepared.no_folder())
 }
 
-/// Returns the options for restarting an agent that has a container. If they name no configuration
-/// folder, the program keeps the present one, because its conversations are there. The folder of
-/// another program is not used.
+/// Returns the options for restarting an agent that has a container. It keeps its model unless they
+/// name one. If they name no configuration folder, the program keeps the present one, because its
+/// conversations are there. The folder and the model of another program are not used.
 pub fn options_again(
     town: &Town,
     identity: &Identity,
     options: &StartOptions,
 ) -> Result<StartOptions> {
-    let is_named = options.config_dir.is_some() || options.account.is_some();
-    let container = match is_named {
-        true => None,
-        false => containers::of_agent(town, identity)?,
-    };
-    let Some(container) = container else {
+    let Some(container) = containers::of_agent(town, identity)? else {
         return Ok(options.clone());
     };
     let before = options_of(town, &container)?;
@@ -273,11 +268,18 @@ pub fn options_again(
     if before.harness.as_deref() != Some(prepared.preset.name.as_str()) {
         return Ok(options.clone());
     }
-    Ok(StartOptions {
-        config_dir: before.config_dir,
-        keeps_folder: true,
+    let again = StartOptions {
         model: options.model.clone().or(before.model),
         ..options.clone()
+    };
+    let is_named = options.config_dir.is_some() || options.account.is_some();
+    Ok(match is_named {
+        true => again,
+        false => StartOptions {
+            config_dir: before.config_dir,
+            keeps_folder: true,
+            ..again
+        },
     })
 }
 

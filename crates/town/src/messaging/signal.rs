@@ -7,6 +7,7 @@
 
 use crate::base::callback::{self, Call};
 use crate::base::or_log::OrLog;
+use crate::base::settings::AtLimit;
 use crate::base::wake;
 use crate::catalog::harnesses::Presets;
 use crate::messaging::queue::Queue;
@@ -123,6 +124,10 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     }
     if let Some(said) = said.as_ref().filter(|said| said.state == State::Limited) {
         limit_timer::set_for_message(town, &said.reason);
+        let rig = own.as_ref().and_then(Identity::rig);
+        if town.settings().at_limit(rig) == AtLimit::Switch {
+            limit_timer::set_soon(town);
+        }
     }
     let noted = usage::note(town, event, report);
     if let (HookEvent::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {

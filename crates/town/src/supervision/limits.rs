@@ -1,10 +1,18 @@
-//! Resumes agents whose usage limit has ended.
+//! Resumes agents whose usage limit has ended, or moves them to another account at once.
 //!
 //! A program that stops at a usage limit says when the limit ends. A timer of tmux calls
 //! `gt internal resume-limited` then: `messaging/signal.rs` sets it when a hook reports the limit,
 //! and every call sets the next one. The timer ends with the tmux server, as the agents do. Regular
 //! upkeep calls it too, for programs that show the limit only on their screen. Agents of one account
-//! are resumed one after another. A program that continues by itself is left alone.
+//! are resumed one after another. A program that continues by itself is left alone. With
+//! `at_limit = "switch"` an agent is moved instead, once for each limit, if an account is free
+//! (`limits/switch.rs`). A dialog that the program opened at the limit is answered first
+//! (`limits/dialog.rs`).
+
+mod dialog;
+mod switch;
+
+pub(crate) use dialog::leave as leave_dialog;
 
 use crate::agents::states::States;
 use crate::base::files;
@@ -40,18 +48,36 @@ struct Notes {
     accounts: BTreeMap<String, i64>,
     /// End of the limit after which an agent was last told to go on, by address.
     told: BTreeMap<String, i64>,
+    /// End of the limit of each account that reached one.
+    limited: BTreeMap<String, i64>,
+    /// End of the limit because of which an agent was last moved, by address.
+    moved: BTreeMap<String, i64>,
+}
+
+impl Notes {
+    /// Notes the limits of these agents' accounts, and drops those that have ended.
+    fn note_limits(&mut self, limited: &[LimitedAgent<'_>], now: i64) {
+        self.limited.retain(|_, until| *until > now);
+        for agent in limited.iter().filter(|agent| agent.until > now) {
+            let until = self.limited.entry(agent.account.clone()).or_default();
+            *until = agent.until.max(*until);
+        }
+    }
 }
 
 /// Result of [`resume_due`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResumedAgents {
     pub agents: Vec<Identity>,
+    /// Agents that were moved to another account.
+    pub moved: Vec<Identity>,
     /// Time at which the next agent is due, in seconds since the epoch.
     pub next: Option<i64>,
 }
 
-/// Tells the agents whose usage limit has ended to go on, one of each account. Sets a timer for the
-/// next one. `now` is in seconds since the epoch.
+/// Moves limited agents to free accounts where the settings say so. Tells the agents whose usage
+/// limit has ended to go on, one of each account. Sets a timer for the next one. `now` is in seconds
+/// since the epoch.
 pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     let all = containers::list_everywhere(town)?;
     let limited = limited_among(town, &all);
@@ -62,9 +88,22 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     let _lock = FileLock::take(&runtime.join("limits.lock"), LOCK_TIMEOUT)?;
     let path = runtime.join("limits.json");
     let mut notes = read(&path)?;
+    notes.note_limits(&limited, now);
+    write(&path, &notes)?;
     let mut resumed = ResumedAgents::default();
     for agent in limited {
         let address = agent.identity.address();
+        if let Some(account) = switch::target(town, &agent, &notes, now)? {
+            notes.moved.insert(address.clone(), agent.until);
+            write(&path, &notes)?;
+            if switch::to(town, &agent, &account) {
+                resumed.moved.push(agent.identity.clone());
+                continue;
+            }
+        }
+        if agent.continues {
+            continue;
+        }
         if notes.told.get(&address) == Some(&agent.until) {
             continue;
         }
@@ -78,6 +117,8 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
         notes.accounts.insert(agent.account, now);
         notes.told.insert(address.clone(), agent.until);
         write(&path, &notes)?;
+        let left = dialog::leave(town, agent.container);
+        left.or_warn(format_args!("the dialog of {address} is left to a person"));
         tell(town, agent.identity, &address);
         resumed.agents.push(agent.identity.clone());
     }
@@ -90,10 +131,13 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
 /// An agent that waits for the end of its limit.
 struct LimitedAgent<'a> {
     identity: &'a Identity,
+    container: &'a Container,
     /// Program and configuration folder.
     account: String,
     /// End of the limit, in seconds since the epoch.
     until: i64,
+    /// The program continues by itself then.
+    continues: bool,
 }
 
 fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>> {
@@ -104,14 +148,15 @@ fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>>
     let ours: Vec<&Container> = all.iter().filter(is_ours).collect();
     let reports: Vec<StateReport> = States::default().read(town, &ours);
     let limited = ours.iter().zip(reports).filter_map(|(container, report)| {
-        let continues = report.limit.as_ref().is_some_and(|limit| limit.continues);
-        if report.state != State::Limited || continues {
+        if report.state != State::Limited {
             return None;
         }
         Some(LimitedAgent {
             identity: container.identity()?,
+            container,
             account: account(container),
             until: limits::resets_at(&report)?,
+            continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
         })
     });
     let mut limited: Vec<LimitedAgent<'a>> = limited.collect();
@@ -125,7 +170,11 @@ fn account(container: &Container) -> String {
     // An agent whose tag cannot be read is spaced out with those of the default account.
     let options: serde_json::Value = serde_json::from_str(&pane.tag_start).unwrap_or_default();
     let folder = options["config_dir"].as_str().unwrap_or_default();
-    format!("{} {folder}", pane.tag_harness)
+    account_key(&pane.tag_harness, folder)
+}
+
+fn account_key(harness: &str, folder: &str) -> String {
+    format!("{harness} {folder}")
 }
 
 fn tell(town: &Town, identity: &Identity, address: &str) {
@@ -133,7 +182,8 @@ fn tell(town: &Town, identity: &Identity, address: &str) {
         text: GO_ON,
         sender: None,
         mode: Mode::Queue,
-        priority: Priority::Normal,
+        // It ends a wait and disturbs no work.
+        priority: Priority::Urgent,
         timeout: Duration::ZERO,
     };
     let told = nudge::send(town, identity, &request);

@@ -13,6 +13,19 @@ pub(crate) const MARGIN: i64 = 5;
 /// Seconds after which a call that has not come counts as lost.
 const VALID: i64 = 30;
 
+/// Delay before an agent is moved to another account: its program may still write its transcript.
+const SOON: i64 = 2;
+
+/// Calls `gt internal resume-limited` in a moment, for agents that move to another account.
+pub(crate) fn set_soon(town: &Town) {
+    let town = &*town.own();
+    let option = format!("@gt_limit_soon_{}", tmux_hooks::place(town));
+    let line = Call::ResumeLimited.line("");
+    let call = save_schedule::call_once(town, &option, SOON, SOON, &line);
+    let set = town.server().run(call);
+    set.or_warn("agents at a usage limit are moved by the next upkeep");
+}
+
 /// Sets the timer for the end of the limit in a program's message, if it names one.
 pub(crate) fn set_for_message(town: &Town, message: &str) {
     let report = StateReport {

@@ -10,7 +10,7 @@ use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::messaging::queue::Queue;
 use crate::messaging::signal;
 use crate::records::sessions::Sessions;
-use crate::supervision::budgets;
+use crate::supervision::{budgets, limits};
 use crate::terminal::containers::Container;
 use crate::workflow::merge::background;
 use crate::workflow::{polecat, rescue};
@@ -42,7 +42,10 @@ pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
         ActionKind::Resume => rescue::resume(town, &agent(town, action)?, &item(action)?).map(drop),
         ActionKind::Reassign => rescue::reassign(town, &item(action)?).map(drop),
         ActionKind::Nudge => nudge(town, action, action.rule == "hung-agent"),
-        ActionKind::ResumeAfterLimit => nudge(town, action, false),
+        ActionKind::ResumeAfterLimit => {
+            limits::leave_dialog(town, container(seen, action)?)?;
+            nudge(town, action, false)
+        }
         ActionKind::Interrupt => stop_turn(town, &agent(town, action)?),
         ActionKind::Restart => restart(town, seen, action),
         ActionKind::Redeliver => {
