@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Attach(commands::attach::AttachArgs),
     Adopt(commands::adopt::AdoptArgs),
     Peek(commands::peek::PeekArgs),
+    Dnd(commands::dnd::DndArgs),
     Nudge(commands::nudge::NudgeArgs),
     Broadcast(commands::broadcast::BroadcastArgs),
     Wait(commands::wait::WaitArgs),

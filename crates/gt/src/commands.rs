@@ -19,6 +19,7 @@ mod cycle;
 pub(crate) mod daemon;
 pub(crate) mod demo;
 pub(crate) mod dev;
+pub(crate) mod dnd;
 pub(crate) mod doctor;
 pub(crate) mod done;
 pub(crate) mod down;
@@ -125,6 +126,7 @@ pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
         Command::Sync(args) => sync::run(args, context),
         Command::TmuxConf(args) => tmux_conf::run(args, context),
         Command::Escalate(args) => escalate::run(args, context),
+        Command::Dnd(args) => dnd::run(&args, context),
         Command::Estop(args) => estop::run(&args, context),
         Command::Thaw(args) => estop::run_thaw(&args, context),
         Command::Events(args) => events::run(args, context),

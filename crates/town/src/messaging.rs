@@ -1,6 +1,7 @@
 //! Messages to agents and people, and what agents report.
 
 pub mod answer;
+pub mod dnd;
 pub mod escalate;
 pub mod inject;
 pub mod interrupt;

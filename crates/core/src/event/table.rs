@@ -89,6 +89,7 @@ pub const KINDS: &[Kind] = &[
     row("budget_raised", Both, 30, Flat, "{actor} raised the budget {scope} by {amount}"),
     row("estop", Both, 30, Flat, "{actor} made an emergency stop[ of {rig}][: {reason}]"),
     row("thaw", Both, 30, Flat, "{actor} ended the emergency stop[ of {rig}]"),
+    row("dnd", Both, 3, Steady, "do not disturb for {target} is {state}[ until {until}], by {actor}"),
     row("mail", Both, 30, Flat, "{actor} wrote to {to}[: {subject}]"),
     row("merge_aborted", Both, 30, Flat, "{actor} took back the merge in {target}[, with conflicts in {files}][ and {more} more]"),
     row("merge_merged", Both, 30, Flat, "{actor} merged {branch}[ as {commit}]"),

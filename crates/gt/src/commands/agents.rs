@@ -1,4 +1,4 @@
-use super::{CommandResult, menu};
+use super::{CommandResult, dnd, menu};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -188,7 +188,12 @@ fn held(agent: &AgentView) -> Option<String> {
     is_held.then_some(reason)
 }
 
-/// Returns the last column: the end of the usage limit, whether the agent is attached, and whether
+/// Returns until when the agent is not to be disturbed.
+fn undisturbed(agent: &AgentView) -> Option<String> {
+    agent.dnd.as_ref().map(dnd::words)
+}
+
+/// Returns the last column: the end of the usage limit, do not disturb, whether the agent is attached, and whether
 /// it is adopted.
 fn remarks(agent: &AgentView) -> String {
     let adopted = match &agent.socket {
@@ -196,10 +201,16 @@ fn remarks(agent: &AgentView) -> String {
         None => agent.adopted.then(|| "adopted".to_owned()),
     };
     let attached = agent.attached.then(|| "attached".to_owned());
-    let all: Vec<String> = [reset(agent), held(agent), attached, adopted]
-        .into_iter()
-        .flatten()
-        .collect();
+    let all: Vec<String> = [
+        reset(agent),
+        held(agent),
+        undisturbed(agent),
+        attached,
+        adopted,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     all.join(", ")
 }
 
@@ -280,6 +291,7 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "adopted": agent.adopted.then_some(true),
         "socket": agent.socket,
         "keepalive_age_seconds": agent.keepalive_age,
+        "dnd": agent.dnd.as_ref().map(dnd::document),
     }))
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum InternalCommand {
     Deliver(AgentArgs),
     /// Tell what the environment says
     DeliverNotice,
+    /// Deliver what was held until the end of a do-not-disturb; for tmux
+    EndDnd,
     /// End the session of an agent that has submitted its work; for tmux
     EndSession(AgentArgs),
     InitStep(init_step::InitStepArgs),
@@ -88,6 +90,7 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::Cycle(args) => cycle::run(args, context),
         InternalCommand::Deliver(args) => nudge::deliver_waiting(&args.agent, context),
         InternalCommand::DeliverNotice => notify::deliver(context),
+        InternalCommand::EndDnd => end_dnd(context),
         InternalCommand::EndSession(args) => done::end_session(&args.agent, context),
         InternalCommand::InitStep(args) => init_step::run(&args, context),
         InternalCommand::Merge(args) => mq::merge_in_background(&args.rig, context),
@@ -108,6 +111,11 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
 fn resume_limited(context: &Context) -> CommandResult {
     let town = context.town()?;
     limits::resume_due(&town, town.clock().seconds())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn end_dnd(context: &Context) -> CommandResult {
+    gt_town::messaging::dnd::end_due(&context.town()?)?;
     Ok(ExitCode::SUCCESS)
 }
 

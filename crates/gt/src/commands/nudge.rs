@@ -241,16 +241,32 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
         if let Some(until) = later.until.and_then(output::time) {
             document["tries_until"] = json!(until);
         }
+        if let Some(until) = later.held_until.and_then(output::time) {
+            document["held_until"] = json!(until);
+        }
     }
     document
 }
 
 /// Returns the sentence that names the process that delivers a waiting message, and the time of its
 /// expiry.
-fn later(later: Later) -> String {
+fn later(identity: &Identity, later: Later) -> String {
+    if later.by == Deliverer::DoNotDisturb {
+        let end = later.held_until.and_then(output::time);
+        return match end {
+            Some(end) => format!(
+                "It is held until {}, when do not disturb ends; `--priority urgent` passes.",
+                output::minute(Some(&end))
+            ),
+            None => {
+                format!("It is held until `gt dnd off {identity}`; `--priority urgent` passes.")
+            }
+        };
+    }
     let who = match later.by {
         Deliverer::Background => "A background process delivers it as soon as the agent is ready",
         Deliverer::Resume => "It is delivered when the agent's pause ends",
+        Deliverer::DoNotDisturb => "It is delivered when do not disturb ends",
         Deliverer::Thaw => "It is delivered when `gt thaw` ends the emergency stop",
         Deliverer::Start => "It is delivered when the agent is started again",
         Deliverer::NextCommand => {
@@ -280,7 +296,7 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
             let because = reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
             let more = sent
                 .later
-                .map_or_else(String::new, |it| format!(" {}", later(it)));
+                .map_or_else(String::new, |it| format!(" {}", later(identity, it)));
             format!("Waits in the queue of {identity}{because}.{more}")
         }
     }
@@ -429,7 +445,10 @@ fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> Comma
             "tries_until": until,
         })))?;
     } else {
-        output::line(format!("Waits in the queue of {identity}. {}", later(sent)))?;
+        output::line(format!(
+            "Waits in the queue of {identity}. {}",
+            later(identity, sent)
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,8 +1,9 @@
-use super::{CommandResult, agents, escalate, estop, rig};
+use super::{CommandResult, agents, dnd, escalate, estop, rig};
 use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
 use clap::Args;
+use gt_core::mail::PERSON;
 use gt_core::{Problem, shell};
 use gt_tmux::Command;
 use gt_town::Town;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     let containers = containers::list_everywhere(&town)?;
     let agents = engine::list_among(&town, &containers, AgentFilter::default())?;
     let stops = file::all(&town);
+    let own_dnd = gt_town::base::dnd::read(&town, PERSON);
     let escalations = Work::of(&town).escalations(&EscalationQuery::default())?;
     let mut states: BTreeMap<&str, usize> = BTreeMap::new();
     for agent in &agents {
@@ -45,7 +47,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         .filter(|agent| agent.health.is_ill())
         .collect();
     if context.json {
-        output::json(&json!({
+        let mut document = json!({
             "stops": stops,
             "escalations": escalations,
             "town": town.root(),
@@ -64,7 +66,11 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
             "states": states,
             "agents": agents::documents(&agents, &town),
             "unhealthy": ill.iter().map(|agent| agents::document(agent)).collect::<Vec<_>>(),
-        }))?;
+        });
+        if let Some(note) = &own_dnd {
+            document["dnd"] = dnd::document(note);
+        }
+        output::json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
     let paint = Paint::for_stdout();
@@ -108,6 +114,9 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         output::line(format!(
             "Schedule: {waiting} {items} for a slot; `gt schedule list` shows them."
         ))?;
+    }
+    if let Some(note) = &own_dnd {
+        output::line(format!("You: {}. `gt dnd off` ends it.", dnd::words(note)))?;
     }
     for agent in &ill {
         output::line(format!(

@@ -24,6 +24,7 @@ mod crew;
 mod daemon;
 mod demo;
 mod dev;
+mod dnd;
 mod docs_examples;
 mod docs_links;
 mod doctor;

@@ -1,6 +1,7 @@
 //! The agents of a town as `gt agents` shows them.
 
 use crate::agents::states::States;
+use crate::base::dnd::{self, DndNote};
 use crate::base::processes;
 use crate::catalog::{directory, roles};
 use crate::records::keepalive;
@@ -37,6 +38,8 @@ pub struct AgentView {
     pub socket: Option<String>,
     /// Seconds since its last `gt` command, if it runs; one year if it never ran any.
     pub keepalive_age: Option<i64>,
+    /// Set while it is not to be disturbed.
+    pub dnd: Option<DndNote>,
 }
 
 impl AgentView {
@@ -169,6 +172,7 @@ fn view(
         adopted: container.adopted().is_some(),
         socket: container.socket().map(|path| path.display().to_string()),
         keepalive_age: keepalive::read(town, identity).and_then(|it| keepalive::age(&it, now)),
+        dnd: dnd::read(town, &identity.address()),
     }
 }
 
@@ -193,6 +197,7 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
         adopted: false,
         socket: None,
         keepalive_age: None,
+        dnd: dnd::read(town, &identity.address()),
         identity,
     })
 }

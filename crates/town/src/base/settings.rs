@@ -355,19 +355,19 @@ pub struct Limits {
     /// Maximum number of working polecats in the town, and in each rig.
     pub polecats: usize,
     pub polecats_per_rig: usize,
-    /// What happens to an agent that reaches a usage limit.
+    /// Reaction to a usage limit that an agent reaches.
     pub at_limit: AtLimit,
 }
 
-/// What happens to an agent that reaches a usage limit.
+/// Reaction to a usage limit that an agent reaches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AtLimit {
-    /// It waits until the limit ends.
+    /// The agent waits until the limit ends.
     #[default]
     Wait,
-    /// It moves to another account that is not limited, with its conversation; it waits if there is
-    /// none.
+    /// The agent moves to another account that is not limited, with its conversation; it waits if
+    /// there is none.
     Switch,
 }
 
@@ -462,7 +462,7 @@ impl Settings {
             .unwrap_or_default()
     }
 
-    /// Returns what happens to agents of a rig, or of no rig, at a usage limit.
+    /// Returns the reaction to a usage limit for agents of a rig, or of no rig.
     pub fn at_limit(&self, rig: Option<&str>) -> AtLimit {
         let own = rig.and_then(|rig| self.rigs.get(rig));
         own.and_then(|rig| rig.at_limit)

@@ -56,6 +56,52 @@ pub fn seconds(text: &str) -> Result<u64> {
     })
 }
 
+/// Parses a time in the future, relative to `now`: a length of time such as `90m`, the next time that
+/// the clock shows `18:30`, a date, or a full timestamp.
+pub fn parse_ahead(text: &str, now: &Zoned) -> Result<Timestamp> {
+    let text = text.trim();
+    let after = || {
+        // The text may have another form.
+        let length = i64::try_from(seconds(text).ok()?).ok()?;
+        let span = Span::new().try_seconds(length).ok()?;
+        now.timestamp().checked_add(span).ok()
+    };
+    let clock = || {
+        let (hour, minute) = text.split_once(':')?;
+        let is_clock = hour.len() <= 2 && minute.len() == 2;
+        let time = jiff::civil::time(0, 0, 0, 0).with();
+        let time = time.hour(hour.parse().ok().filter(|_| is_clock)?);
+        let time = time.minute(minute.parse().ok()?).build().ok()?;
+        let today = now.date().to_datetime(time);
+        let next = |at: jiff::civil::DateTime| at.to_zoned(now.time_zone().clone()).ok();
+        let found = next(today).filter(|at| at > now);
+        let tomorrow = || next(today.checked_add(Span::new().days(1)).ok()?);
+        Some(found.or_else(tomorrow)?.timestamp())
+    };
+    let date = || {
+        let date: Date = text.parse().ok()?;
+        Some(date.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+    };
+    let found = after()
+        .or_else(clock)
+        .or_else(|| text.parse::<Timestamp>().ok())
+        .or_else(date);
+    let found = found.ok_or_else(|| {
+        Problem::usage(format!("{text:?} is no time"))
+            .hint("90m, 18:30, 2026-01-17 or 2026-01-17T01:00:00Z")
+    })?;
+    match found > now.timestamp() {
+        true => Ok(found),
+        false => Err(Problem::usage(format!("{text} is in the past"))),
+    }
+}
+
+/// Parses a time in the future, in this machine's time zone. Returns seconds since the epoch.
+pub fn ahead(text: &str) -> Result<i64> {
+    let now = Clock::default().now().to_zoned(TimeZone::system());
+    Ok(parse_ahead(text, &now)?.as_second())
+}
+
 /// Parses `24h` and the like as a time in the past.
 fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
     let unit = text.chars().next_back()?;
@@ -121,6 +167,33 @@ mod tests {
         check("2026-01-02T03:04:05+01:00", "2026-01-02T02:04:05Z");
         for text in ["", "h", "-3h", "3y", "soon", "9999999999999999999h", "ü"] {
             assert!(parse(text, &now).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_ahead() {
+        let now: Timestamp = "2026-01-17T12:00:00Z".parse().unwrap();
+        let now = now.to_zoned(TimeZone::UTC);
+        let check = |text: &str, expected: Option<&str>| {
+            let at = parse_ahead(text, &now).map(|at| at.to_string());
+            assert_eq!(at.ok().as_deref(), expected, "{text}");
+        };
+        check("90m", Some("2026-01-17T13:30:00Z"));
+        check("18:30", Some("2026-01-17T18:30:00Z"));
+        check("7:05", Some("2026-01-18T07:05:00Z"));
+        check("12:00", Some("2026-01-18T12:00:00Z"));
+        check("2026-01-18", Some("2026-01-18T00:00:00Z"));
+        check("2026-01-17T14:00:00+01:00", Some("2026-01-17T13:00:00Z"));
+        for text in [
+            "",
+            "soon",
+            "24:00",
+            "7:5",
+            "0s",
+            "2026-01-17",
+            "2026-01-17T11:00:00Z",
+        ] {
+            check(text, None);
         }
     }
 }

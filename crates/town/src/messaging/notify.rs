@@ -13,11 +13,13 @@
 //! code.
 
 mod bell;
+mod held;
 mod ways;
 
 use crate::agents::states::Moved;
 use crate::base::callback::{self, Call};
 use crate::base::clock::Clock;
+use crate::base::dnd;
 use crate::base::or_log::OrLog;
 use crate::base::settings::NotifySettings;
 use crate::records::events::Events;
@@ -25,11 +27,13 @@ use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::escalation::Escalation;
+use gt_core::mail::PERSON;
 use gt_core::notify::{self, Notice, NoticeKind};
 use gt_core::startup::tag;
 use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Role, beside, event};
 use gt_tmux::{Command as Tmux, SessionName, Target};
+use held::HeldNotice;
 
 /// The variables that carry a notice.
 pub mod variable {
@@ -44,7 +48,7 @@ pub mod variable {
 pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
     let settings = &town.settings().notify;
     if settings.is_on() && settings.on.contains(&event) && !is_quiet(settings) {
-        begin(town, event, agent, reason, None);
+        begin_or_hold(town, event, agent, reason, None);
     }
 }
 
@@ -58,8 +62,39 @@ pub(crate) fn of_escalation(town: &Town, escalation: &Escalation) {
     if settings.is_on() && route.notifies(escalation.raised) && is_wanted {
         let agent = escalation.agent.as_ref().unwrap_or(&escalation.raised_by);
         let reason = format!("[{}] {}", escalation.severity, escalation.line());
-        begin(town, event, agent, &reason, escalation.item.as_deref());
+        let item = escalation.item.as_deref();
+        match route.always {
+            true => begin(town, event, agent, &reason, item),
+            false => begin_or_hold(town, event, agent, &reason, item),
+        }
     }
+}
+
+/// Starts a process that delivers a notification. While the person is not to be disturbed, the
+/// notification is held.
+fn begin_or_hold(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option<&str>) {
+    if dnd::read(town, PERSON).is_none() {
+        return begin(town, event, agent, reason, item);
+    }
+    let notice = HeldNotice {
+        event,
+        agent: agent.to_owned(),
+        reason: reason.to_owned(),
+        item: item.map(str::to_owned),
+    };
+    held::add(town, notice).or_warn("a notification is lost");
+}
+
+/// Delivers the notifications that were held. Does not wait for them.
+pub(crate) fn deliver_held(town: &Town) -> Result<()> {
+    held::take_all(town, |it| {
+        begin(town, it.event, &it.agent, &it.reason, it.item.as_deref());
+    })
+}
+
+/// Returns the number of notifications that are held.
+pub(crate) fn count_held(town: &Town) -> usize {
+    held::read(town).map_or(0, |held| held.len())
 }
 
 /// Starts a process that delivers a notification.
@@ -194,6 +229,7 @@ pub fn board_rings(town: &Town, moved: &Moved) -> bool {
     is_mine
         && event_of(moved).is_some_and(|event| settings.on.contains(&event))
         && !is_quiet(settings)
+        && dnd::read(town, PERSON).is_none()
 }
 
 /// The result of one notification channel.

@@ -11,6 +11,7 @@ mod delivery;
 
 pub use deliverer::{LIMIT as DELIVERER_LIMIT, drain};
 
+use crate::base::dnd;
 use crate::base::estop;
 use crate::base::lock::FileLock;
 use crate::base::processes;
@@ -92,6 +93,8 @@ pub struct Later {
     pub by: Deliverer,
     /// Seconds since the epoch; `None` without a limit.
     pub until: Option<i64>,
+    /// End of the do-not-disturb that holds it, if that has one.
+    pub held_until: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +105,8 @@ pub enum Deliverer {
     Resume,
     /// The end of an emergency stop.
     Thaw,
+    /// The end of a do-not-disturb.
+    DoNotDisturb,
     /// The next start of the agent.
     Start,
     /// The end of the agent's turn, or the next `gt nudge`, `gt sync` or automatic save, because no
@@ -115,6 +120,7 @@ impl Deliverer {
             Deliverer::Background => "background",
             Deliverer::Resume => "resume",
             Deliverer::Thaw => "thaw",
+            Deliverer::DoNotDisturb => "dnd",
             Deliverer::Start => "start",
             Deliverer::NextCommand => "next-command",
         }
@@ -153,7 +159,7 @@ pub fn send_telling(
         _ => None,
     };
     let container = running(town, identity)?;
-    let message = message(town, order);
+    let message = message(town, identity, order);
     if message.shown().trim().is_empty() {
         return Err(Problem::usage("the message is empty"));
     }
@@ -248,10 +254,17 @@ fn is_paused(container: &Container) -> bool {
 fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
     let rig = container.identity().and_then(Identity::rig);
     let is_stopped = estop::read(town, rig).is_some();
+    let note = match message.priority {
+        Priority::Urgent => None,
+        Priority::Normal => container
+            .identity()
+            .and_then(|agent| dnd::read(town, &agent.address())),
+    };
     let by = match reason {
         Some(NotNow::Ended) => Deliverer::Start,
         Some(NotNow::Paused) => Deliverer::Resume,
         Some(NotNow::Stopped) => Deliverer::Thaw,
+        _ if note.is_some() => Deliverer::DoNotDisturb,
         None if is_stopped => Deliverer::Thaw,
         None if is_paused(container) => Deliverer::Resume,
         _ => match signal::wake_delivery_to(town, container) {
@@ -266,7 +279,11 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
     let limit = limit.filter(|_| by == Deliverer::Background);
     let limit = limit.map(|limit| message.created_at + limit);
     let until = [message.expires_at, limit].into_iter().flatten().min();
-    Later { by, until }
+    Later {
+        by,
+        until,
+        held_until: note.and_then(|note| note.until),
+    }
 }
 
 /// Puts a message that was set aside back into the queue. Returns how it will be delivered.
@@ -295,6 +312,7 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
         Err(_) => Later {
             by: Deliverer::Start,
             until: message.expires_at,
+            held_until: None,
         },
     })
 }
@@ -383,8 +401,17 @@ pub fn stale_reason(message: &Message, session: &SessionId) -> Option<String> {
     )
 }
 
-fn message(town: &Town, order: &NudgeRequest<'_>) -> Message {
+fn message(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Message {
     let now = town.clock().seconds();
+    // The time for which a message is held does not count.
+    let held = match order.priority {
+        Priority::Urgent => None,
+        Priority::Normal => dnd::read(town, &identity.address()),
+    };
+    let counts_from = match held {
+        Some(note) => note.until,
+        None => Some(now),
+    };
     let minutes = match order.priority {
         Priority::Urgent => town.settings().nudge.urgent_ttl_minutes,
         Priority::Normal => town.settings().nudge.ttl_minutes,
@@ -400,7 +427,9 @@ fn message(town: &Town, order: &NudgeRequest<'_>) -> Message {
         text: order.text.to_owned(),
         priority: order.priority,
         created_at: now,
-        expires_at: (minutes > 0).then(|| now + minutes * 60),
+        expires_at: counts_from
+            .filter(|_| minutes > 0)
+            .map(|from| from + minutes * 60),
         uptime: processes::uptime(),
     }
 }

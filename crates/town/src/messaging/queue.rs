@@ -8,11 +8,12 @@
 //! screen. Only the holder of the agent's typing lock moves messages out of `new/`.
 
 use crate::base::clock::Clock;
+use crate::base::dnd;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
-use gt_core::nudge::{Message, Proof, fingerprint};
+use gt_core::nudge::{Message, Priority, Proof, fingerprint};
 use gt_core::{Identity, Problem};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -186,6 +187,17 @@ impl Queue {
 
     pub fn is_empty(&self) -> bool {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
+    }
+
+    /// Returns whether all messages wait because the agent is not to be disturbed. Urgent ones come
+    /// first, so the first message decides; one that is being typed is completed.
+    pub(crate) fn is_held_back(&self, town: &Town, agent: &Identity) -> bool {
+        dnd::read(town, &agent.address()).is_some()
+            && self.interrupted().is_none()
+            && self
+                .waiting()
+                .first()
+                .is_some_and(|message| message.priority != Priority::Urgent)
     }
 
     /// Returns whether any message that waits or is being typed can be read.

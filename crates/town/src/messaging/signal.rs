@@ -604,7 +604,8 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
             .state(presets.get(town, &container.pane().tag_harness))
             .state;
         let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
-        if may_be_idle && !Queue::of(town, identity).is_empty() {
+        let queue = Queue::of(town, identity);
+        if may_be_idle && !queue.is_empty() && !queue.is_held_back(town, identity) {
             // Best effort: the messages stay in the queue.
             let _ = wake_delivery_to(&container.home(town), container);
         }

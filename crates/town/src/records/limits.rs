@@ -17,6 +17,17 @@ pub fn resets_at(report: &StateReport) -> Option<i64> {
     resolve(reset, since.unwrap_or(now), now, &TimeZone::system()).map(Timestamp::as_second)
 }
 
+/// Returns the time at which the limit has certainly ended, in seconds since the epoch. Programs that
+/// name a time of day omit its seconds.
+pub fn ended_by(report: &StateReport) -> Option<i64> {
+    let reset = report.limit.as_ref()?.reset.as_ref()?;
+    let omitted = match reset {
+        Reset::At { .. } => 59,
+        Reset::In(_) | Reset::Left(_) => 0,
+    };
+    Some(resets_at(report)? + omitted)
+}
+
 /// Returns the time that a text, printed at `said_at`, refers to. `here` is the default time zone.
 fn resolve(
     reset: &Reset,

@@ -134,7 +134,7 @@ struct LimitedAgent<'a> {
     container: &'a Container,
     /// Program and configuration folder.
     account: String,
-    /// End of the limit, in seconds since the epoch.
+    /// Time at which the limit has certainly ended, in seconds since the epoch.
     until: i64,
     /// The program continues by itself then.
     continues: bool,
@@ -155,7 +155,7 @@ fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>>
             identity: container.identity()?,
             container,
             account: account(container),
-            until: limits::resets_at(&report)?,
+            until: limits::ended_by(&report)?,
             continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
         })
     });

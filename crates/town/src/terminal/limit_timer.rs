@@ -8,7 +8,7 @@ use crate::terminal::{save_schedule, tmux_hooks};
 use gt_core::limit::Limit;
 use gt_core::state::{State, StateReport, StateSource};
 
-/// Seconds after the end of a limit: programs name only the minute, and clocks differ.
+/// Seconds after the end of a limit: clocks differ.
 pub(crate) const MARGIN: i64 = 5;
 /// Seconds after which a call that has not come counts as lost.
 const VALID: i64 = 30;
@@ -33,7 +33,7 @@ pub(crate) fn set_for_message(town: &Town, message: &str) {
         limit: Some(Limit::from_text(message)),
         ..StateReport::new(State::Limited, StateSource::Hook)
     };
-    if let Some(until) = limits::resets_at(&report) {
+    if let Some(until) = limits::ended_by(&report) {
         set(town, until + MARGIN);
     }
 }

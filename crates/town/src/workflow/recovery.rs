@@ -6,18 +6,19 @@
 //! that read the town do not call it: a read changes nothing.
 
 use crate::lifecycle::sync;
-use crate::messaging::{escalate, queue, signal};
+use crate::messaging::{dnd, escalate, queue, signal};
 use crate::terminal::containers;
 use crate::workflow::merge::background;
 use crate::{Result, Town};
 
-/// Records the ends of adopted programs, raises escalations again, wakes the delivery of waiting messages, and restarts runs
+/// Records the ends of adopted programs, raises escalations again, delivers what was held until the end of a do-not-disturb, wakes the delivery of waiting messages, and restarts runs
 /// of the merge queue that were killed. Without such work it reads two folders and one table. Only `gt sync`, the
 /// automatic save (at the latest every few minutes while agents run) and `gt doctor --fix` call it.
 pub fn resume_unattended(town: &Town) -> Result<()> {
     sync::settle_adopted(town);
     background::resume(town);
     escalate::raise_due(town, town.clock().now())?;
+    dnd::end_due(town)?;
     if queue::any_waiting(town) {
         signal::wake_deliveries(town, &containers::list_everywhere(town)?);
     }

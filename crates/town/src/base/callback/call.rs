@@ -14,6 +14,8 @@ pub enum Call {
     Deliver,
     /// Notifies people of an event.
     DeliverNotice,
+    /// Delivers what was held until the end of a do-not-disturb.
+    EndDnd,
     /// Ends the session of an agent that has submitted its work.
     EndSession,
     /// Runs one init command of a worktree.
@@ -45,12 +47,13 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 19] = [
+    pub const ALL: [Call; 20] = [
         Call::AwaitDeath,
         Call::CheckBudgets,
         Call::Cycle,
         Call::Deliver,
         Call::DeliverNotice,
+        Call::EndDnd,
         Call::EndSession,
         Call::InitStep,
         Call::Merge,
@@ -75,6 +78,7 @@ impl Call {
             Call::Cycle => "cycle",
             Call::Deliver => "deliver",
             Call::DeliverNotice => "deliver-notice",
+            Call::EndDnd => "end-dnd",
             Call::EndSession => "end-session",
             Call::InitStep => "init-step",
             Call::Merge => "merge",

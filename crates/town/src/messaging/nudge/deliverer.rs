@@ -3,15 +3,17 @@
 //! There is one per agent, ensured by a lock. It sleeps until the agent's terminal prints, its
 //! process ends or its queue changes, then reads the screen and delivers what is possible. It takes
 //! the typing lock only for a delivery, so that it does not block senders. It ends when the queue
-//! is empty, the agent is gone, paused or stopped, or its time limit has passed. tmux starts it
+//! is empty or holds only messages that must not disturb the agent, the agent is gone, paused or stopped, or its time limit has passed. tmux starts it
 //! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or
 //! `workflow/recovery.rs` starts another.
 
 use super::delivery::held;
 use super::{Delivery, is_paused, preset_of, running};
+use crate::base::dnd;
 use crate::base::lock::FileLock;
 use crate::messaging::inject::Typist;
 use crate::messaging::queue::{Phase, Queue};
+use crate::terminal::dnd_timer;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::nudge::{NotNow, is_in_input};
@@ -35,8 +37,8 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(if cfg!(target_os = "linux
 enum End {
     Empty,
     Paused,
-    /// An emergency stop holds all messages.
-    Stopped,
+    /// An emergency stop or a do-not-disturb holds the messages.
+    Held,
     /// The agent has ended, or the time limit has passed.
     NotNow,
 }
@@ -58,7 +60,7 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
         let goes_on = running(town, identity).is_ok_and(|now| match end {
             End::Empty => true,
             End::Paused => !is_paused(&now),
-            End::Stopped => held(town, identity).is_none(),
+            End::Held => held(town, identity, &queue).is_none(),
             End::NotNow => now.session_id() != session,
         });
         if !goes_on {
@@ -97,7 +99,7 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
         if typist.has_ended() || Instant::now() >= deadline || town.around().cancel.is_set() {
             return Ok(End::NotNow);
         }
-        let reason = match held(town, identity) {
+        let reason = match held(town, identity, queue) {
             Some(reason) => Some(reason),
             None => match is_ready(&typist, queue)? {
                 Ok(()) => deliver(town, queue, identity)?,
@@ -109,7 +111,15 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
             None if queue.has_readable() => continue,
             Some(NotNow::Ended) => return Ok(End::NotNow),
             Some(NotNow::Paused) => return Ok(End::Paused),
-            Some(NotNow::Stopped) => return Ok(End::Stopped),
+            Some(NotNow::Stopped) => return Ok(End::Held),
+            Some(NotNow::DoNotDisturb) => {
+                // The first timer ends with its tmux server.
+                let note = dnd::read(town, &identity.address());
+                if let Some(until) = note.and_then(|note| note.until) {
+                    dnd_timer::set(town, until);
+                }
+                return Ok(End::Held);
+            }
             // Files that cannot be read stay in the queue: only a change of it can help.
             None | Some(_) => {}
         }

@@ -42,8 +42,12 @@ pub(super) struct Ran {
 }
 
 /// Returns why no message may be typed to an agent now, whatever its screen shows.
-pub(super) fn held(town: &Town, agent: &Identity) -> Option<NotNow> {
-    estop::read(town, agent.rig()).map(|_| NotNow::Stopped)
+pub(super) fn held(town: &Town, agent: &Identity, queue: &Queue) -> Option<NotNow> {
+    if estop::read(town, agent.rig()).is_some() {
+        return Some(NotNow::Stopped);
+    }
+    let is_held = queue.is_held_back(town, agent);
+    is_held.then_some(NotNow::DoNotDisturb)
 }
 
 /// Delivers from one queue to one session of its agent.
@@ -90,7 +94,8 @@ impl<'a> Delivery<'a> {
         self.wanted = until.map(str::to_owned);
         let mut is_told = false;
         while self.settled.is_none() {
-            if let Some(reason) = self.identity.as_ref().and_then(|it| held(self.town, it)) {
+            let agent = self.identity.as_ref();
+            if let Some(reason) = agent.and_then(|it| held(self.town, it, self.queue)) {
                 return Ok(Ran {
                     settled: None,
                     reason: Some(reason),

@@ -185,7 +185,8 @@ impl Observer<'_> {
             keepalive_at: view.keepalive_age.map(|age| self.now - age),
             transcript_at: self.transcript_at(container),
         };
-        facts.is_attended = container.is_attached() || is_typed;
+        // An agent that is not to be disturbed is a person's affair.
+        facts.is_attended = container.is_attached() || is_typed || view.dnd.is_some();
         facts.is_adopted = view.adopted;
         facts.respawn = RespawnFacts {
             is_wanted: self.is_respawned(&view.identity),
@@ -262,6 +263,9 @@ impl Observer<'_> {
             return None;
         }
         let queue = Queue::of(self.town, identity);
+        if queue.is_held_back(self.town, identity) {
+            return None;
+        }
         let waiting = queue.waiting();
         let interrupted = queue.interrupted().map(|taken| taken.message.created_at);
         let times = waiting.iter().map(|message| message.created_at);

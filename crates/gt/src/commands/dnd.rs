@@ -1,0 +1,197 @@
+use super::CommandResult;
+use crate::context::Context;
+use crate::output;
+use crate::output::table::Table;
+use clap::{Args, Subcommand};
+use gt_core::mail::PERSON;
+use gt_core::{Caller, Problem};
+use gt_town::Town;
+use gt_town::base::dnd::{self as file, DndNote};
+use gt_town::base::time;
+use gt_town::messaging::{dnd, mail};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Do not disturb: hold messages to an agent, or notifications to you, for a while
+///
+/// Messages that are not urgent wait in the agent's queue, and notifications to you (see
+/// [notify] in town.toml) wait too; all are delivered when it ends. Urgent messages and
+/// critical escalations pass. Without a command it shows who is not to be disturbed. For
+/// example: gt dnd until 18:00 gastown/max
+#[derive(Debug, Args)]
+pub(crate) struct DndArgs {
+    #[command(subcommand)]
+    command: Option<DndCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+enum DndCommand {
+    /// Hold messages until `gt dnd off`
+    On(Recipients),
+    /// Deliver what was held, and hold nothing more
+    Off(Recipients),
+    /// Hold messages until a time
+    Until {
+        /// 90m, 18:30, 2026-01-17 or 2026-01-17T01:00:00Z
+        time: String,
+        #[command(flatten)]
+        recipients: Recipients,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Recipients {
+    /// The agents; `human` is you [default: the agent or person that calls this]
+    #[arg(value_name = "AGENT")]
+    agents: Vec<String>,
+}
+
+pub(crate) fn run(args: &DndArgs, context: &Context) -> CommandResult {
+    let town = context.town()?;
+    match &args.command {
+        None => show(&town, context),
+        Some(DndCommand::On(recipients)) => turn_on(&town, recipients, None, context),
+        Some(DndCommand::Until { time, recipients }) => {
+            let until = time::ahead(time)?;
+            turn_on(&town, recipients, Some(until), context)
+        }
+        Some(DndCommand::Off(recipients)) => turn_off(&town, recipients, context),
+    }
+}
+
+impl Recipients {
+    /// Returns the addresses, without duplicates.
+    fn addresses(&self, town: &Town) -> Result<Vec<String>, Problem> {
+        if self.agents.is_empty() {
+            return Ok(vec![match town.caller() {
+                Caller::Agent(address) => address,
+                Caller::Person(_) | Caller::Gt => PERSON.to_owned(),
+            }]);
+        }
+        let mut all = Vec::new();
+        for text in &self.agents {
+            let address = mail::address(town, text)?;
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+        Ok(all)
+    }
+}
+
+fn turn_on(
+    town: &Town,
+    recipients: &Recipients,
+    until: Option<i64>,
+    context: &Context,
+) -> CommandResult {
+    let mut documents = Vec::new();
+    for who in recipients.addresses(town)? {
+        let note = dnd::turn_on(town, &who, until)?;
+        if !context.json {
+            output::line(format!(
+                "{}: {}. Urgent messages pass; `gt dnd off{}` ends it.",
+                name(&who),
+                words(&note),
+                argument(&who)
+            ))?;
+        }
+        documents.push(row(town, &who, &note));
+    }
+    if context.json {
+        output::json(&documents)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn turn_off(town: &Town, recipients: &Recipients, context: &Context) -> CommandResult {
+    let mut documents = Vec::new();
+    for who in recipients.addresses(town)? {
+        let ended = dnd::turn_off(town, &who)?;
+        if !context.json {
+            let what = match ended.was_on {
+                true => "do not disturb is off",
+                false => "do not disturb was not on",
+            };
+            let held = match ended.held {
+                0 => String::new(),
+                1 => " 1 message is delivered now.".to_owned(),
+                held => format!(" {held} messages are delivered now."),
+            };
+            output::line(format!("{}: {what}.{held}", name(&who)))?;
+        }
+        documents.push(json!({"who": who, "was_on": ended.was_on, "held": ended.held}));
+    }
+    if context.json {
+        output::json(&documents)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(town: &Town, context: &Context) -> CommandResult {
+    let notes = file::all(town);
+    if context.json {
+        let rows = notes.iter().map(|(who, note)| row(town, who, note));
+        output::json(&rows.collect::<Vec<_>>())?;
+    } else if notes.is_empty() {
+        output::line("Messages are held for no agent and no person. `gt dnd on` holds yours.")?;
+    } else {
+        let mut table = Table::new(&["WHO", "UNTIL", "SINCE", "BY", "HELD"]);
+        for (who, note) in &notes {
+            let end = note.until.and_then(output::time);
+            let end = end.map_or_else(
+                || format!("gt dnd off{}", argument(who)),
+                |end| output::minute(Some(&end)),
+            );
+            table.row([
+                who.clone().into(),
+                end.into(),
+                output::age(note.since).into(),
+                output::clean(&note.by).into(),
+                dnd::count_held(town, who).to_string().into(),
+            ]);
+        }
+        output::print(&table.render(output::Paint::for_stdout()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn name(who: &str) -> &str {
+    match who {
+        PERSON => "You",
+        agent => agent,
+    }
+}
+
+/// Returns the argument of `gt dnd off` for an address.
+fn argument(who: &str) -> String {
+    match who {
+        PERSON => String::new(),
+        agent => format!(" {agent}"),
+    }
+}
+
+fn row(town: &Town, who: &str, note: &DndNote) -> Value {
+    let mut row = document(note);
+    row["who"] = json!(who);
+    row["held"] = json!(dnd::count_held(town, who));
+    row
+}
+
+/// Returns a note as JSON.
+pub(super) fn document(note: &DndNote) -> Value {
+    output::without_nulls(json!({
+        "since": output::time(note.since),
+        "until": note.until.and_then(output::time),
+        "by": note.by,
+    }))
+}
+
+/// Returns `do not disturb until 2026-01-17 18:00`.
+pub(super) fn words(note: &DndNote) -> String {
+    match note.until.and_then(output::time) {
+        Some(end) => format!("do not disturb until {}", output::minute(Some(&end))),
+        None => "do not disturb".to_owned(),
+    }
+}
