@@ -57,7 +57,8 @@ fn agent_goes_on_by_itself_when_its_limit_has_ended() {
     each("limit resumed", |stage| {
         let is_claude = stage.program().harness == "claude";
         // Codex takes minutes: it shows its limit only on its screen, which regular upkeep reads.
-        if !is_claude && !(is_full() && stage.program().harness == "codex") {
+        let is_included = is_claude || (is_full() && stage.program().harness == "codex");
+        if !is_included {
             return;
         }
         let settings = std::fs::read_to_string(stage.path("gt/town.toml")).unwrap();
