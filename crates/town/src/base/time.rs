@@ -63,6 +63,7 @@ pub fn parse_ahead(text: &str, now: &Zoned) -> Result<Timestamp> {
     let after = || {
         // The text may have another form.
         let length = i64::try_from(seconds(text).ok()?).ok()?;
+        // Beyond the calendar there is no time.
         let span = Span::new().try_seconds(length).ok()?;
         now.timestamp().checked_add(span).ok()
     };
