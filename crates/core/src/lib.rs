@@ -59,6 +59,7 @@ pub mod state;
 pub mod sync;
 pub mod target;
 pub mod theme;
+pub mod tree;
 pub mod usage;
 pub mod work;
 

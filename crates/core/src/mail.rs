@@ -41,7 +41,7 @@ const NO_RIGS: &[&str] = &["agent", "deacon", "task"];
 
 /// Maximum size of a body in bytes. Longer texts belong in a file that the message names.
 pub const LONGEST_BODY: usize = 1_000_000;
-const LONGEST_SUBJECT: usize = LONGEST_TITLE;
+pub const LONGEST_SUBJECT: usize = LONGEST_TITLE;
 
 /// A message. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -21,15 +21,18 @@ pub enum NoticeKind {
     Escalation,
     /// Most of a budget is spent.
     Budget,
+    /// All items of a batch are closed.
+    Landed,
 }
 
 impl NoticeKind {
-    pub const ALL: [NoticeKind; 5] = [
+    pub const ALL: [NoticeKind; 6] = [
         NoticeKind::Waiting,
         NoticeKind::Done,
         NoticeKind::Died,
         NoticeKind::Escalation,
         NoticeKind::Budget,
+        NoticeKind::Landed,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -39,6 +42,7 @@ impl NoticeKind {
             NoticeKind::Died => "died",
             NoticeKind::Escalation => "escalation",
             NoticeKind::Budget => "budget",
+            NoticeKind::Landed => "landed",
         }
     }
 
@@ -56,6 +60,7 @@ impl NoticeKind {
             NoticeKind::Died => "died",
             NoticeKind::Escalation => "needs help",
             NoticeKind::Budget => "has spent most of the budget",
+            NoticeKind::Landed => "has landed",
         }
     }
 }

@@ -3,6 +3,9 @@
 //! Pure: the queue, the running agents, the limits, the load and the time come in, a [`StartPlan`]
 //! goes out. `town::workflow::schedule` collects the facts, `town::supervision::scheduler` starts.
 
+pub mod cron;
+pub mod recurring;
+
 use crate::work::WorkId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +35,17 @@ pub struct AssignmentOptions {
     /// Address of the agent that assigned the item, or `human`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
+    /// The formula that is poured for the polecat, about the item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub formula: Option<FormulaChoice>,
+}
+
+/// A formula with the values of its variables.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormulaChoice {
+    pub name: String,
+    #[serde(default)]
+    pub vars: BTreeMap<String, String>,
 }
 
 /// An assignment that waits for a slot.
