@@ -3,3 +3,4 @@
 pub mod cards;
 pub mod doctor;
 pub mod monitor;
+pub mod work_tree;

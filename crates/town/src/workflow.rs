@@ -1,5 +1,6 @@
 //! From an item to merged work: tasks, sling, polecats, done, the merge queue.
 
+pub mod batch;
 pub mod done;
 pub mod estop;
 pub mod merge;

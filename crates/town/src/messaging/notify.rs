@@ -52,6 +52,15 @@ pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
     }
 }
 
+/// Notifies people of a new event of a work item if the settings ask for it. The notice names the
+/// item in place of an agent. Does not wait.
+pub(crate) fn of_item(town: &Town, event: NoticeKind, item: &str, reason: &str) {
+    let settings = &town.settings().notify;
+    if settings.is_on() && settings.on.contains(&event) && !is_quiet(settings) {
+        begin(town, event, item, reason, Some(item));
+    }
+}
+
 /// Notifies people of an escalation if its severity and the settings ask for it. A critical one
 /// ignores the list of events and the quiet hours. Does not wait.
 pub(crate) fn of_escalation(town: &Town, escalation: &Escalation) {

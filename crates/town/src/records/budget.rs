@@ -87,6 +87,16 @@ pub fn today(town: &Town) -> String {
     time::local_day(&town.clock().text()).unwrap_or_default()
 }
 
+/// Returns the whole spending on items, with that of running sessions.
+pub fn spent_on(town: &Town, items: &[String]) -> Result<BTreeMap<String, f64>> {
+    let spending = Sessions::of(town).spending(&today(town), items, |running| {
+        usage::refresh(town, running);
+    })?;
+    let mut spent = spending.items;
+    spent.retain(|item, _| items.contains(item));
+    Ok(spent)
+}
+
 /// Budgets with their spending.
 #[derive(Clone, Debug, Default)]
 pub struct Budgets {

@@ -6,6 +6,7 @@
 
 mod announcing;
 mod backup;
+mod batches;
 mod beads;
 mod bound;
 mod change;
@@ -24,10 +25,12 @@ mod molecules;
 mod overview;
 mod read;
 mod recover;
+mod recurring;
 mod schedule;
 mod store;
 
 pub use backup::{BackedUp, Backup};
+pub use batches::{Batch, BatchParent, KIND as BATCH_KIND, LandedBatch};
 pub use beads::{
     BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
 };
@@ -46,6 +49,7 @@ pub use molecules::{Left, Molecule, Moved, Pour};
 pub use overview::Overview;
 pub use read::Query;
 pub use recover::Recovered;
+pub use recurring::{Recurring, RecurringRun};
 pub use schedule::QueuedAssignment;
 
 use crate::Town;

@@ -12,6 +12,7 @@ use crate::base::or_log::OrLog;
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::records::events::Events;
 use crate::records::items::{QueuedAssignment, Work};
+use crate::supervision::batches;
 use crate::workflow::schedule::{self, ScheduleSnapshot};
 use crate::workflow::sling::{SlingError, Slung};
 use crate::{Result, Town};
@@ -47,9 +48,10 @@ pub struct ScheduleRun {
     pub held: Option<String>,
 }
 
-/// Starts what may start. Without a queue it costs one read.
+/// Starts what may start. Without a queue and batches it costs two reads.
 pub fn run(town: &Town) -> Result<ScheduleRun> {
     let mut report = ScheduleRun::default();
+    batches::settle_or_warn(town);
     if !Work::of(town).has_queued_assignments()? {
         return Ok(report);
     }
@@ -68,8 +70,10 @@ pub fn run(town: &Town) -> Result<ScheduleRun> {
     Ok(report)
 }
 
-/// Starts a run in the background if anything waits and nothing holds it up.
+/// Lands complete batches, and starts a run in the background if anything waits and nothing holds
+/// it up. Commands that close an item or free a slot call it.
 pub fn wake(town: &Town) {
+    batches::settle_or_warn(town);
     if !matches!(held(town), Ok(None)) {
         return;
     }

@@ -5,7 +5,7 @@
 
 use crate::lifecycle::save;
 use crate::records::items::Work;
-use crate::supervision::{budgets, limits, patrol};
+use crate::supervision::{batches, budgets, limits, patrol, recurring};
 use crate::work::checkpoint;
 use crate::workflow::recovery;
 use crate::{Result, Town};
@@ -21,7 +21,7 @@ pub enum Saving {
     IfDue,
 }
 
-/// Saves the containers, refreshes checkpoints, resumes unattended work, resumes agents after usage
+/// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes agents after usage
 /// limits, checks the budgets, patrols and backs up the work items. A failure of one part does not
 /// stop the others; all failures are logged, and the last one is returned.
 pub fn run(town: &Town, saving: Saving) -> Result<()> {
@@ -49,6 +49,12 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
     }
     if let Err(problem) = recovery::resume_unattended(town) {
         note("recovery", problem);
+    }
+    if let Err(problem) = batches::settle(town) {
+        note("batches", problem);
+    }
+    if let Err(problem) = recurring::run_due(town) {
+        note("recurring work", problem);
     }
     if let Err(problem) = limits::resume_due(town, town.clock().seconds()) {
         note("usage limits", problem);

@@ -20,7 +20,7 @@ use crate::workflow::sling::{self, SlingError, SlingOptions, SlingTarget, Slung}
 use crate::{Result, Town};
 use gt_core::mail::PERSON;
 use gt_core::schedule::{AssignmentOptions, WaitReason};
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
 
@@ -71,7 +71,8 @@ pub fn decide(
     };
     let settings = &town.settings().schedule;
     let has_limits = settings.has_limits();
-    if !has_limits && !Work::of(town).has_queued_assignments()? {
+    let may_wait = options.queue_blocked && !options.force;
+    if !has_limits && !may_wait && !Work::of(town).has_queued_assignments()? {
         return Ok(decision);
     }
     if has_limits {
@@ -83,15 +84,20 @@ pub fn decide(
         snapshot.queue.clear();
     }
     snapshot.limits.start_spacing = 0;
-    for (item, to) in orders.iter().flatten() {
-        if let Some((rig, agent)) = polecat_target(to) {
+    for (order, reason) in orders.iter().zip(&mut decision.reasons) {
+        let Some((item, to)) = order else { continue };
+        let Some((rig, agent)) = polecat_target(to) else {
+            continue;
+        };
+        *reason = blocked(town, item, options)?;
+        if reason.is_none() {
             snapshot.add(town, item, rig, &stored(town, options, agent))?;
         }
     }
     let plan = snapshot.plan(town);
     for (order, reason) in orders.iter().zip(&mut decision.reasons) {
         let Some((item, to)) = order else { continue };
-        if polecat_target(to).is_none() {
+        if polecat_target(to).is_none() || reason.is_some() {
             continue;
         }
         *reason = match plan.reason(&item.id) {
@@ -116,7 +122,10 @@ pub fn sling_or_queue(
     reason: Option<&str>,
 ) -> Result<Assigned, SlingError> {
     let queue = |rig: &str, agent: Option<&Identity>, reason: &str| {
-        sling::check(town, item, options.force)?;
+        match blocked(town, item, options)? {
+            Some(_) => sling::check_unfinished(town, item)?,
+            None => sling::check(town, item, options.force)?,
+        }
         sling::refuse_exhausted(town, item, to)?;
         enqueue(town, item, rig, &stored(town, options, agent), reason).map(Assigned::Queued)
     };
@@ -135,6 +144,16 @@ pub fn sling_or_queue(
         }
         (result, _) => result.map(|slung| Assigned::Slung(Box::new(slung))),
     }
+}
+
+/// Returns why an item waits for others, if that queues it.
+fn blocked(town: &Town, item: &Item, options: &SlingOptions) -> Result<Option<String>> {
+    if !options.queue_blocked || options.force || item.status == ItemStatus::Blocked {
+        return Ok(None);
+    }
+    let blockers = Work::of(town).open_blockers(&item.id)?;
+    let is_blocked = !blockers.is_empty();
+    Ok(is_blocked.then(|| WaitReason::Blocked(blockers).to_string()))
 }
 
 /// Assigns an item to an agent without regard to the queue, which it leaves.
@@ -214,6 +233,7 @@ fn stored(town: &Town, options: &SlingOptions, agent: Option<&Identity>) -> Assi
         force: options.force,
         ask_permissions: options.ask_permissions,
         sender: Some(sender.unwrap_or(PERSON).to_owned()),
+        formula: options.formula.clone(),
     }
 }
 
@@ -225,8 +245,10 @@ fn sling_options(options: &AssignmentOptions) -> SlingOptions {
         args: options.args.clone(),
         no_start: false,
         force: options.force,
+        queue_blocked: false,
         ask_permissions: options.ask_permissions,
         sender: options.sender.clone(),
+        formula: options.formula.clone(),
         avoid: None,
     }
 }

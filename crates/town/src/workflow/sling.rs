@@ -12,9 +12,10 @@ mod steps;
 
 use crate::lifecycle::start::StartOptions;
 use crate::records::budget;
-use crate::records::items::Work;
+use crate::records::items::{BATCH_KIND, Work};
 use crate::{Result, Town};
 use assignment::Assignment;
+use gt_core::schedule::FormulaChoice;
 use gt_core::session::SessionId;
 use gt_core::work::{Item, ItemStatus, WorkId};
 use gt_core::{Identity, Problem, Role};
@@ -52,10 +53,14 @@ pub struct SlingOptions {
     pub no_start: bool,
     /// Assign the item even if it is blocked.
     pub force: bool,
+    /// Queue an item that waits for others, instead of refusing it.
+    pub queue_blocked: bool,
     /// The program asks for permission, regardless of its role's setting.
     pub ask_permissions: bool,
     /// Sender of the work; the default is `GT_ROLE`, or a human.
     pub sender: Option<String>,
+    /// The formula that is poured for the agent, about the item.
+    pub formula: Option<FormulaChoice>,
     /// A polecat that does not get the item.
     pub avoid: Option<Identity>,
 }
@@ -182,13 +187,7 @@ pub(crate) fn rig_of(town: &Town, id: &WorkId) -> Result<String> {
 /// blocked.
 pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
     let id = &item.id;
-    if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
-        return Err(Problem::conflict(format!(
-            "{id} is {}",
-            item.status.as_str()
-        )));
-    }
-    Work::of(town).check_not_handed_in(id)?;
+    check_unfinished(town, item)?;
     let blockers = Work::of(town).open_blockers(id)?;
     if force || (blockers.is_empty() && item.status != ItemStatus::Blocked) {
         return Ok(());
@@ -199,6 +198,23 @@ pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
         names => format!("{id} waits for {}", names.join(", ")),
     };
     Err(Problem::conflict(message).hint("`--force` gives it to an agent all the same"))
+}
+
+/// Refuses an item that needs no agent: closed, pinned, already submitted, or only the parent of a
+/// batch.
+pub fn check_unfinished(town: &Town, item: &Item) -> Result<()> {
+    let id = &item.id;
+    if item.kind == BATCH_KIND {
+        return Err(Problem::conflict(format!("{id} is a batch"))
+            .hint(format!("`gt work tree {id}` shows its items: sling those")));
+    }
+    if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
+        return Err(Problem::conflict(format!(
+            "{id} is {}",
+            item.status.as_str()
+        )));
+    }
+    Work::of(town).check_not_handed_in(id)
 }
 
 /// Refuses an item that is on the hook of another agent.

@@ -11,11 +11,9 @@ use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::merge::DoneStatus;
+use gt_core::tree::ESCALATED;
 use gt_core::work::{Item, WorkId, appended};
 use rusqlite::{Connection, OptionalExtension, params};
-
-/// Label of items that need help.
-pub(super) const ESCALATED: &str = "escalated";
 
 /// How a worker leaves its item.
 #[derive(Clone, Debug)]

@@ -67,28 +67,7 @@ impl Work {
         by: &str,
     ) -> Result<bool> {
         self.refresh_for(id)?;
-        let options = serde_json::to_string(options)
-            .map_err(|error| Problem::failed("the options cannot be stored").caused_by(error))?;
-        self.change(|db| {
-            must_have(db, id)?;
-            let known = db
-                .execute(
-                    "UPDATE schedule_queue SET rig = ?2, options = ?3, failures = 0,
-                     last_error = NULL, not_before = NULL WHERE item = ?1",
-                    params![id.as_str(), rig, options],
-                )
-                .map_err(problem)?;
-            if known > 0 {
-                return Ok(false);
-            }
-            db.execute(
-                "INSERT INTO schedule_queue (item, rig, options, queued_at, queued_by)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![id.as_str(), rig, options, now(db)?, by],
-            )
-            .map_err(problem)?;
-            Ok(true)
-        })
+        self.change(|db| enqueue(db, id, rig, options, by))
     }
 
     /// Removes an assignment from the queue. Returns whether it was there. Without an entry it only
@@ -188,6 +167,36 @@ impl Work {
         .map_err(problem)?
         .transpose()
     }
+}
+
+/// Puts an assignment into the queue within a transaction. Returns whether it is new.
+pub(super) fn enqueue(
+    db: &Connection,
+    id: &WorkId,
+    rig: &str,
+    options: &AssignmentOptions,
+    by: &str,
+) -> Result<bool> {
+    let options = serde_json::to_string(options)
+        .map_err(|error| Problem::failed("the options cannot be stored").caused_by(error))?;
+    must_have(db, id)?;
+    let known = db
+        .execute(
+            "UPDATE schedule_queue SET rig = ?2, options = ?3, failures = 0,
+             last_error = NULL, not_before = NULL WHERE item = ?1",
+            params![id.as_str(), rig, options],
+        )
+        .map_err(problem)?;
+    if known > 0 {
+        return Ok(false);
+    }
+    db.execute(
+        "INSERT INTO schedule_queue (item, rig, options, queued_at, queued_by)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![id.as_str(), rig, options, now(db)?, by],
+    )
+    .map_err(problem)?;
+    Ok(true)
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> Result<QueuedAssignment> {

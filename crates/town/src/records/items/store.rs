@@ -148,6 +148,21 @@ CREATE TABLE schedule_queue (
     failures INTEGER NOT NULL DEFAULT 0, last_error TEXT, not_before TEXT
 );
 ",
+    "
+CREATE TABLE batches (
+    item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, owner TEXT NOT NULL,
+    at TEXT NOT NULL, landed_at TEXT, mail TEXT, told INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE INDEX batches_to_settle ON batches (item) WHERE told = 0;
+",
+    "
+CREATE TABLE recurring (
+    name TEXT PRIMARY KEY, cron TEXT NOT NULL, formula TEXT NOT NULL, rig TEXT NOT NULL,
+    vars TEXT NOT NULL, options TEXT NOT NULL, added_at TEXT NOT NULL, added_by TEXT NOT NULL,
+    seen_at TEXT NOT NULL, last_at TEXT, last_item TEXT, runs INTEGER NOT NULL DEFAULT 0,
+    last_error TEXT
+) WITHOUT ROWID;
+",
 ];
 
 /// Version that this gt writes.

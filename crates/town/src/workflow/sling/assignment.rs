@@ -54,6 +54,7 @@ impl Assignment<'_> {
                         hooked: true,
                         placed: Some(placed),
                         noted: None,
+                        poured: false,
                     };
                     return self.finish(&agent, made, reused, claim);
                 }
@@ -152,6 +153,7 @@ impl Assignment<'_> {
     ) -> Result<Slung, SlingError> {
         let mut run = || -> Result<Slung, StartError> {
             self.note(&mut made)?;
+            self.pour(agent, &mut made)?;
             if self.options.no_start {
                 return Ok(self.present(agent, reused)?);
             }

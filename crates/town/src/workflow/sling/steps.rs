@@ -7,6 +7,7 @@ use crate::base::fault;
 use crate::records::events::Events;
 use crate::records::items::{Patch, Work};
 use crate::repo::workspace::{self, Placed};
+use crate::work::molecule::{self, FormulaRequest};
 use crate::work::{checkpoint, hook};
 use crate::workflow::polecat::work_dir;
 use gt_core::event::Event;
@@ -20,6 +21,8 @@ pub(super) struct SlingChanges {
     pub(super) hooked: bool,
     /// The item's notes before the change.
     pub(super) noted: Option<String>,
+    /// The molecule of the assignment was poured.
+    pub(super) poured: bool,
     pub(super) placed: Option<Placed>,
 }
 
@@ -76,6 +79,29 @@ impl Assignment<'_> {
         Ok(())
     }
 
+    /// Pours the formula of the assignment for the agent. A molecule of earlier work is given up.
+    /// Idempotent.
+    pub(super) fn pour(&self, agent: &Identity, made: &mut SlingChanges) -> Result<()> {
+        let Some(formula) = &self.options.formula else {
+            return Ok(());
+        };
+        let id = &self.item.id;
+        if let Some(present) = Work::of(self.town).molecule(&agent.address())? {
+            if present.item.parent.as_ref() == Some(id) {
+                return Ok(());
+            }
+            molecule::detach(self.town, agent)?;
+        }
+        let request = FormulaRequest {
+            formula: &formula.name,
+            vars: formula.vars.clone(),
+            on: Some(id.clone()),
+        };
+        molecule::attach(self.town, agent, request)?;
+        made.poured = true;
+        Ok(())
+    }
+
     /// Clears the checkpoint of another item: it would mislead the agent.
     pub(super) fn forget_other_work(&self, agent: &Identity) -> Result<()> {
         let found = checkpoint::read(self.town, agent)?.and_then(|found| found.hooked_bead);
@@ -95,6 +121,9 @@ impl Assignment<'_> {
         let work = Work::of(self.town);
         let id = &self.item.id;
         let mut failures = Vec::new();
+        if made.poured {
+            failures.extend(molecule::detach(self.town, agent).err());
+        }
         if let Some(before) = &made.noted {
             let patch = Patch {
                 notes: Some(before.clone()),

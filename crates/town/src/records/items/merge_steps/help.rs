@@ -4,13 +4,13 @@
 use crate::Result;
 use crate::records::items::Work;
 use crate::records::items::change::add_labels;
-use crate::records::items::finish::ESCALATED;
 use crate::records::items::hook::holder;
 use crate::records::items::merge_entries::{broken_of, find, must_find, set_queued};
 use crate::records::items::read::must_have;
 use crate::records::items::store::now;
 use crate::records::items::store::problem;
 use gt_core::merge::Merge;
+use gt_core::tree::ESCALATED;
 use gt_core::work::{self, WorkId, appended};
 use rusqlite::{Connection, params};
 
