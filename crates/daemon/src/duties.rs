@@ -1,8 +1,9 @@
 //! The table of duties.
 
 use gt_town::supervision::upkeep::{self, Saving};
-use gt_town::supervision::{budgets, patrol, scheduler};
+use gt_town::supervision::{budgets, patrol, recurring, scheduler};
 use gt_town::{Result, Town};
+use jiff::Timestamp;
 use std::time::Duration;
 
 /// An event that causes duties to run.
@@ -24,6 +25,8 @@ pub(crate) struct Duty {
     /// Minimum time from the beginning of one run to the next. Triggers in between are combined.
     pub(crate) spacing: Duration,
     pub(crate) run: fn(&Town) -> Result<()>,
+    /// Returns the time at which it runs without a trigger. Asked for after every run.
+    pub(crate) due: Option<fn(&Town) -> Result<Option<Timestamp>>>,
 }
 
 pub(crate) const DUTIES: &[Duty] = &[
@@ -32,12 +35,14 @@ pub(crate) const DUTIES: &[Duty] = &[
         triggers: &[Trigger::Sweep],
         spacing: Duration::ZERO,
         run: |town| upkeep::run(town, Saving::IfDue),
+        due: None,
     },
     Duty {
         name: "budgets",
         triggers: &[Trigger::Sweep],
         spacing: Duration::ZERO,
         run: |town| budgets::check(town).map(drop),
+        due: None,
     },
     Duty {
         // `upkeep` patrols with every sweep.
@@ -45,11 +50,22 @@ pub(crate) const DUTIES: &[Duty] = &[
         triggers: &[Trigger::Agents, Trigger::Work],
         spacing: Duration::from_secs(10),
         run: patrol::unattended,
+        due: None,
     },
     Duty {
         name: "schedule",
         triggers: &[Trigger::Sweep, Trigger::Agents, Trigger::Work],
         spacing: Duration::from_secs(1),
         run: |town| scheduler::run(town).map(drop),
+        due: None,
+    },
+    Duty {
+        // The sweep corrects the planned time after a suspension of the machine. The items that it
+        // queues are a trigger of `schedule`.
+        name: "recurring",
+        triggers: &[Trigger::Sweep, Trigger::Work],
+        spacing: Duration::from_secs(1),
+        run: |town| recurring::run_due(town).map(drop),
+        due: Some(recurring::next_due),
     },
 ];

@@ -12,6 +12,7 @@ use gt_town::lifecycle::save;
 use gt_town::supervision::daemon::{self, DaemonLock, DaemonNote, DutyRecord};
 use gt_town::views::monitor::{Monitor, MonitorChange};
 use gt_town::{Result, Surroundings, Town};
+use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 /// Interval of the sweep.
 const SWEEP: Duration = Duration::from_secs(60);
+/// Longest sleep until a planned time.
+const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time that running duties get to roll back after a request to end.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -142,8 +145,12 @@ async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
 
 /// Runs a duty whenever it is woken, until the daemon is asked to end.
 async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note: Arc<Note>) {
+    let mut due = None;
     loop {
-        wake.notified().await;
+        tokio::select! {
+            () = wake.notified() => {}
+            () = at(due) => {}
+        }
         if place.around.cancel.is_set() {
             return;
         }
@@ -153,10 +160,14 @@ async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note:
             let town = place_of_run.open()?;
             let result = (duty.run)(&town);
             note_of_run.record(&town, duty.name, began.elapsed(), result.as_ref().err())?;
-            result
+            result?;
+            let due = duty.due.map_or(Ok(None), |due| due(&town))?;
+            Ok::<Option<Instant>, Problem>(due.map(|due| instant(due, &town)))
         };
+        // After a failure the next trigger retries.
+        due = None;
         match tokio::task::spawn_blocking(run).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(next)) => due = next,
             Ok(Err(_)) if place.around.cancel.is_set() => return,
             Ok(Err(problem)) => tracing::error!("{}: {}", duty.name, problem.line()),
             Err(panic) => tracing::error!("{}: {panic}", duty.name),
@@ -178,6 +189,22 @@ async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note:
             wake.notify_one();
         }
     }
+}
+
+/// Sleeps until this moment; forever without one.
+async fn at(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Returns the moment of a planned time. A time in the past is now.
+fn instant(due: Timestamp, town: &Town) -> Instant {
+    let wait = due.duration_since(town.clock().now());
+    let wait = Duration::try_from(wait).unwrap_or_default();
+    // A later time than tokio can represent is corrected by the sweep.
+    Instant::now() + wait.min(LONGEST_SLEEP)
 }
 
 /// The daemon's note, shared by its duties.

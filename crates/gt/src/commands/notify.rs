@@ -39,6 +39,7 @@ enum EventArg {
     Died,
     Escalation,
     Budget,
+    Landed,
 }
 
 impl EventArg {
@@ -49,6 +50,7 @@ impl EventArg {
             EventArg::Died => NoticeKind::Died,
             EventArg::Escalation => NoticeKind::Escalation,
             EventArg::Budget => NoticeKind::Budget,
+            EventArg::Landed => NoticeKind::Landed,
         }
     }
 }

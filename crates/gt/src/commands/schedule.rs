@@ -1,3 +1,5 @@
+mod recurring;
+
 use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output::table::Table;
@@ -11,30 +13,35 @@ use gt_town::workflow::schedule;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Work items that wait for a free polecat
+/// Work items that wait for a free polecat, and recurring work
 ///
 /// `gt sling` beyond a limit puts items here. They start by priority as soon as the limits
-/// of the town allow it.
+/// of the town allow it. Recurring work creates an item here whenever its time has come.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ScheduleCommand {
     List(ListArgs),
+    Add(recurring::AddArgs),
     Run(RunArgs),
     Pause(PauseArgs),
     Resume(ResumeArgs),
     Remove(RemoveArgs),
 }
 
-/// Show what waits, in the order in which it starts, and why it waits
+/// Show what waits, in the order in which it starts, and why it waits; and recurring work
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {}
 
 /// Start now what may start, in this process
 ///
 /// Without the command it starts by itself: when a polecat finishes or stops, and within
-/// seconds if the daemon runs.
+/// seconds if the daemon runs. With the name of recurring work, its item is queued first.
 #[derive(Debug, Args)]
-pub(crate) struct RunArgs {}
+pub(crate) struct RunArgs {
+    /// Recurring work that runs now, whether or not it is due
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
 
 /// Start nothing more from the queue; `gt sling` still starts what has a free slot
 #[derive(Debug, Args)]
@@ -44,21 +51,22 @@ pub(crate) struct PauseArgs {}
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {}
 
-/// Take items out of the queue; they stay open
+/// Remove recurring work, or take items out of the queue; the items stay open
 ///
-/// For example: gt schedule remove gt-4k2qz
+/// For example: gt schedule remove nightly gt-4k2qz
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
-    /// The work items
-    #[arg(required = true, value_name = "ITEM")]
-    items: Vec<String>,
+    /// Names of recurring work, and work items
+    #[arg(required = true, value_name = "NAME|ITEM")]
+    words: Vec<String>,
 }
 
 pub(crate) fn run(command: ScheduleCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     match command {
         ScheduleCommand::List(ListArgs {}) => list(&town, context)?,
-        ScheduleCommand::Run(RunArgs {}) => return run_now(&town, context),
+        ScheduleCommand::Add(args) => recurring::add(args, &town, context)?,
+        ScheduleCommand::Run(args) => return run_now(&args, &town, context),
         ScheduleCommand::Pause(PauseArgs {}) => pause(&town, context)?,
         ScheduleCommand::Resume(ResumeArgs {}) => resume(&town, context)?,
         ScheduleCommand::Remove(args) => remove(&args, &town, context)?,
@@ -80,6 +88,7 @@ pub(super) fn run_unattended(context: &Context) -> CommandResult {
 fn list(town: &Town, context: &Context) -> Result<(), Problem> {
     let waiting = schedule::waiting(town)?;
     let paused = schedule::paused(town)?;
+    let recurring = recurring::list(town)?;
     if context.json {
         let entries = waiting.iter().enumerate();
         let queue: Vec<Value> = entries
@@ -89,6 +98,7 @@ fn list(town: &Town, context: &Context) -> Result<(), Problem> {
             "paused": paused,
             "running": scheduler::is_running(town),
             "queue": queue,
+            "recurring": recurring.iter().map(recurring::document).collect::<Vec<_>>(),
         }));
     }
     if let Some(note) = &paused {
@@ -97,6 +107,11 @@ fn list(town: &Town, context: &Context) -> Result<(), Problem> {
             "Paused by {by} {age} ago; `gt schedule resume` goes on."
         ))?;
     }
+    queue_table(&waiting)?;
+    recurring::table(&recurring)
+}
+
+fn queue_table(waiting: &[(QueuedAssignment, Option<String>)]) -> Result<(), Problem> {
     if waiting.is_empty() {
         return output::line("Nothing waits.");
     }
@@ -142,8 +157,11 @@ fn document(place: usize, entry: &QueuedAssignment, reason: Option<&str>) -> Val
     }))
 }
 
-fn run_now(town: &Town, context: &Context) -> CommandResult {
+fn run_now(args: &RunArgs, town: &Town, context: &Context) -> CommandResult {
     context.catch_interrupts();
+    if let Some(name) = &args.name {
+        recurring::run(name, town, context)?;
+    }
     let report = scheduler::run(town)?;
     let waiting = schedule::waiting(town)?.len();
     if context.json {
@@ -226,12 +244,29 @@ fn resume(town: &Town, context: &Context) -> Result<(), Problem> {
 }
 
 fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let ids = ids::all(town, &args.items);
+    let known: Vec<String> = Work::of(town)
+        .recurring()?
+        .into_iter()
+        .map(|entry| entry.name)
+        .collect();
+    // A name such as `night-build` could be an item, too.
+    let (names, items): (Vec<&String>, Vec<&String>) =
+        args.words.iter().partition(|word| known.contains(word));
+    let unknown = |word: &str| {
+        Problem::not_found(format!("{word} does not wait, and is no recurring work"))
+            .hint("`gt schedule list` shows both")
+    };
+    let ids: Result<Vec<WorkId>, Problem> = items
+        .iter()
+        .map(|word| match word.parse::<WorkId>() {
+            Ok(_) => ids::full(town, word),
+            Err(_) => Err(unknown(word)),
+        })
+        .collect();
     let ids = ids?;
     for id in &ids {
         if Work::of(town).queued_assignment(id)?.is_none() {
-            return Err(Problem::not_found(format!("{id} does not wait"))
-                .hint("`gt schedule list` shows what does"));
+            return Err(unknown(id.as_str()));
         }
     }
     for id in &ids {
@@ -240,8 +275,15 @@ fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Probl
             output::line(format!("{id} does not wait any more; it stays open."))?;
         }
     }
+    for name in &names {
+        recurring::remove(name, town, context)?;
+    }
     if context.json {
-        output::json(&json!({"removed": ids}))?;
+        let items = ids.iter().map(WorkId::as_str);
+        let removed: Vec<&str> = items
+            .chain(names.iter().map(|name| name.as_str()))
+            .collect();
+        output::json(&json!({"removed": removed}))?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use gt_town::records::items::{Draft, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
 use gt_town::terminal::containers;
+use gt_town::workflow::batch::{self, BatchChoice};
 use gt_town::workflow::schedule::{self, Assigned, QueuedSling};
 use gt_town::workflow::sling::{self, SlingOptions, SlingTarget, Slung};
 use serde_json::{Value, json};
@@ -24,6 +25,10 @@ use serde_json::{Value, json};
 /// or, if it runs, told. Several items go to as many polecats. An item that a polecat of the
 /// rig has already is gone on with. Items beyond the limits of the town wait in the schedule:
 /// `gt schedule list` shows them.
+///
+/// Several items are a batch: they get a common parent, unless they have one. Those that wait
+/// for others are queued, and start when these are closed. You get one message when all are
+/// closed. `gt work tree BATCH` shows how far they are.
 #[derive(Debug, Args)]
 pub(crate) struct SlingArgs {
     /// Work items, or titles of new ones, and a rig or an agent among them [default: the rig of each item]
@@ -52,6 +57,13 @@ pub(crate) struct SlingArgs {
     /// Fail instead of queueing if the limits allow no more agents
     #[arg(long)]
     now: bool,
+    /// The batch of the items: a work item, or the title of a new one [default: the parent of
+    /// several items, or a new one]
+    #[arg(long, value_name = "ITEM|TITLE", conflicts_with = "no_batch")]
+    batch: Option<String>,
+    /// Sling several items without a batch
+    #[arg(long)]
+    no_batch: bool,
 }
 
 pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
@@ -68,6 +80,19 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
         (id, order)
     });
     let orders: Vec<SlingRequest> = orders.collect();
+    let choice = match (args.batch, args.no_batch) {
+        (Some(name), _) => BatchChoice::Named(name),
+        (None, true) => BatchChoice::None,
+        (None, false) => BatchChoice::Several,
+    };
+    let present: Vec<&Item> = orders
+        .iter()
+        .filter_map(|(_, order)| order.as_ref().ok().map(|(item, _)| item))
+        .collect();
+    let gathered = batch::gather(&town, &present, &choice)?;
+    if let Some(warning) = &gathered.warning {
+        output::warn(warning);
+    }
     let options = SlingOptions {
         harness: args.harness,
         model: args.model,
@@ -75,8 +100,10 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
         args: args.args,
         no_start: args.no_start,
         force: args.force,
+        queue_blocked: gathered.batch.is_some(),
         ask_permissions: args.permissions.ask_permissions,
         sender: None,
+        formula: None,
         avoid: None,
     };
     context.catch_interrupts();
@@ -99,7 +126,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
     {
         scheduler::wake(&town);
     }
-    tell(&orders, &results, context)
+    tell(&orders, &results, gathered.batch.as_ref(), context)
 }
 
 fn sling_or_queue(
@@ -148,6 +175,7 @@ fn receivers(orders: &[SlingRequest]) -> Vec<Identity> {
 fn tell(
     orders: &[SlingRequest],
     results: &[Result<Assigned, Problem>],
+    batch: Option<&Item>,
     context: &Context,
 ) -> CommandResult {
     let paint = Paint::for_stdout();
@@ -177,6 +205,19 @@ fn tell(
                 documents.push(document);
                 failures.push((id, problem));
             }
+        }
+    }
+    if let Some(batch) = batch {
+        let id = &batch.id;
+        let slung = |document: &&mut Value| document.get("error").is_none();
+        for document in documents.iter_mut().filter(slung) {
+            document["batch"] = json!(id);
+        }
+        if !context.json {
+            let title = output::clean(&batch.title);
+            output::line(format!(
+                "Batch {id}: {title}; `gt work tree {id}` shows it."
+            ))?;
         }
     }
     if context.json {

@@ -1,5 +1,6 @@
 mod changing;
 mod listing;
+mod tree;
 
 pub(crate) use listing::{document, line_of};
 
@@ -17,6 +18,7 @@ pub(crate) enum WorkCommand {
     Ready(listing::ReadyArgs),
     Search(listing::SearchArgs),
     Show(listing::ShowArgs),
+    Tree(tree::TreeArgs),
     Update(changing::UpdateArgs),
     Close(changing::CloseArgs),
     Reopen(changing::ReopenArgs),
@@ -34,6 +36,7 @@ pub(crate) fn run(command: WorkCommand, context: &Context) -> CommandResult {
         WorkCommand::Ready(args) => listing::ready(&args, &town, context)?,
         WorkCommand::Search(args) => listing::search(args, &town, context)?,
         WorkCommand::Show(args) => listing::show(&args, &town, context)?,
+        WorkCommand::Tree(args) => tree::run(&args, &town, context)?,
         WorkCommand::Update(args) => changing::update(args, &town, context)?,
         WorkCommand::Close(args) => changing::close(&args, &town, context)?,
         WorkCommand::Reopen(args) => changing::reopen(&args, &town, context)?,

@@ -345,7 +345,7 @@ fn quiet_hours_suppress_notifications_except_tests() {
     assert_eq!(shown["quiet_hours"], hours);
     assert_eq!(
         shown["on"],
-        json!(["waiting", "done", "died", "escalation", "budget"])
+        json!(["waiting", "done", "died", "escalation", "budget", "landed"])
     );
     let told = env.json(&["notify", "test"]);
     assert_eq!(told, json!([{"way": "command", "told": true}]));

@@ -221,3 +221,66 @@ fn daemon_refills_the_slot_of_a_polecat_that_died() {
     assert_eq!(state(&env, "Toast"), "stopped", "it keeps its item");
     env.gt(&["daemon", "stop"]).ok();
 }
+
+#[test]
+fn recurring_work_is_listed_run_and_removed() {
+    let env = town();
+    let add = |words: &[&str]| {
+        let mut all = vec!["schedule", "add"];
+        all.extend(words);
+        env.gt(&all)
+    };
+    add(&["--cron", "0 25 * * *", "patrol"]).fails(2);
+    add(&["--cron", "@daily", "nosuch"]).fails(3);
+    add(&["--cron", "@daily", "review"]).fails(2);
+    let added = add(&[
+        "--cron",
+        "0 3 * * mon-fri",
+        "review",
+        "--var",
+        "change=main",
+        "--name",
+        "nightly",
+    ]);
+    let said = added.ok().stdout;
+    assert!(
+        said.starts_with("Added nightly: review in gastown, next at "),
+        "{said}"
+    );
+    add(&["--cron", "@daily", "patrol", "--name", "nightly"]).fails(4);
+    let list = env.json(&["schedule", "list"]);
+    let entry = &list["recurring"][0];
+    assert_eq!(
+        (&entry["name"], &entry["cron"]),
+        (&"nightly".into(), &"0 3 * * mon-fri".into())
+    );
+    assert_eq!(entry["vars"]["change"], "main");
+    assert!(entry["next_at"].as_str().is_some(), "{entry}");
+    assert_eq!(entry["runs"], 0);
+    let shown = env.gt(&["schedule", "list"]).ok().stdout;
+    assert!(
+        shown.contains("RECURRING") && shown.contains("nightly"),
+        "{shown}"
+    );
+    // A run creates an item, and its polecat has the formula as its molecule.
+    let run = env.json(&["schedule", "run", "nightly"]);
+    let item = run["started"][0]["bead"].as_str().unwrap().to_owned();
+    let shown = env.json(&["work", "show", &item]);
+    assert_eq!(shown["labels"], serde_json::json!(["recurring:nightly"]));
+    assert_eq!(shown["status"], "hooked");
+    let molecule = env.json(&["mol", "status", "--agent", TOAST]);
+    assert_eq!(molecule["formula"], "review", "{molecule}");
+    let entry = &env.json(&["schedule", "list"])["recurring"][0];
+    assert_eq!(
+        (&entry["runs"], &entry["last_item"]),
+        (&1.into(), &item.as_str().into())
+    );
+    env.gt(&["schedule", "run", "other"]).fails(3);
+    env.gt(&["schedule", "remove", "other"]).fails(3);
+    env.gt(&["schedule", "remove", "nightly"]).ok();
+    assert_eq!(
+        env.json(&["schedule", "list"])["recurring"],
+        serde_json::json!([])
+    );
+    assert_eq!(status(&env, &item), "hooked", "its item stays");
+}
