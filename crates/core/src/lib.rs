@@ -18,6 +18,7 @@ pub mod caller;
 pub mod card;
 pub mod cast;
 pub mod checkpoint;
+pub mod digest;
 pub mod environment;
 pub mod escalation;
 pub mod event;

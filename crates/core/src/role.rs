@@ -204,6 +204,9 @@ pub struct StartConfig {
     pub auto_respawn: bool,
     /// Action after the program exits by itself with status 0.
     pub on_exit: OnExit,
+    /// Whether an agent without anything to decide does not run: `gt up` does not start it, events
+    /// that need its judgement do, and a clean exit ends it whatever `on_exit` says.
+    pub on_demand: bool,
     /// Maximum number of deaths over one work item before respawns stop; 0 means no maximum.
     pub deaths_per_item: usize,
     /// Whether to keep the pane of a dead agent, with its last lines.
@@ -220,6 +223,16 @@ pub struct StartConfig {
     pub formula: Option<String>,
     /// Text appended to the beacon.
     pub instructions: Option<String>,
+}
+
+impl StartConfig {
+    /// Returns the action after a clean exit. One that is started on demand has finished its round.
+    pub fn after_exit(&self) -> OnExit {
+        match self.on_demand {
+            true => OnExit::Stop,
+            false => self.on_exit,
+        }
+    }
 }
 
 /// Action after a clean exit of an agent that is respawned after a crash.
@@ -311,26 +324,23 @@ mod tests {
     }
 
     #[test]
-    fn only_roles_that_are_always_on_restart_after_a_clean_exit() {
-        let restarts = |role: &Role| {
-            let start = role.resolve(&[]).unwrap().value.start;
-            assert!(
-                start.auto_respawn || start.on_exit == OnExit::Stop,
-                "{role}"
-            );
-            start.on_exit == OnExit::Restart
+    fn only_the_mayor_restarts_after_a_clean_exit_unless_a_role_is_always_on() {
+        let on_demand = [Role::Deacon, Role::Boot, Role::Witness, Role::Refinery];
+        let always_on = Layer {
+            source: "town",
+            text: "start.on_demand = false",
         };
-        let always_on: Vec<Role> = Role::all().filter(restarts).collect();
-        assert_eq!(
-            always_on,
-            [
-                Role::Mayor,
-                Role::Deacon,
-                Role::Boot,
-                Role::Witness,
-                Role::Refinery
-            ]
-        );
+        for role in Role::all() {
+            let start = role.resolve(&[]).unwrap().value.start;
+            assert_eq!(start.on_demand, on_demand.contains(&role), "{role}");
+            let restarts = start.after_exit() == OnExit::Restart;
+            assert_eq!(restarts, role == Role::Mayor, "{role}");
+            assert!(start.auto_respawn || !restarts, "{role}");
+            let start = role.resolve(&[always_on]).unwrap().value.start;
+            let restarts = start.after_exit() == OnExit::Restart;
+            let is_own = role == Role::Mayor || on_demand.contains(&role);
+            assert_eq!(restarts, is_own, "{role}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The table of duties.
 
 use gt_town::supervision::upkeep::{self, Saving};
-use gt_town::supervision::{budgets, patrol, recurring, scheduler};
+use gt_town::supervision::{budgets, digest, patrol, recurring, scheduler};
 use gt_town::{Result, Town};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -50,6 +50,14 @@ pub(crate) const DUTIES: &[Duty] = &[
         triggers: &[Trigger::Agents, Trigger::Work],
         spacing: Duration::from_secs(10),
         run: patrol::unattended,
+        due: None,
+    },
+    Duty {
+        // Escalations and merges are work items. `upkeep` does it with every sweep.
+        name: "digests",
+        triggers: &[Trigger::Agents, Trigger::Work],
+        spacing: Duration::from_secs(5),
+        run: digest::unattended,
         due: None,
     },
     Duty {

@@ -84,6 +84,8 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Polecat(commands::polecat::PolecatCommand),
     #[command(subcommand)]
+    Dog(commands::dog::DogCommand),
+    #[command(subcommand)]
     Agent(commands::agent::AgentCommand),
     /// The mayor, who coordinates the whole town
     #[command(subcommand)]
@@ -91,6 +93,9 @@ pub(crate) enum Command {
     /// The deacon, who keeps the town healthy
     #[command(subcommand)]
     Deacon(commands::single::TownCommand),
+    /// Boot, which watches over the deacon
+    #[command(subcommand)]
+    Boot(commands::single::TownCommand),
     /// A rig's witness, who watches over its polecats
     #[command(subcommand)]
     Witness(commands::single::RigCommand),

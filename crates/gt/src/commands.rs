@@ -21,6 +21,7 @@ pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod dnd;
 pub(crate) mod doctor;
+pub(crate) mod dog;
 pub(crate) mod done;
 pub(crate) mod down;
 pub(crate) mod escalate;
@@ -157,9 +158,11 @@ pub(crate) fn run(command: Command, context: &Context) -> CommandResult {
         Command::Signal(args) => signal::run(args, context),
         Command::Crew(command) => crew::run(command, context),
         Command::Polecat(command) => polecat::run(command, context),
+        Command::Dog(command) => dog::run(command, context),
         Command::Agent(command) => agent::run(command, context),
         Command::Mayor(command) => single::run_town(Role::Mayor, command, context),
         Command::Deacon(command) => single::run_town(Role::Deacon, command, context),
+        Command::Boot(command) => single::run_town(Role::Boot, command, context),
         Command::Witness(command) => single::run_rig(Role::Witness, command, context),
         Command::Refinery(command) => single::run_rig(Role::Refinery, command, context),
         Command::Role(command) => role::run(command, context),

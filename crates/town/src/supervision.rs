@@ -3,6 +3,7 @@
 pub mod batches;
 pub mod budgets;
 pub mod daemon;
+pub mod digest;
 pub mod limits;
 pub mod patrol;
 pub mod recurring;

@@ -1,6 +1,7 @@
-//! From an item to merged work: tasks, sling, polecats, done, the merge queue.
+//! From an item to merged work: tasks, sling, polecats, dogs, done, the merge queue.
 
 pub mod batch;
+pub mod dog;
 pub mod done;
 pub mod estop;
 pub mod merge;

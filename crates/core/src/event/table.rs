@@ -106,6 +106,7 @@ pub const KINDS: &[Kind] = &[
     row("merge_*", Both, 30, Flat, "{actor}: {type}[ {branch}][: {reason}]"),
     row("prime", Audit, 1, Rapid, "{actor} was told how things stand: {state}"),
     row("patrol_action", Both, 14, Slow, "the patrol: {action}[ {target}][ for {bead}]: {reason}[, which failed: {error}]"),
+    row("role_woken", Both, 14, Slow, "{target} has something to decide[: {matters}][ ({how})][, and was not told: {error}]"),
     row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
     row("polecat_checked", Audit, 1, Rapid, "{actor} looked after {polecat}[: {status}]"),
     row("polecat_nudged", Audit, 1, Rapid, "{actor} nudged {polecat}[: {reason}]"),

@@ -52,6 +52,8 @@ pub enum ActionKind {
     Interrupt,
     /// Stop the agent and start it again in its conversation.
     Restart,
+    /// End the session of an agent that was started on demand.
+    End,
     /// Deliver waiting messages.
     Redeliver,
     RunMergeQueue,
@@ -115,6 +117,7 @@ impl ActionKind {
             ActionKind::Nudge => "nudge",
             ActionKind::Interrupt => "interrupt",
             ActionKind::Restart => "restart",
+            ActionKind::End => "end",
             ActionKind::Redeliver => "redeliver",
             ActionKind::RunMergeQueue => "run-merge-queue",
             ActionKind::RunScheduler => "run-scheduler",

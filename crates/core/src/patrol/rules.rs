@@ -2,6 +2,7 @@
 
 mod deaths;
 mod leftovers;
+mod on_demand;
 mod queues;
 mod stuck;
 mod unfinished;
@@ -145,7 +146,10 @@ impl Finding {
     }
 
     pub(super) fn into_action(self, rule: &'static Rule) -> Action {
-        let raises = matches!(self.kind, ActionKind::Escalate | ActionKind::MassDeathAlarm);
+        let raises = matches!(
+            self.kind,
+            ActionKind::Escalate | ActionKind::MassDeathAlarm | ActionKind::End
+        );
         Action {
             rule: rule.name,
             kind: self.kind,
@@ -287,6 +291,17 @@ pub const RULES: &[Rule] = &[
         find: deaths::absent_holder,
     },
     Rule {
+        name: "overdue-boot",
+        condition: "boot, which gt started to look after the deacon, does not come to an end",
+        evidence: "the time since its start",
+        action: "end its session and escalate",
+        backoff: (5 * MINUTE, HOUR),
+        limit: unlimited,
+        severity: Some(Severity::High),
+        forget: DAY,
+        find: on_demand::overdue_boot,
+    },
+    Rule {
         name: "hung-start",
         condition: "an agent is starting for too long",
         evidence: "no process of gt waits for it, and its screen has not changed for a minute",
@@ -301,7 +316,7 @@ pub const RULES: &[Rule] = &[
         name: "hung-agent",
         condition: "an agent works and gives no sign of life",
         evidence: "no output, keepalive or transcript; and none since the step before",
-        action: "nudge, then interrupt, then restart",
+        action: "nudge, then interrupt, then restart; for the deacon, boot is asked before the restart",
         backoff: (5 * MINUTE, 5 * MINUTE),
         limit: |_| 3,
         severity: Some(Severity::High),
@@ -364,6 +379,17 @@ pub const RULES: &[Rule] = &[
         find: unfinished::not_handed_in,
     },
     Rule {
+        name: "finished-round",
+        condition: "an agent that was started on demand has finished and not ended its session",
+        evidence: "the time since which it is idle; no work and no message waits for it",
+        action: "end its session",
+        backoff: (5 * MINUTE, HOUR),
+        limit: unlimited,
+        severity: None,
+        forget: HOUR,
+        find: on_demand::finished_round,
+    },
+    Rule {
         name: "idle-with-work",
         condition: "an agent is idle with work on its hook",
         evidence: "the time since which it is idle; no message waits for it",
@@ -420,7 +446,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "zombie-container",
-        condition: "a polecat or dog is dead and has no work",
+        condition: "a polecat, a dog or an agent started on demand is dead and has no work",
         evidence: "the time since its death",
         action: "remove the container",
         backoff: (HOUR, DAY),

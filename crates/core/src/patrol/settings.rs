@@ -32,6 +32,8 @@ pub struct Settings {
     pub hung_after: i64,
     /// Time after which an idle agent with work is nudged.
     pub idle_after: i64,
+    /// Maximum time of one session of boot.
+    pub boot_timeout: i64,
     /// Time after which a failed turn is continued.
     pub failed_after: i64,
     /// Time after which an unanswered question of an unattended agent escalates.
@@ -66,6 +68,7 @@ impl Default for Settings {
             start_timeout: 5 * MINUTE,
             hung_after: 30 * MINUTE,
             idle_after: 5 * MINUTE,
+            boot_timeout: 15 * MINUTE,
             failed_after: 2 * MINUTE,
             question_after: 15 * MINUTE,
             message_after: 10 * MINUTE,

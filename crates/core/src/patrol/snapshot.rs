@@ -63,6 +63,8 @@ pub struct AgentFacts {
     pub is_adopted: bool,
     /// A process of `gt` is starting or stopping the agent, or assigning work to it.
     pub is_locked: bool,
+    /// gt started it for a digest or an errand, and it ends afterwards.
+    pub is_on_demand: bool,
     pub respawn: RespawnFacts,
     /// Item on its hook.
     pub item: Option<String>,
@@ -92,6 +94,7 @@ impl AgentFacts {
             is_attended: false,
             is_adopted: false,
             is_locked: false,
+            is_on_demand: false,
             respawn: RespawnFacts::default(),
             item: None,
             is_finished: false,

@@ -117,7 +117,7 @@ fn none_found(role: Option<Role>, rig: Option<&str>, stopped_too: bool) -> Strin
     let starts = match role {
         Role::Mayor | Role::Deacon => format!("gt {role} start"),
         Role::Boot | Role::Overseer => format!("gt start {role}"),
-        Role::Dog => "gt start deacon/dogs/NAME".to_owned(),
+        Role::Dog => "gt dog run ERRAND".to_owned(),
         Role::Witness | Role::Refinery => format!("gt {role} start {rig}"),
         Role::Crew => format!("gt crew start {rig}/NAME"),
         Role::Polecat => "gt sling ITEM".to_owned(),

@@ -6,7 +6,7 @@ use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::lifecycle::stop as engine;
-use gt_town::supervision::daemon;
+use gt_town::supervision::{daemon, digest};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -88,7 +88,8 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
         }
         return Ok(ExitCode::SUCCESS);
     }
-    // It would start agents again.
+    // No timer and no daemon starts role agents from here on.
+    digest::mark_down(&town)?;
     let daemon = daemon::stop(&town)?;
     if let (Some(pid), false) = (daemon, context.json) {
         output::line(format!("Stopped the daemon (process {pid})."))?;

@@ -4,8 +4,10 @@ use crate::error;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
+use gt_core::digest::Digest;
 use gt_core::event::Event;
 use gt_core::patrol::{Action, RULES};
+use gt_town::supervision::digest::{self, Delivery};
 use gt_town::supervision::patrol::{self, Performed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -32,6 +34,7 @@ pub(crate) struct PatrolArgs {
 enum PatrolCommand {
     Log(LogArgs),
     Rules(RulesArgs),
+    Wake(WakeArgs),
 }
 
 /// Show what earlier patrols did, the newest last
@@ -46,6 +49,18 @@ struct LogArgs {
 #[derive(Debug, Args)]
 struct RulesArgs {}
 
+/// Send role agents what they have to decide, and start those that do not run
+///
+/// A witness, refinery, deacon or boot gets a digest of the open escalations and merges that need its
+/// judgement. A town does this by itself after `gt up`. Each matter is sent once, and again when it
+/// is raised again.
+#[derive(Debug, Args)]
+struct WakeArgs {
+    /// Only say which agents would get what
+    #[arg(long)]
+    dry_run: bool,
+}
+
 pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     match &args.command {
@@ -54,6 +69,7 @@ pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
             let settings = town.settings().patrol.rules(&town.settings().limits);
             return rules(&settings, context);
         }
+        Some(PatrolCommand::Wake(args)) => return wake(args, context),
         None => {}
     }
     if args.dry_run {
@@ -84,6 +100,82 @@ pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
                 .hint("they are tried again after their back-off"),
         ),
     }
+}
+
+fn wake(args: &WakeArgs, context: &Context) -> CommandResult {
+    let town = context.town()?;
+    if args.dry_run {
+        let due = digest::plan(&town)?;
+        return show_digests(
+            &due.iter().map(|it| (it, None)).collect::<Vec<_>>(),
+            context,
+        );
+    }
+    context.catch_interrupts();
+    let woken = digest::run(&town)?.ok_or_else(|| {
+        Problem::conflict("another process wakes role agents at this moment")
+            .hint("`gt events --type role_woken` shows what it did when it is over")
+    })?;
+    let shown: Vec<ShownDigest<'_>> = woken
+        .iter()
+        .map(|woken| (&woken.digest, Some(&woken.result)))
+        .collect();
+    show_digests(&shown, context)?;
+    let failed = woken.iter().filter(|it| it.result.is_err()).count();
+    match failed {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => Err(Problem::failed(format!(
+            "{failed} of {} digests were not delivered",
+            woken.len()
+        ))
+        .hint("they are delivered later")),
+    }
+}
+
+type ShownDigest<'a> = (&'a Digest, Option<&'a Result<Delivery, Problem>>);
+
+fn show_digests(digests: &[ShownDigest<'_>], context: &Context) -> CommandResult {
+    if context.json {
+        let document = |(digest, result): &ShownDigest<'_>| {
+            let result = result.as_ref();
+            let how = result.and_then(|it| it.as_ref().ok()).map(|it| it.as_str());
+            let error = result.and_then(|it| it.as_ref().err());
+            output::without_nulls(json!({
+                "agent": digest.agent,
+                "digest": digest.id,
+                "matters": digest.matters.keys().collect::<Vec<_>>(),
+                "text": digest.text,
+                "how": how,
+                "error": error.map(|problem| error::as_json(problem)["error"].clone()),
+            }))
+        };
+        output::json(&json!({"digests": digests.iter().map(document).collect::<Vec<_>>()}))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let paint = Paint::for_stdout();
+    for (digest, result) in digests {
+        let (mark, how) = match result {
+            None => (paint.dim("·"), "would get"),
+            Some(Ok(Delivery::Started)) => (paint.green("✓"), "was started with"),
+            Some(Ok(Delivery::Queued)) => (paint.green("✓"), "gets"),
+            Some(Ok(Delivery::Before)) => (paint.green("✓"), "has"),
+            Some(Err(_)) => (paint.red("✗"), "did not get"),
+        };
+        let ids: Vec<&str> = digest.matters.keys().map(String::as_str).collect();
+        let agent = paint.bold(&digest.agent);
+        output::line(format!(
+            "{mark} {agent} {how} {}: {}",
+            digest.id,
+            ids.join(", ")
+        ))?;
+        if let Some(Err(problem)) = result {
+            output::line(format!("  {problem}"))?;
+        }
+    }
+    if digests.is_empty() {
+        output::line("No role agent has anything new to decide.")?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 type Shown<'a> = (&'a Action, Option<&'a Result<(), Problem>>);

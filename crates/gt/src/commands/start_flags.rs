@@ -124,6 +124,8 @@ impl StartFlags {
                 .hint(format!("rig, mayor, deacon, none, {}", names.join(", "))));
         }
         Ok(StartOptions {
+            digest: None,
+            digest_text: None,
             harness: self.harness.clone(),
             model: self.model.clone(),
             // A respawn runs in another folder, so the path is made absolute.

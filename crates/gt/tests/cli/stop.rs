@@ -90,7 +90,7 @@ fn an_agent_can_stop_itself() {
 #[test]
 fn down_stops_in_order_and_all_means_all() {
     let env = TestEnv::with_crew(&["max"]);
-    env.gt(&["up"]).ok();
+    env.gt(&["up", "--all-roles"]).ok();
     env.gt(&["start", "boot"]).ok();
     env.gt(&["crew", "start", "max"]).ok();
     assert_eq!(
@@ -104,7 +104,7 @@ fn down_stops_in_order_and_all_means_all() {
             "gastown/crew/max"
         ]
     );
-    let again = env.gt(&["up"]).ok();
+    let again = env.gt(&["up", "--all-roles"]).ok();
     assert_eq!(
         again.stdout.matches("runs already").count(),
         4,
@@ -199,7 +199,7 @@ fn programs_of_the_user_beside_an_agent_keep_running() {
 #[test]
 fn an_agent_that_stops_the_town_goes_last() {
     let env = TestEnv::with_rig();
-    env.gt(&["up"]).ok();
+    env.gt(&["up", "--all-roles"]).ok();
     assert_eq!(env.running().len(), 4);
     let gt = env!("CARGO_BIN_EXE_gt");
     env.gt(&[

@@ -31,7 +31,7 @@ pub(crate) fn on_exit(town: &Town, address: &str) -> OnExit {
         let role = resolve(town, agent.role(), agent.rig());
         role.or_warn(format_args!("{address} is not started again"))
     });
-    role.map_or(OnExit::Stop, |role| role.value.start.on_exit)
+    role.map_or(OnExit::Stop, |role| role.value.start.after_exit())
 }
 
 fn override_paths(town: &Town, role: Role, rig: Option<&str>) -> Vec<PathBuf> {

@@ -5,7 +5,7 @@
 
 use crate::lifecycle::save;
 use crate::records::items::Work;
-use crate::supervision::{batches, budgets, limits, patrol, recurring};
+use crate::supervision::{batches, budgets, digest, limits, patrol, recurring};
 use crate::work::checkpoint;
 use crate::workflow::recovery;
 use crate::{Result, Town};
@@ -21,8 +21,8 @@ pub enum Saving {
     IfDue,
 }
 
-/// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes agents after usage
-/// limits, checks the budgets, patrols and backs up the work items. A failure of one part does not
+/// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes agents
+/// after usage limits, checks the budgets, patrols, wakes role agents and backs up the work items. A failure of one part does not
 /// stop the others; all failures are logged, and the last one is returned.
 pub fn run(town: &Town, saving: Saving) -> Result<()> {
     let mut last = Ok(());
@@ -67,6 +67,12 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
         && let Err(problem) = patrol::unattended(town)
     {
         note("patrol", problem);
+    }
+    // After the patrol, whose escalations role agents decide.
+    if saving == Saving::IfDue
+        && let Err(problem) = digest::unattended(town)
+    {
+        note("digests", problem);
     }
     let work = Work::of(town);
     let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));

@@ -172,7 +172,7 @@ fn start_queue(town: &Town, finished: &Finished, warnings: &mut Vec<String>) -> 
 
 /// Returns whether the agent's session ends with the work.
 fn ends(agent: &Identity, options: &DoneOptions) -> bool {
-    options.exit || agent.role() == Role::Polecat
+    options.exit || matches!(agent.role(), Role::Polecat | Role::Dog)
 }
 
 /// Ends the session and the container of an agent that has submitted its work, or records that the

@@ -221,10 +221,15 @@ pub(super) fn absent_holder(scene: &Scene<'_>) -> Vec<Finding> {
             let agents = &scene.snapshot.agents;
             let agent = agents.iter().find(|agent| agent.address == *holder);
             let is_polecat = agent.is_some_and(|agent| agent.role == Role::Polecat);
+            // A dog ends its session only with its errand.
+            let is_dog = agent.is_some_and(|agent| agent.role == Role::Dog);
             let evidence = match agent.and_then(|agent| agent.ended.as_ref()) {
                 _ if is_polecat => return None,
                 _ if !item.holder_exists => "it does not exist".to_owned(),
-                Some(end) if end.outcome == Outcome::Crash => {
+                Some(end)
+                    if end.outcome == Outcome::Crash
+                        || (is_dog && end.outcome == Outcome::Exited) =>
+                {
                     let age = scene.age(end.at);
                     let is_respawned = agent.is_some_and(|agent| agent.respawn.is_wanted);
                     if is_respawned || end.is_lost || age < HOLDER_AFTER {

@@ -21,7 +21,7 @@ pub(super) fn low_disk(scene: &Scene<'_>) -> Vec<Finding> {
 pub(super) fn zombie_container(scene: &Scene<'_>) -> Vec<Finding> {
     let agents = scene.snapshot.agents.iter();
     agents
-        .filter(|agent| matches!(agent.role, Role::Polecat | Role::Dog))
+        .filter(|agent| agent.is_on_demand || matches!(agent.role, Role::Polecat | Role::Dog))
         .filter(|agent| agent.presence == Presence::Dead && agent.item.is_none())
         .filter(|agent| !agent.is_locked && !agent.is_attended && !agent.respawn.is_armed)
         .filter_map(|agent| {

@@ -77,6 +77,8 @@ pub(super) fn hung_agent(scene: &Scene<'_>) -> Vec<Finding> {
             let restarts = entry.map_or(0, |entry| entry.restarts);
             let kind = match if has_moved { 0 } else { steps } {
                 0 => ActionKind::Nudge,
+                // The escalation about the deacon starts boot, which has until the next step.
+                1 if agent.role == Role::Deacon => ActionKind::Escalate,
                 1 => ActionKind::Interrupt,
                 _ if restarts < scene.settings.restarts => ActionKind::Restart,
                 _ => ActionKind::Escalate,
@@ -92,7 +94,7 @@ pub(super) fn hung_agent(scene: &Scene<'_>) -> Vec<Finding> {
             }
             finding.text = (kind == ActionKind::Nudge).then(|| NUDGE.to_owned());
             finding.begins_anew = has_moved;
-            finding.is_last = kind == ActionKind::Escalate;
+            finding.is_last = kind == ActionKind::Escalate && (has_moved || steps > 1);
             Some(finding)
         })
         .collect()

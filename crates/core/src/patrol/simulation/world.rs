@@ -528,6 +528,7 @@ impl World {
                 }
             }
             ActionKind::MassDeathAlarm | ActionKind::PauseForBudget | ActionKind::RaiseAgain => {}
+            ActionKind::End => panic!("no agent of the world is started on demand: {action:?}"),
         }
         Ok(())
     }

@@ -44,7 +44,7 @@ fn agents_of_a_role_that_do_not_run_are_named_with_their_start() {
     let found = env.gt(&["agents", "--role", "dog"]).ok().stdout;
     assert_eq!(
         found,
-        "No agents of the role dog run here. `gt start deacon/dogs/NAME` starts one.\n"
+        "No agents of the role dog run here. `gt dog run ERRAND` starts one.\n"
     );
     let found = env.gt(&["agents", "--role", "witness", "--rig", "gastown"]);
     assert_eq!(

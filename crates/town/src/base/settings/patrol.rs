@@ -10,6 +10,8 @@ use serde::Deserialize;
 pub struct PatrolSettings {
     /// Patrols without a command: with the automatic save, and by the daemon.
     pub automatic: bool,
+    /// Sends role agents digests of what they have to decide, and starts those that do not run.
+    pub wake_roles: bool,
     /// Names of rules that are disabled.
     pub off: Vec<String>,
     /// Restores the agents that went down with their tmux server.
@@ -46,6 +48,7 @@ impl Default for PatrolSettings {
         let length = |seconds: i64| Length(u64::try_from(seconds).unwrap_or_default());
         PatrolSettings {
             automatic: true,
+            wake_roles: true,
             off: Vec::new(),
             restore: rules.restore,
             resumes: rules.resumes,

@@ -5,9 +5,11 @@ use crate::base::files;
 use crate::catalog::roles;
 use crate::messaging::mail;
 use crate::repo::workspace;
+use crate::work::matters;
 use crate::work::molecule::{self, MoleculeStatus};
 use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
+use gt_core::digest;
 use gt_core::handoff::Marker;
 use gt_core::mail::KIND;
 use gt_core::prime::{self, PrimeState, Section, Weight};
@@ -42,6 +44,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     if primed.state == PrimeState::CrashRecovery {
         sections.push(in_flight(primed));
     }
+    sections.extend(decisions(town, primed)?);
     let molecule = molecule::status(town, &primed.agent)?;
     sections.extend(molecule.map(|status| steps(&status, is_brief)));
     sections.extend(messages(town, primed)?);
@@ -249,6 +252,23 @@ fn steps(status: &MoleculeStatus, is_brief: bool) -> Section {
         "gt mol status",
         text,
     )
+}
+
+/// Returns the matters that a role agent has to decide.
+fn decisions(town: &Town, primed: &Primed) -> Result<Option<Section>> {
+    if digest::row_of(primed.agent.role()).is_none() {
+        return Ok(None);
+    }
+    let text = digest::overview(&primed.agent, &matters::collect(town)?);
+    Ok(text.map(|text| {
+        section(
+            "decisions",
+            Weight::High,
+            "open escalations and merges",
+            "gt escalate list",
+            format!("## To decide\n{text}"),
+        )
+    }))
 }
 
 /// Returns the unread mail. Messages from before this session are marked, because an earlier

@@ -39,6 +39,12 @@ pub struct StartOptions {
     pub molecule: Option<String>,
     /// Text appended to the beacon.
     pub instructions: Option<String>,
+    /// Id of the digest for which gt starts the agent. The patrol ends such a session when it has
+    /// nothing left to do.
+    pub digest: Option<String>,
+    /// Text of that digest, appended to the beacon. It is too long for the tag.
+    #[serde(skip)]
+    pub digest_text: Option<String>,
     #[serde(skip)]
     pub conversation: Conversation,
     /// The next prompt of a resumed conversation, in place of the beacon.

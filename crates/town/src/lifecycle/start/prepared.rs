@@ -417,7 +417,10 @@ fn prompt(
         molecule: options.molecule.as_deref(),
         must_ask: !primes,
     };
-    Some(beacon.prompt(instructions.or(role.start.instructions.as_deref())))
+    let instructions = instructions.or(role.start.instructions.as_deref());
+    let parts = [instructions, options.digest_text.as_deref()];
+    let parts: Vec<&str> = parts.into_iter().flatten().collect();
+    Some(beacon.prompt(Some(&parts.join("\n\n"))))
 }
 
 /// Fails if the caller demands permission prompts and this program has none.

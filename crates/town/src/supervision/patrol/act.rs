@@ -17,6 +17,7 @@ use crate::workflow::{polecat, rescue};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::patrol::{Action, ActionKind, Leftover};
+use gt_core::record::Outcome;
 use gt_core::save::Verdict;
 use gt_core::state::State;
 use gt_core::work::WorkId;
@@ -48,6 +49,7 @@ pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
         }
         ActionKind::Interrupt => stop_turn(town, &agent(town, action)?),
         ActionKind::Restart => restart(town, seen, action),
+        ActionKind::End => end(town, action),
         ActionKind::Redeliver => {
             let container = container(seen, action)?;
             signal::wake_delivery_to(&container.home(town), container)
@@ -117,6 +119,24 @@ fn restart(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
         (Role::Polecat, Some(id)) => rescue::resume(town, &identity, &id.parse()?).map(drop),
         _ => respawn::resume(town, &identity).map(drop),
     }
+}
+
+/// Ends the session of an agent that was started on demand. One that is overdue is escalated first,
+/// so that a killed patrol does not hide the trouble.
+fn end(town: &Town, action: &Action) -> Result<()> {
+    let is_trouble = action.severity.is_some();
+    if is_trouble {
+        raise(town, action)?;
+    }
+    let outcome = match is_trouble {
+        true => Outcome::Stopped,
+        false => Outcome::Done,
+    };
+    let options = stop::StopOptions {
+        outcome: Some(outcome),
+        ..stop::StopOptions::default()
+    };
+    stop::stop_one(town, &agent(town, action)?, options)
 }
 
 /// Restores all agents that are wanted back, several at once.

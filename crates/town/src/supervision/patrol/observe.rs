@@ -188,6 +188,8 @@ impl Observer<'_> {
         // An agent that is not to be disturbed is a person's affair.
         facts.is_attended = container.is_attached() || is_typed || view.dnd.is_some();
         facts.is_adopted = view.adopted;
+        facts.is_on_demand = view.identity.role() == Role::Dog
+            || StartOptions::from_tag(&row.tag_start).is_ok_and(|start| start.digest.is_some());
         facts.respawn = RespawnFacts {
             is_wanted: self.is_respawned(&view.identity),
             is_armed: row.tag_auto_respawn,

@@ -1,0 +1,289 @@
+//! Wakes role agents: delivers digests of what they have to decide ([`gt_core::digest`]).
+//!
+//! An agent that does not run is started with the digest in its first prompt; one that runs gets it
+//! as a queued message. The memory (`.runtime/digests.json`) is written before each delivery and
+//! after it. A process that is killed in between leaves the digest pending, and the next run
+//! delivers it again under the same id, unless the agent was started with it or has it in its queue.
+//! So every digest arrives at least once, and an agent recognises a repetition by the id.
+//!
+//! Without anything to decide, a run reads the open escalations and the merge queue, and starts
+//! nothing.
+
+#[cfg(test)]
+mod tests;
+
+use crate::base::estop;
+use crate::base::fault;
+use crate::base::files;
+use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
+use crate::catalog::roles;
+use crate::lifecycle::start::{self, StartError, StartOptions};
+use crate::messaging::escalate::{self, NewEscalation};
+use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::messaging::queue::Queue;
+use crate::records::events::Events;
+use crate::supervision::daemon;
+use crate::terminal::containers::{self, Container};
+use crate::work::matters;
+use crate::{Result, Town};
+use gt_core::digest::{self, Digest, MOST_FAILURES, Memory, Readiness, SOURCE};
+use gt_core::escalation::Severity;
+use gt_core::event::Event;
+use gt_core::nudge::Priority;
+use gt_core::{Identity, Problem};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Type of the event of a delivery.
+pub const EVENT: &str = "role_woken";
+
+/// Fault points at which a test can kill the process.
+pub const FAULT_POINTS: &[&str] = &["digest.planned", "digest.delivered"];
+
+/// A digest, and how it reached its agent.
+#[derive(Debug)]
+pub struct Woken {
+    pub digest: Digest,
+    pub result: Result<Delivery>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// The agent was started with it.
+    Started,
+    /// It is in the queue of the running agent.
+    Queued,
+    /// A process that was killed had delivered it.
+    Before,
+}
+
+impl Delivery {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Delivery::Started => "started",
+            Delivery::Queued => "queued",
+            Delivery::Before => "before",
+        }
+    }
+}
+
+/// Delivers the digests that are due. Returns `None` if another process does so at this moment. A
+/// failed delivery is part of its result, and is repeated later.
+pub fn run(town: &Town) -> Result<Option<Vec<Woken>>> {
+    let Some(_lock) = FileLock::try_take(&town.runtime_dir().join("locks/digests.lock"))? else {
+        return Ok(None);
+    };
+    let before = read(town)?;
+    let mut memory = before.clone();
+    let due = due(town, &mut memory)?;
+    if memory != before {
+        write(town, &memory)?;
+    }
+    fault::point(town, "digest.planned");
+    let mut woken = Vec::new();
+    for digest in due {
+        town.around().cancel.check()?;
+        let Some(agent) = Identity::from_address(&digest.agent, town.registry()) else {
+            continue;
+        };
+        let result = deliver(town, &agent, &digest);
+        fault::point(town, "digest.delivered");
+        let now = town.clock().seconds();
+        let failures = match &result {
+            Ok(_) => {
+                memory.delivered(&digest, agent.role(), now);
+                0
+            }
+            Err(_) => memory.failed(&digest, now),
+        };
+        write(town, &memory)?;
+        Events::of(town).note(vec![event(&digest, &result)]);
+        if let Err(problem) = &result {
+            tracing::warn!("{} for {agent}: {}", digest.id, problem.line());
+            if failures == MOST_FAILURES {
+                give_up(town, &agent, problem).or_warn(format_args!("the trouble with {agent}"));
+            }
+        }
+        woken.push(Woken { digest, result });
+    }
+    Ok(Some(woken))
+}
+
+/// Returns the digests that [`run`] would deliver now, and changes nothing.
+pub fn plan(town: &Town) -> Result<Vec<Digest>> {
+    due(town, &mut read(town)?)
+}
+
+/// Delivers digests for the daemon or a timer, if the town is unattended: `gt up` was run since the
+/// last `gt down`, or the daemon runs. `automatic` and `wake_roles` in `[patrol]` disable it.
+pub fn unattended(town: &Town) -> Result<()> {
+    let settings = &town.settings().patrol;
+    let is_wanted = settings.automatic && settings.wake_roles;
+    match is_wanted && (is_up(town) || daemon::running(town).is_some()) {
+        true => run(town).map(drop),
+        false => Ok(()),
+    }
+}
+
+/// Records that role agents may be started on demand, until [`mark_down`].
+pub fn mark_up(town: &Town) -> Result<()> {
+    files::write_whole(&up_path(town), b"")
+}
+
+/// Records that no role agent is started any more without a command.
+pub fn mark_down(town: &Town) -> Result<()> {
+    files::remove_if_there(&up_path(town))
+}
+
+fn is_up(town: &Town) -> bool {
+    up_path(town).exists()
+}
+
+fn up_path(town: &Town) -> PathBuf {
+    town.runtime_dir().join("up")
+}
+
+fn due(town: &Town, memory: &mut Memory) -> Result<Vec<Digest>> {
+    let matters = matters::collect(town)?;
+    if matters.iter().all(|matter| matter.recipient().is_none()) {
+        // No agent is concerned, so tmux is not asked.
+        let nobody = |_: &Identity| Readiness::Unavailable;
+        return Ok(digest::plan(
+            &matters,
+            nobody,
+            memory,
+            town.clock().seconds(),
+        ));
+    }
+    let containers = containers::list_everywhere(town)?;
+    let readiness = |agent: &Identity| readiness(town, agent, &containers);
+    Ok(digest::plan(
+        &matters,
+        readiness,
+        memory,
+        town.clock().seconds(),
+    ))
+}
+
+fn readiness(town: &Town, agent: &Identity, containers: &[Container]) -> Readiness {
+    let is_in_service = |rig: &str| {
+        let entry = town.registry().rigs.get(rig);
+        entry.is_some_and(gt_core::registry::RigEntry::is_in_service)
+    };
+    let is_stopped = estop::read(town, agent.rig()).is_some();
+    let is_locked = FileLock::is_held(&town.lock_path(agent));
+    if is_stopped || is_locked || !agent.rig().is_none_or(is_in_service) {
+        return Readiness::Unavailable;
+    }
+    let container = containers.iter().find(|it| it.identity() == Some(agent));
+    if let Some(container) = container {
+        let row = container.pane();
+        if !row.dead && !container.lost_agent_pane() {
+            return Readiness::Running;
+        }
+        // It is respawned, or was given up after crashes. After a clean exit it may be started.
+        if row.tag_auto_respawn || container.outcome() == gt_core::record::Outcome::Crash {
+            return Readiness::Unavailable;
+        }
+    }
+    // A start reports a role that cannot be read.
+    let role = roles::resolve(town, agent.role(), agent.rig());
+    match role.is_ok_and(|role| role.value.start.on_demand) {
+        true => Readiness::Startable,
+        false => Readiness::Unavailable,
+    }
+}
+
+fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<Delivery> {
+    if has(town, agent, digest)? {
+        return Ok(Delivery::Before);
+    }
+    let options = StartOptions {
+        create: true,
+        sender: Some("gt".to_owned()),
+        digest: Some(digest.id.clone()),
+        digest_text: Some(digest.text.clone()),
+        ..StartOptions::default()
+    };
+    match start::start(town, agent, &options) {
+        Ok(_) => Ok(Delivery::Started),
+        Err(StartError::Running(_)) => {
+            let request = NudgeRequest {
+                text: &digest.text,
+                sender: Some("gt"),
+                mode: Mode::Queue,
+                priority: Priority::Normal,
+                timeout: Duration::ZERO,
+            };
+            nudge::send(town, agent, &request).map(|_| Delivery::Queued)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns whether the agent was started with this digest, or has it in its queue.
+fn has(town: &Town, agent: &Identity, digest: &Digest) -> Result<bool> {
+    let is_it = |text: &str| text.starts_with(&format!("Digest {}:", digest.id));
+    let queue = Queue::of(town, agent);
+    let waiting = queue.waiting().into_iter();
+    let taken = queue.interrupted().map(|taken| taken.message);
+    if waiting.chain(taken).any(|message| is_it(&message.text)) {
+        return Ok(true);
+    }
+    let Some(container) = containers::of_agent(town, agent)? else {
+        return Ok(false);
+    };
+    let is_alive = !container.pane().dead && !container.lost_agent_pane();
+    Ok(is_alive && start::options_of(town, &container)?.digest.as_ref() == Some(&digest.id))
+}
+
+/// Tells the mayor and people that an agent cannot be woken.
+fn give_up(town: &Town, agent: &Identity, problem: &Problem) -> Result<()> {
+    let address = agent.address();
+    let new = NewEscalation {
+        severity: Severity::High,
+        message: format!(
+            "{address} has something to decide and cannot be started: {}",
+            problem.line()
+        ),
+        source: SOURCE,
+        agent: Some(address.clone()),
+        key: Some(format!("{SOURCE}:{address}")),
+        ..NewEscalation::default()
+    };
+    escalate::raise(town, &new).map(drop)
+}
+
+fn event(digest: &Digest, result: &Result<Delivery>) -> Event {
+    let matters: Vec<&str> = digest.matters.keys().map(String::as_str).collect();
+    let how = result.as_ref().ok().map(|delivery| delivery.as_str());
+    Event::new(EVENT, gt_core::Caller::Gt)
+        .with("target", digest.agent.clone())
+        .with("digest", digest.id.clone())
+        .with("matters", matters)
+        .with("how", how)
+        .with("error", result.as_ref().err().map(Problem::to_string))
+}
+
+/// Reads the memory. A damaged file counts as empty: open matters are then told once more.
+fn read(town: &Town) -> Result<Memory> {
+    let path = path(town);
+    let Some(text) = files::read_if_there(&path)? else {
+        return Ok(Memory::default());
+    };
+    let memory = serde_json::from_str(&text);
+    let memory = memory.or_warn(format_args!("{} cannot be read", path.display()));
+    Ok(memory.unwrap_or_default())
+}
+
+/// Replaces the file atomically.
+fn write(town: &Town, memory: &Memory) -> Result<()> {
+    let text = serde_json::to_vec(memory)
+        .map_err(|error| Problem::failed("cannot write the memory of digests").caused_by(error))?;
+    files::write_whole(&path(town), &text)
+}
+
+fn path(town: &Town) -> PathBuf {
+    town.runtime_dir().join("digests.json")
+}
