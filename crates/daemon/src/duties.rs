@@ -17,6 +17,9 @@ pub(crate) enum Trigger {
     Work,
 }
 
+/// A function that returns the next time of a duty, if it has one.
+pub(crate) type DueTime = fn(&Town) -> Result<Option<Timestamp>>;
+
 /// A function of the engine that the daemon calls.
 #[derive(Debug)]
 pub(crate) struct Duty {
@@ -26,7 +29,7 @@ pub(crate) struct Duty {
     pub(crate) spacing: Duration,
     pub(crate) run: fn(&Town) -> Result<()>,
     /// Returns the time at which it runs without a trigger. Asked for after every run.
-    pub(crate) due: Option<fn(&Town) -> Result<Option<Timestamp>>>,
+    pub(crate) due: Option<DueTime>,
 }
 
 pub(crate) const DUTIES: &[Duty] = &[

@@ -94,13 +94,13 @@ fn each_matter_has_one_recipient() {
     check(with("deacon", |it| it.raised_by = "boot".to_owned()), None);
     check(
         with("lab/polecats/Toast", |it| {
-            it.raised_by = "lab/witness".to_owned()
+            it.raised_by = "lab/witness".to_owned();
         }),
         None,
     );
     check(
         with("lab/polecats/Toast", |it| {
-            it.raised_by = "lab/polecats/Toast".to_owned()
+            it.raised_by = "lab/polecats/Toast".to_owned();
         }),
         Some("lab/witness"),
     );

@@ -6,6 +6,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
+use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::records::items::{QueuedAssignment, Work};
 use gt_town::supervision::scheduler::{self, ScheduleRun};

@@ -393,7 +393,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     let mut env_path = env.gt_command(&["doctor"]);
     // A PATH without bd and br of the machine.
     let only = "/usr/bin:/bin";
-    assert_snapshot!(run(env_path.env("PATH", only)).rendered(&env), @r#"
+    assert_snapshot!(run(env_path.env("PATH", only)).rendered(env), @r#"
     exit code: 0
     --- stdout
     ✓ tmux: 3.3a
@@ -419,7 +419,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     let id = item(env, &["Own"]);
     assert!(id.starts_with("gt-"), "{id}");
     beads.set("beads = 'on'");
-    assert_snapshot!(run(env.gt_command(&["work", "list"]).env("PATH", only)).rendered(&env), @r#"
+    assert_snapshot!(run(env.gt_command(&["work", "list"]).env("PATH", only)).rendered(env), @r#"
     exit code: 5
     --- stderr
     error: bd or br is not on PATH
