@@ -112,7 +112,7 @@ fn decide(
         let is_held = now < memory.held_until || snapshot.is_disk_low(settings);
         memory
             .starts
-            .retain(|at| now - at < START_WINDOW && *at <= now);
+            .retain(|at| now - at < settings.at_speed(START_WINDOW).max(1) && *at <= now);
         if is_held || memory.starts.len() >= settings.starts_per_minute {
             return None;
         }
@@ -129,7 +129,7 @@ fn decide(
     memory.accounts.extend(account);
     entry.attempts += 1;
     entry.last_at = now;
-    entry.not_before = now + rule.wait(entry.attempts);
+    entry.not_before = now + rule.wait(entry.attempts, settings);
     entry.is_escalated = is_over || action.is_last;
     action.attempt = entry.attempts;
     action.limit = limit;

@@ -43,7 +43,7 @@ pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
         .build()
         .map_err(|error| Problem::failed("cannot run the daemon").caused_by(error))?;
     let note = Arc::new(Note::begin(&town, version)?);
-    let served = runtime.block_on(serve(&place, &note));
+    let served = runtime.block_on(serve(&place, &town, &note));
     // A duty that has not rolled back in time is abandoned. Its work is resumed later, as after a
     // kill.
     runtime.shutdown_background();
@@ -80,13 +80,13 @@ impl Place {
     }
 }
 
-async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
+async fn serve(place: &Arc<Place>, town: &Town, note: &Arc<Note>) -> Result<()> {
     let cannot_wait = |error| Problem::failed("cannot wait for signals").caused_by(error);
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_wait)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_wait)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(cannot_wait)?;
     let (report, mut changes) = mpsc::unbounded_channel();
-    let monitor = Monitor::start(&place.open()?, move |change| {
+    let monitor = Monitor::start(town, move |change| {
         // The receiver is gone only while the daemon ends.
         let _ = report.send(change);
     })?;
@@ -96,7 +96,11 @@ async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
         .map(|duty| {
             let wake = Arc::new(Notify::new());
             let (place, note) = (Arc::clone(place), Arc::clone(note));
-            tasks.spawn(attend(duty, Arc::clone(&wake), place, note));
+            let spacing = match duty.spacing.is_zero() {
+                true => duty.spacing,
+                false => town.settings().patrol.at_speed(duty.spacing),
+            };
+            tasks.spawn(attend(duty, spacing, Arc::clone(&wake), place, note));
             (duty, wake)
         })
         .collect();
@@ -107,9 +111,9 @@ async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
             }
         }
     };
-    let mut sweep = tokio::time::interval(SWEEP);
+    let mut sweep = tokio::time::interval(town.settings().patrol.at_speed(SWEEP));
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    note.write(&place.open()?)?;
+    note.write(town)?;
     tracing::info!("process {} started", std::process::id());
     loop {
         tokio::select! {
@@ -144,7 +148,13 @@ async fn serve(place: &Arc<Place>, note: &Arc<Note>) -> Result<()> {
 }
 
 /// Runs a duty whenever it is woken, until the daemon is asked to end.
-async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note: Arc<Note>) {
+async fn attend(
+    duty: &'static Duty,
+    spacing: Duration,
+    wake: Arc<Notify>,
+    place: Arc<Place>,
+    note: Arc<Note>,
+) {
     let mut due = None;
     loop {
         tokio::select! {
@@ -173,7 +183,7 @@ async fn attend(duty: &'static Duty, wake: Arc<Notify>, place: Arc<Place>, note:
             Err(panic) => tracing::error!("{}: {panic}", duty.name),
         }
         // A trigger during the spacing is kept for the next run; the request to end is not delayed.
-        let spacing = tokio::time::sleep_until(began + duty.spacing);
+        let spacing = tokio::time::sleep_until(began + spacing);
         tokio::pin!(spacing);
         let mut is_woken = false;
         loop {

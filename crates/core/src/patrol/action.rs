@@ -65,7 +65,6 @@ pub enum ActionKind {
     /// Bring back the agents that went down with the tmux server.
     RestoreServer,
     ResumeAfterLimit,
-    PauseForBudget,
     /// Raise an open escalation again.
     RaiseAgain,
 }
@@ -130,7 +129,6 @@ impl ActionKind {
             ActionKind::MassDeathAlarm => "mass-death-alarm",
             ActionKind::RestoreServer => "restore-server",
             ActionKind::ResumeAfterLimit => "resume-after-limit",
-            ActionKind::PauseForBudget => "pause-for-budget",
             ActionKind::RaiseAgain => "raise-again",
         }
     }

@@ -47,11 +47,12 @@ pub struct Rule {
 
 impl Rule {
     /// Returns the back-off after this many actions.
-    pub(super) fn wait(&self, attempts: u32) -> i64 {
+    pub(super) fn wait(&self, attempts: u32, settings: &Settings) -> i64 {
         let (first, longest) = self.backoff;
-        first
+        let wait = first
             .checked_shl(attempts.saturating_sub(1).min(20))
-            .map_or(longest, |wait| wait.min(longest))
+            .map_or(longest, |wait| wait.min(longest));
+        settings.at_speed(wait)
     }
 }
 
@@ -69,6 +70,11 @@ impl Scene<'_> {
         (self.now - at).max(0)
     }
 
+    /// Returns a fixed time at the speed of the settings.
+    fn at_speed(&self, seconds: i64) -> i64 {
+        self.settings.at_speed(seconds)
+    }
+
     /// Returns whether the back-off of a rule for this subject has passed, so that a rule builds no
     /// texts in vain. [`super::decide`] checks it again.
     fn is_due(&self, rule: &str, subject: &str) -> bool {
@@ -80,6 +86,7 @@ impl Scene<'_> {
     /// began that many seconds later. Attempts are then counted from the first again.
     fn is_new_trouble(&self, rule: &str, subject: &str, began: i64, margin: i64) -> bool {
         let entry = self.memory.get(rule, subject);
+        let margin = self.at_speed(margin);
         entry.is_some_and(|entry| began > entry.last_at.saturating_add(margin))
     }
 }
@@ -335,17 +342,6 @@ pub const RULES: &[Rule] = &[
         find: stuck::limit_ended,
     },
     Rule {
-        name: "over-budget",
-        condition: "a budget is exhausted, and the agent has ended its turn",
-        evidence: "the budget and the sum",
-        action: "pause it",
-        backoff: (HOUR, HOUR),
-        limit: unlimited,
-        severity: None,
-        forget: DAY,
-        find: unfinished::over_budget,
-    },
-    Rule {
         name: "failed-turn",
         condition: "the turn of an unattended agent failed",
         evidence: "its state and the reason",
@@ -424,8 +420,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         name: "old-schedule",
-        condition: "an assignment waits in the schedule",
-        evidence: "its age; no scheduler runs",
+        condition: "an assignment that could start waits in the schedule",
+        evidence: "its age; no process starts assignments",
         action: "run the scheduler",
         backoff: (MINUTE, 5 * MINUTE),
         limit: unlimited,

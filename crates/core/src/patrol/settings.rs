@@ -2,6 +2,7 @@
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
 
 /// Settings of the rules. The engine reads them from `[patrol]` in `town.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +51,38 @@ pub struct Settings {
     pub worktree_after: i64,
     /// Minimum free disk space in bytes.
     pub min_free: u64,
+    /// Divisor of the fixed times of the rules, such as back-offs. [`Settings::faster`] sets it and
+    /// divides the other fields.
+    pub speed: i64,
+}
+
+impl Settings {
+    /// Returns these settings with all times divided by `speed`, so that a night takes minutes.
+    pub fn faster(self, speed: i64) -> Self {
+        let speed = speed.max(1);
+        Settings {
+            mass_death_window: self.mass_death_window / speed,
+            mass_death_pause: self.mass_death_pause / speed,
+            exited_after: self.exited_after / speed,
+            start_timeout: self.start_timeout / speed,
+            hung_after: self.hung_after / speed,
+            idle_after: self.idle_after / speed,
+            failed_after: self.failed_after / speed,
+            question_after: self.question_after / speed,
+            message_after: self.message_after / speed,
+            merge_after: self.merge_after / speed,
+            schedule_after: self.schedule_after / speed,
+            clean_after: self.clean_after / speed,
+            worktree_after: self.worktree_after / speed,
+            speed,
+            ..self
+        }
+    }
+
+    /// Returns a fixed time of a rule at the speed of these settings.
+    pub fn at_speed(&self, seconds: i64) -> i64 {
+        seconds / self.speed.max(1)
+    }
 }
 
 impl Default for Settings {
@@ -75,8 +108,9 @@ impl Default for Settings {
             merge_after: 5 * MINUTE,
             schedule_after: MINUTE,
             clean_after: HOUR,
-            worktree_after: 0,
+            worktree_after: 7 * DAY,
             min_free: 500 * 1024 * 1024,
+            speed: 1,
         }
     }
 }

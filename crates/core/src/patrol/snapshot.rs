@@ -72,8 +72,6 @@ pub struct AgentFacts {
     pub is_finished: bool,
     pub queue: Option<QueueFacts>,
     pub limit: Option<LimitFacts>,
-    /// The budget that is exhausted.
-    pub over_budget: Option<String>,
 }
 
 impl AgentFacts {
@@ -100,7 +98,6 @@ impl AgentFacts {
             is_finished: false,
             queue: None,
             limit: None,
-            over_budget: None,
         }
     }
 
@@ -218,7 +215,7 @@ pub struct MergeQueueFacts {
     pub is_automatic: bool,
 }
 
-/// The queue of assignments that wait for a free slot.
+/// The assignments of the schedule that could start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleFacts {
     pub waiting: usize,

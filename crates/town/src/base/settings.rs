@@ -14,6 +14,7 @@ use gt_core::overlay::broken_toml;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub const FILE: &str = "town.toml";
 
@@ -441,6 +442,15 @@ impl PolecatSettings {
 }
 
 impl Settings {
+    /// Returns the interval of the automatic save, with which a town without a daemon patrols; 0
+    /// without a timer.
+    pub fn save_interval(&self) -> Duration {
+        match Duration::from_secs(self.save.every_minutes.saturating_mul(60)) {
+            Duration::ZERO => Duration::ZERO,
+            every => self.patrol.at_speed(every),
+        }
+    }
+
     pub fn read(root: &Path) -> Result<Self> {
         let path = root.join(FILE);
         let text = files::read_if_there(&path)?.ok_or_else(|| {

@@ -164,7 +164,7 @@ pub fn timer(town: &Town) -> Result<Option<CompletedSave>> {
     let _ = town.server().run(command);
     let now = town.clock().seconds();
     let age = newest_at(town).map(|at| now - at);
-    let every = town.settings().save.every_minutes.saturating_mul(60);
+    let every = town.settings().save_interval().as_secs();
     match age {
         Some(age) if u64::try_from(age).is_ok_and(|age| age < every) => {
             save_schedule::keep_timer(town, age);

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum wait for the typing lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeout for a turn to stop.
-const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Timeout for a turn to stop, for a person who waits for it.
+pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delay before the keys are pressed again, if the program is still busy.
 const PRESS_AGAIN: Duration = Duration::from_secs(5);
 /// Delay between two keys: programs use it to tell an Escape from the beginning of another key.
@@ -72,6 +72,7 @@ pub(crate) fn interrupt(
     container: &Container,
     preset: &Preset,
     before: State,
+    timeout: Duration,
 ) -> Result<Stopped> {
     let mut typist = Typist::new(town, container, preset);
     let began = Instant::now();
@@ -117,7 +118,7 @@ pub(crate) fn interrupt(
                 done.map_err(|error| tmux_problem("cannot type into the pane", error))?;
             }
         }
-        if began.elapsed() > STOP_TIMEOUT {
+        if began.elapsed() > timeout {
             return Err(Problem::failed("the agent does not stop")
                 .hint("`gt attach` shows what it does; `gt task stop` ends it"));
         }

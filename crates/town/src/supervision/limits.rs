@@ -91,6 +91,7 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     notes.note_limits(&limited, now);
     write(&path, &notes)?;
     let mut resumed = ResumedAgents::default();
+    let spacing = SPACING / i64::from(town.settings().patrol.speed.max(1));
     for agent in limited {
         let address = agent.identity.address();
         if let Some(account) = switch::target(town, &agent, &notes, now)? {
@@ -108,7 +109,7 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
             continue;
         }
         let last = notes.accounts.get(&agent.account).copied();
-        let free = last.map_or(i64::MIN, |last| last + SPACING);
+        let free = last.map_or(i64::MIN, |last| last + spacing);
         let due = free.max(agent.until + limit_timer::MARGIN);
         if now < due {
             resumed.next = Some(resumed.next.map_or(due, |next| next.min(due)));

@@ -10,7 +10,6 @@ use crate::work::checkpoint;
 use crate::workflow::recovery;
 use crate::{Result, Town};
 use gt_core::Problem;
-use std::time::Duration;
 
 /// When a call saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +74,7 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
         note("digests", problem);
     }
     let work = Work::of(town);
-    let every = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
+    let every = town.settings().save_interval();
     for problem in [work.back_up(Some(every)).err(), work.check_if_due().err()]
         .into_iter()
         .flatten()

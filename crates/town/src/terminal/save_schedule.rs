@@ -9,7 +9,6 @@ use crate::terminal::tmux_hooks;
 use crate::{Result, Town};
 use gt_tmux::{Command, ErrorKind};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Delay between the first request and the save.
 const DELAY_SECONDS: i64 = 1;
@@ -43,7 +42,7 @@ pub(crate) fn request_command(town: &Town) -> Option<Command> {
 /// resident process.
 pub(crate) fn keep_timer(town: &Town, age: i64) {
     let settings = &town.settings().save;
-    let every = i64::try_from(settings.every_minutes.saturating_mul(60)).unwrap_or(i64::MAX);
+    let every = i64::try_from(town.settings().save_interval().as_secs()).unwrap_or(i64::MAX);
     if settings.auto && every > 0 {
         let wait = every.saturating_sub(age).max(1);
         let next = timer_option(town);
@@ -81,7 +80,7 @@ pub(crate) fn call_once(
 /// Requests a save if the newest has reached the town's maximum age. Called at the end of a turn,
 /// for times in which agents work but none is started or stopped.
 pub(crate) fn request_if_old(town: &Town) {
-    let limit = Duration::from_secs(town.settings().save.every_minutes.saturating_mul(60));
+    let limit = town.settings().save_interval();
     let folder = folder(town).metadata().and_then(|m| m.modified());
     // Adding or removing a file changes the folder's time, so one check is enough.
     let age = folder.ok().and_then(|at| at.elapsed().ok());

@@ -9,7 +9,7 @@ use crate::base::estop::{self, EstopNote};
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::{fault, wake};
-use crate::messaging::interrupt::interrupt;
+use crate::messaging::interrupt::{STOP_TIMEOUT, interrupt};
 use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::messaging::queue::Queue;
 use crate::messaging::signal;
@@ -123,7 +123,9 @@ fn interrupt_one(town: &Town, container: &Container) -> Result<bool> {
     }
     // Prevents that messages are typed between the keys.
     let _typing = FileLock::take(&Queue::of(home, identity).lock_path(), LOCK_TIMEOUT)?;
-    Ok(interrupt(home, container, &preset, before)?.turn.is_some())
+    Ok(interrupt(home, container, &preset, before, STOP_TIMEOUT)?
+        .turn
+        .is_some())
 }
 
 fn of_scope(mut containers: Vec<Container>, rig: Option<&str>) -> Vec<Container> {

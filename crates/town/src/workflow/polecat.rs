@@ -8,8 +8,8 @@ pub(crate) mod claim;
 mod removal;
 mod snapshot;
 
-pub(crate) use removal::refuse_oneself;
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
+pub(crate) use removal::{last_change, nuke_unused, refuse_oneself};
 pub(crate) use snapshot::TownSnapshot;
 
 use crate::base::git::Git;

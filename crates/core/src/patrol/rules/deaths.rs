@@ -46,7 +46,7 @@ pub(super) fn mass_death(scene: &Scene<'_>) -> Vec<Finding> {
     let told = entry.map_or(i64::MIN, |entry| entry.last_at);
     let mut recent: Vec<(i64, &str)> = deaths
         .iter()
-        .filter(|death| death.at > told && scene.age(death.at) <= RECENT)
+        .filter(|death| death.at > told && scene.age(death.at) <= scene.at_speed(RECENT))
         .map(|death| (death.at, death.agent.as_str()))
         .collect();
     recent.sort_unstable();
@@ -74,7 +74,7 @@ pub(super) fn mass_death(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 pub(super) fn unrecorded(scene: &Scene<'_>) -> Vec<Finding> {
-    let is_open = |end: &EndFacts| !end.is_recorded && scene.age(end.at) >= 30;
+    let is_open = |end: &EndFacts| !end.is_recorded && scene.age(end.at) >= scene.at_speed(30);
     let open: Vec<&str> = scene
         .snapshot
         .agents
@@ -125,7 +125,7 @@ pub(super) fn dead_agent(scene: &Scene<'_>) -> Vec<Finding> {
         .filter(|(agent, end)| {
             let wait = respawn::wait_seconds(agent.respawn.deaths.max(1));
             let wait = i64::try_from(wait).unwrap_or(i64::MAX);
-            agent.respawn.is_armed && scene.age(end.at) > wait + HOOK_GRACE
+            agent.respawn.is_armed && scene.age(end.at) > wait + scene.at_speed(HOOK_GRACE)
         })
         .filter_map(|(agent, end)| {
             let (rule, subject) = ("dead-agent", &agent.address);
@@ -176,18 +176,18 @@ fn why_ended(scene: &Scene<'_>, agent: &AgentFacts, item: &str) -> Option<String
     let Some(end) = &agent.ended else {
         let facts = scene.snapshot.items.iter().find(|facts| facts.id == item);
         let since = facts.and_then(|facts| facts.since)?;
-        let is_late = scene.age(since) > START_GRACE;
+        let is_late = scene.age(since) > scene.at_speed(START_GRACE);
         let ago = span(scene.age(since));
         return is_late.then(|| format!("it was never started; hooked {ago} ago"));
     };
     let grace = match end.outcome {
-        _ if end.is_lost && scene.settings.restore => RESTORE_GRACE,
-        Outcome::Crash | Outcome::Killed => 10,
+        _ if end.is_lost && scene.settings.restore => scene.at_speed(RESTORE_GRACE),
+        Outcome::Crash | Outcome::Killed => scene.at_speed(10),
         Outcome::Exited => scene.settings.exited_after,
         // Another session follows, or a person stopped it.
         Outcome::Handoff | Outcome::Stopped => return None,
         // The item came after that session, and its agent was not started.
-        Outcome::Done => START_GRACE,
+        Outcome::Done => scene.at_speed(START_GRACE),
     };
     let age = scene.age(end.at);
     (age >= grace).then(|| format!("{}, {} ago", end.how, span(age)))
@@ -232,7 +232,7 @@ pub(super) fn absent_holder(scene: &Scene<'_>) -> Vec<Finding> {
                 {
                     let age = scene.age(end.at);
                     let is_respawned = agent.is_some_and(|agent| agent.respawn.is_wanted);
-                    if is_respawned || end.is_lost || age < HOLDER_AFTER {
+                    if is_respawned || end.is_lost || age < scene.at_speed(HOLDER_AFTER) {
                         return None;
                     }
                     format!("{}, {} ago", end.how, span(age))

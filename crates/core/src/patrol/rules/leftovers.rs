@@ -44,8 +44,8 @@ pub(super) fn leftover(scene: &Scene<'_>) -> Vec<Finding> {
     leftovers
         .filter(|left| {
             let after = match left.kind {
-                Leftover::Process => 5 * MINUTE,
-                Leftover::Lock => 30 * MINUTE,
+                Leftover::Process => scene.at_speed(5 * MINUTE),
+                Leftover::Lock => scene.at_speed(30 * MINUTE),
                 Leftover::Container | Leftover::Claim => scene.settings.clean_after,
                 Leftover::Worktree if scene.settings.worktree_after == 0 => return false,
                 Leftover::Worktree => scene.settings.worktree_after,

@@ -29,7 +29,7 @@ pub(super) fn hung_start(scene: &Scene<'_>) -> Vec<Finding> {
         .filter_map(|agent| {
             let age = scene.age(agent.since.or(agent.started_at)?);
             let silent = scene.age(agent.signs.printed_at.unwrap_or_default());
-            let is_hung = age >= scene.settings.start_timeout && silent >= MINUTE;
+            let is_hung = age >= scene.settings.start_timeout && silent >= scene.at_speed(MINUTE);
             if !is_hung || !scene.is_due("hung-start", &agent.address) {
                 return None;
             }
@@ -57,7 +57,7 @@ pub(super) fn hung_agent(scene: &Scene<'_>) -> Vec<Finding> {
             let entry = scene.memory.get("hung-agent", subject);
             let last_at = entry.map_or(i64::MIN, |entry| entry.last_at);
             // A sign after an action means that the action had an effect.
-            let has_printed = agent.last_sign() > last_at.saturating_add(ECHO);
+            let has_printed = agent.last_sign() > last_at.saturating_add(scene.at_speed(ECHO));
             let has_moved = has_printed || agent.last_own_sign() >= last_at;
             let silent = match has_moved {
                 true => scene.age(agent.last_sign()),
@@ -107,13 +107,13 @@ pub(super) fn limit_ended(scene: &Scene<'_>) -> Vec<Finding> {
         .filter_map(|agent| {
             let limit = agent.limit.as_ref().filter(|limit| !limit.continues)?;
             let evidence = match limit.until {
-                Some(until) if scene.now >= until + LIMIT_MARGIN => {
+                Some(until) if scene.now >= until + scene.at_speed(LIMIT_MARGIN) => {
                     format!("the limit ended {} ago", span(scene.age(until)))
                 }
                 Some(_) => return None,
                 None => {
                     let age = scene.age(agent.since?);
-                    if age < UNKNOWN_LIMIT {
+                    if age < scene.at_speed(UNKNOWN_LIMIT) {
                         return None;
                     }
                     format!("limited for {}, without a known end", span(age))
@@ -130,7 +130,10 @@ pub(super) fn limit_ended(scene: &Scene<'_>) -> Vec<Finding> {
             let reason = format!("the usage limit of {} has ended", agent.address);
             let finding = Finding::about(ActionKind::ResumeAfterLimit, agent, reason);
             Some(Finding {
-                account: Some((limit.account.clone(), scene.now + ACCOUNT_SPACING)),
+                account: Some((
+                    limit.account.clone(),
+                    scene.now + scene.at_speed(ACCOUNT_SPACING),
+                )),
                 ..finding.evidence(evidence).text("continue")
             })
         })

@@ -121,6 +121,8 @@ fn witness() -> AgentFacts {
 
 #[test]
 fn names_are_unique_and_each_row_is_complete() {
+    let settings = Settings::default();
+    let faster = settings.clone().faster(30);
     for (place, rule) in RULES.iter().enumerate() {
         assert!(RULES[..place].iter().all(|other| other.name != rule.name));
         let texts = [rule.condition, rule.evidence, rule.action];
@@ -131,8 +133,9 @@ fn names_are_unique_and_each_row_is_complete() {
             "{}",
             rule.name
         );
-        assert_eq!(rule.wait(1), first);
-        assert_eq!(rule.wait(40), longest);
+        assert_eq!(rule.wait(1, &settings), first);
+        assert_eq!(rule.wait(40, &settings), longest);
+        assert_eq!(rule.wait(40, &faster), longest / 30);
     }
 }
 
@@ -531,15 +534,6 @@ fn agents_of_one_account_continue_one_after_another() {
     stage.snapshot.agents.truncate(1);
     stage.memory = Memory::default();
     stage.expect(9 * HOUR, &[]);
-}
-
-#[test]
-fn exhausted_budget_pauses_at_the_end_of_the_turn() {
-    let mut stage = Stage::with(busy());
-    stage.agent().over_budget = Some("day: 12 of 10 USD".to_owned());
-    stage.expect(600, &[]);
-    stage.agent().state = State::Idle;
-    stage.expect(600, &[("over-budget", ActionKind::PauseForBudget)]);
 }
 
 #[test]

@@ -21,26 +21,8 @@ fn resting<'a>(
         .filter(move |(_, age)| *age >= after)
 }
 
-pub(super) fn over_budget(scene: &Scene<'_>) -> Vec<Finding> {
-    let agents = scene.snapshot.agents.iter();
-    agents
-        .filter(|agent| agent.presence == Presence::Alive && !agent.is_locked)
-        .filter(|agent| matches!(agent.state, State::Idle | State::Error))
-        .filter_map(|agent| {
-            let budget = agent.over_budget.as_ref()?;
-            if !scene.is_due("over-budget", &agent.address) {
-                return None;
-            }
-            let reason = format!("the budget of {} is exhausted", agent.address);
-            let finding = Finding::about(ActionKind::PauseForBudget, agent, reason);
-            Some(finding.evidence(budget.clone()))
-        })
-        .collect()
-}
-
 pub(super) fn failed_turn(scene: &Scene<'_>) -> Vec<Finding> {
     resting(scene, State::Error, scene.settings.failed_after)
-        .filter(|(agent, _)| agent.over_budget.is_none())
         .filter_map(|(agent, age)| {
             let (rule, subject) = ("failed-turn", &agent.address);
             let is_new = scene.is_new_trouble(rule, subject, scene.now - age, WELL_AFTER);
@@ -80,7 +62,7 @@ fn idle_with_item<'a>(
 ) -> impl Iterator<Item = (&'a AgentFacts, &'a str, i64)> {
     resting(scene, State::Idle, scene.settings.idle_after)
         .filter(move |(agent, _)| agent.is_finished == is_finished && agent.background == 0)
-        .filter(|(agent, _)| agent.queue.is_none() && agent.over_budget.is_none())
+        .filter(|(agent, _)| agent.queue.is_none())
         .filter_map(|(agent, age)| Some((agent, agent.item.as_deref()?, age)))
         .filter(move |(_, item, _)| scene.is_due(rule, item))
 }

@@ -527,7 +527,7 @@ impl World {
                     self.bodies[agent].is_escalated = true;
                 }
             }
-            ActionKind::MassDeathAlarm | ActionKind::PauseForBudget | ActionKind::RaiseAgain => {}
+            ActionKind::MassDeathAlarm | ActionKind::RaiseAgain => {}
             ActionKind::End => panic!("no agent of the world is started on demand: {action:?}"),
         }
         Ok(())

@@ -3,6 +3,7 @@
 use super::{Length, Limits};
 use gt_core::patrol;
 use serde::Deserialize;
+use std::time::Duration;
 
 /// Settings of patrols.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,8 +39,13 @@ pub struct PatrolSettings {
     pub merge_after: Length,
     /// Time after which the container of a dead agent without work is removed.
     pub clean_after: Length,
+    /// Time after which the worktree of an unused polecat without unsaved work is removed; 0 keeps
+    /// it.
+    pub worktree_after: Length,
     /// Minimum free disk space in megabytes.
     pub min_free_mb: u64,
+    /// Divisor of all times of patrols and of the daemon's sweep, to test a night in minutes.
+    pub speed: u32,
 }
 
 impl Default for PatrolSettings {
@@ -62,7 +68,9 @@ impl Default for PatrolSettings {
             message_after: length(rules.message_after),
             merge_after: length(rules.merge_after),
             clean_after: length(rules.clean_after),
+            worktree_after: length(rules.worktree_after),
             min_free_mb: rules.min_free / MEGABYTE,
+            speed: 1,
         }
     }
 }
@@ -89,8 +97,15 @@ impl PatrolSettings {
             message_after: seconds(self.message_after),
             merge_after: seconds(self.merge_after),
             clean_after: seconds(self.clean_after),
+            worktree_after: seconds(self.worktree_after),
             min_free: self.min_free_mb.saturating_mul(MEGABYTE),
             ..patrol::Settings::default()
         }
+        .faster(i64::from(self.speed))
+    }
+
+    /// Returns a duration of the supervision at the configured speed, at least a second.
+    pub fn at_speed(&self, duration: Duration) -> Duration {
+        (duration / self.speed.max(1)).max(Duration::from_secs(1))
     }
 }

@@ -10,7 +10,7 @@ use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::messaging::queue::Queue;
 use crate::messaging::signal;
 use crate::records::sessions::Sessions;
-use crate::supervision::{budgets, limits};
+use crate::supervision::{limits, scheduler};
 use crate::terminal::containers::Container;
 use crate::workflow::merge::background;
 use crate::workflow::{polecat, rescue};
@@ -30,6 +30,10 @@ const NUDGE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Maximum wait for the typing lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Maximum wait for a turn to stop. The rules check later whether the interrupt had an effect, and a
+/// frozen agent must not hold up the actions on others.
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Carries one action out.
 pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
@@ -59,15 +63,20 @@ pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
         ActionKind::Clean(kind) => clean(town, kind, action),
         ActionKind::Escalate | ActionKind::MassDeathAlarm => raise(town, action),
         ActionKind::RaiseAgain => escalate::raise_due(town, town.clock().now()).map(drop),
-        ActionKind::PauseForBudget => budgets::check(town).map(drop),
-        ActionKind::RunScheduler => Err(Problem::failed("this version has no scheduler")),
+        ActionKind::RunScheduler => {
+            scheduler::wake(town);
+            Ok(())
+        }
     }
 }
 
 fn agent(town: &Town, action: &Action) -> Result<Identity> {
     let address = action.agent.as_deref().unwrap_or_default();
-    Identity::from_address(address, town.registry())
-        .ok_or_else(|| Problem::not_found(format!("{address:?} is no agent of this town")))
+    Identity::from_address(address, town.registry()).ok_or_else(|| not_an_agent(address))
+}
+
+fn not_an_agent(address: &str) -> Problem {
+    Problem::not_found(format!("{address:?} is no agent of this town"))
 }
 
 fn item(action: &Action) -> Result<WorkId> {
@@ -106,7 +115,7 @@ fn stop_turn(town: &Town, agent: &Identity) -> Result<()> {
     let preset = nudge::preset_of(town, &container)?;
     // Prevents that messages are typed between the keys.
     let _typing = FileLock::take(&Queue::of(town, agent).lock_path(), LOCK_TIMEOUT)?;
-    interrupt(town, &container, &preset, State::Busy).map(drop)
+    interrupt(town, &container, &preset, State::Busy, STOP_TIMEOUT).map(drop)
 }
 
 /// Ends the processes of a stuck agent and starts it again. Its container stays, so that a killed
@@ -188,7 +197,11 @@ fn clean(town: &Town, kind: Leftover, action: &Action) -> Result<()> {
             stop::end_orphans_of(town, processes::GRACE, is_meant).map(drop)
         }
         Leftover::Lock | Leftover::Claim => files::remove_if_there(Path::new(&action.subject)),
-        Leftover::Worktree => polecat::nuke(town, &agent(town, action)?, false, false).map(drop),
+        Leftover::Worktree => {
+            let identity = Identity::from_address(&action.subject, town.registry());
+            let identity = identity.ok_or_else(|| not_an_agent(&action.subject))?;
+            polecat::nuke_unused(town, &identity)
+        }
     }
 }
 

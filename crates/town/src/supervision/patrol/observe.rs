@@ -16,14 +16,17 @@ use crate::records::limits;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
 use crate::repo::rig;
+use crate::supervision::scheduler;
 use crate::terminal::containers::{self, Container};
 use crate::terminal::pidfile;
 use crate::workflow::merge::background;
 use crate::workflow::polecat;
+use crate::workflow::schedule::{self, ScheduleSnapshot};
 use crate::{Result, Town};
 use gt_core::patrol::{
     AgentFacts, Death, EndFacts, ItemFacts, Leftover, LeftoverFacts, LimitFacts, Memory,
-    MergeQueueFacts, Presence, QueueFacts, RespawnFacts, ServerFacts, Signs, Snapshot,
+    MergeQueueFacts, Presence, QueueFacts, RespawnFacts, ScheduleFacts, ServerFacts, Signs,
+    Snapshot,
 };
 use gt_core::record::{Outcome, Record};
 use gt_core::state::{State, StateReport, StateSource};
@@ -116,10 +119,10 @@ pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
             },
         },
         merge_queues: merge_queues(town, &work)?,
-        schedule: None,
+        schedule: schedule_facts(town, &work)?,
         deaths: observer.deaths(&agents)?,
         escalations_due: due.iter().map(|it| it.id.to_string()).collect(),
-        leftovers: observer.leftovers(&containers)?,
+        leftovers: observer.leftovers(&containers, town.settings().patrol.worktree_after.0 > 0)?,
         // Unknown space is no reason for an alarm.
         free_bytes: rustix::fs::statvfs(town.root())
             .ok()
@@ -358,7 +361,11 @@ impl Observer<'_> {
             .collect())
     }
 
-    fn leftovers(&self, containers: &[Container]) -> Result<Vec<LeftoverFacts>> {
+    fn leftovers(
+        &self,
+        containers: &[Container],
+        with_worktrees: bool,
+    ) -> Result<Vec<LeftoverFacts>> {
         let lost = pidfile::lost(self.town, || Ok(containers.to_vec()))?;
         let alive = lost.into_iter().filter(|tracked| tracked.alive.is_some());
         let mut left: Vec<LeftoverFacts> = alive
@@ -378,13 +385,41 @@ impl Observer<'_> {
             since: modified(&path).unwrap_or(self.now),
             name: path.display().to_string(),
         }));
+        if with_worktrees {
+            left.extend(self.worktrees(containers)?);
+        }
         Ok(left)
+    }
+
+    /// Returns the worktrees of polecats that have no container and no item. Whether their work is
+    /// saved is checked when one is removed.
+    fn worktrees(&self, containers: &[Container]) -> Result<Vec<LeftoverFacts>> {
+        let mut found = Vec::new();
+        for rig in self.town.registry().rigs.keys() {
+            for identity in directory::workers(self.town, rig, Role::Polecat) {
+                let address = identity.address();
+                let has_container = containers.iter().any(|it| it.identity() == Some(&identity));
+                if has_container
+                    || self.hooks.contains_key(address.as_str())
+                    || polecat::claim::is_held(self.town, &identity)
+                {
+                    continue;
+                }
+                found.push(LeftoverFacts {
+                    kind: Leftover::Worktree,
+                    since: polecat::last_change(self.town, &identity)?,
+                    name: address,
+                });
+            }
+        }
+        Ok(found)
     }
 
     /// Returns when the transcript of a silent agent last changed.
     fn transcript_at(&self, container: &Container) -> Option<i64> {
         let row = container.pane();
-        if self.now - row.activity < SILENT_AFTER || row.tag_harness_session.is_empty() {
+        let silent_after = SILENT_AFTER / i64::from(self.town.settings().patrol.speed.max(1));
+        if self.now - row.activity < silent_after || row.tag_harness_session.is_empty() {
             return None;
         }
         // Without its settings the transcript is unknown, and the other signs decide.
@@ -443,6 +478,31 @@ fn merge_queues(town: &Town, work: &Work) -> Result<Vec<MergeQueueFacts>> {
         oldest_at,
     };
     Ok(queues.into_iter().map(facts).collect())
+}
+
+/// Returns the assignments that could start now. Those that wait for a slot are no trouble.
+fn schedule_facts(town: &Town, work: &Work) -> Result<Option<ScheduleFacts>> {
+    if !work.has_queued_assignments()? {
+        return Ok(None);
+    }
+    let snapshot = ScheduleSnapshot::read(town)?;
+    let plan = snapshot.plan(town);
+    let ready = snapshot
+        .entries
+        .iter()
+        .filter(|entry| plan.starts.contains(&entry.item.id));
+    let times: Vec<i64> = ready
+        .filter_map(|entry| seconds(&entry.queued_at))
+        .collect();
+    let Some(oldest_at) = times.iter().copied().min() else {
+        return Ok(None);
+    };
+    Ok(Some(ScheduleFacts {
+        waiting: times.len(),
+        oldest_at,
+        is_running: scheduler::is_running(town),
+        is_paused: schedule::paused(town)?.is_some(),
+    }))
 }
 
 /// Returns the lock files of git in the repositories of all rigs. A git process that was killed

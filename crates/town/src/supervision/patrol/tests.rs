@@ -1,5 +1,8 @@
 //! Patrols of a town of tests, with real tmux, git and SQLite.
 
+mod interventions;
+mod leftovers;
+
 use super::*;
 use crate::base::clock::Clock;
 use crate::base::estop;
@@ -55,7 +58,10 @@ impl Stage {
     #[track_caller]
     fn after(&self, seconds: u64) -> Vec<(&'static str, ActionKind)> {
         self.clock.advance(Duration::from_secs(seconds));
-        let done = round(self.town()).unwrap().unwrap();
+        // A process that was just started may hold the lock of the last patrol until its exec.
+        let done = wait_until("no other patrol runs", TIMEOUT, || {
+            round(self.town()).unwrap()
+        });
         let mut found = Vec::new();
         for Performed { action, result } in done {
             assert!(result.is_ok(), "{action:?}: {result:?}");

@@ -56,7 +56,7 @@ pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
     let Some(asked_at) = asked_at.filter(|_| settings.auto) else {
         return Vec::new();
     };
-    let every = i64::try_from(settings.every_minutes.saturating_mul(60)).unwrap_or(i64::MAX);
+    let every = i64::try_from(town.settings().save_interval().as_secs()).unwrap_or(i64::MAX);
     let newest = save::newest_at(town);
     let is_late = newest.is_none_or(|at| asked_at.saturating_sub(at) > every.max(RECENT_SECONDS));
     let told = newest.map_or_else(

@@ -5,7 +5,6 @@
 
 use super::{PolecatState, TownSnapshot, claim, not_found, work_dir};
 use crate::base::fault;
-use crate::base::git::Git;
 use crate::catalog::roles;
 use crate::lifecycle::restore;
 use crate::lifecycle::stop::{self, StopOptions};
@@ -147,30 +146,50 @@ pub fn gc(
         if matches!(polecat.state, PolecatState::Working | PolecatState::Stopped) {
             continue;
         }
-        let age = town.clock().seconds() - last_change(town, &identity, &polecat.work_dir)?;
+        let age = town.clock().seconds() - last_change(town, &identity)?;
         if age < i64::try_from(older_than).unwrap_or(i64::MAX) {
             continue;
         }
-        // A held claim means that another process is assigning work to it, or has just done so.
-        let Some(_claim) = claim::try_agent(town, &identity)? else {
-            continue;
-        };
-        let snapshot = TownSnapshot::read(town)?;
-        if snapshot.is_running(&identity) || snapshot.bead(&identity).is_some() {
-            continue;
+        if let Some(answer) = nuke_if_unused(town, &identity, dry_run)? {
+            answers.push((identity, answer));
         }
-        let answer = nuke_claimed(town, &identity, &snapshot, false, dry_run);
-        answers.push((identity, answer));
     }
     Ok(answers)
 }
 
+/// Removes a polecat that has no work. One that works again stays.
+pub(crate) fn nuke_unused(town: &Town, identity: &Identity) -> Result<()> {
+    let answer = nuke_if_unused(town, identity, false)?;
+    answer.map_or(Ok(()), |nuked| nuked.map(drop))
+}
+
+fn nuke_if_unused(
+    town: &Town,
+    identity: &Identity,
+    dry_run: bool,
+) -> Result<Option<Result<Nuked>>> {
+    // A held claim means that another process is assigning work to it, or has just done so.
+    let Some(_claim) = claim::try_agent(town, identity)? else {
+        return Ok(None);
+    };
+    let snapshot = TownSnapshot::read(town)?;
+    if snapshot.is_running(identity) || snapshot.bead(identity).is_some() {
+        return Ok(None);
+    }
+    Ok(Some(nuke_claimed(
+        town, identity, &snapshot, false, dry_run,
+    )))
+}
+
 /// Returns when a polecat last changed, in seconds since the epoch: its worktree moved to another
-/// commit, or one of its sessions ended.
-fn last_change(town: &Town, identity: &Identity, dir: &Path) -> Result<i64> {
-    let own = Git::at(dir, town.around()).run(["rev-parse", "--git-dir"]);
-    let own = own.map_or_else(|_| dir.to_owned(), |own| dir.join(own));
-    let files = [own.join("HEAD"), own.join("logs/HEAD"), dir.to_owned()];
+/// commit, or one of its sessions ended. Starts no process.
+pub(crate) fn last_change(town: &Town, identity: &Identity) -> Result<i64> {
+    let dir = work_dir(town, identity)?;
+    // A broken worktree lacks the file.
+    let link = std::fs::read_to_string(dir.join(".git")).unwrap_or_default();
+    let own = link.strip_prefix("gitdir: ").map(str::trim_end);
+    let own = dir.join(own.unwrap_or_default());
+    let files = [own.join("HEAD"), own.join("logs/HEAD"), dir];
     let changed = files.iter().filter_map(|path| {
         // A broken worktree lacks some of them.
         let at = path.metadata().ok()?.modified().ok()?;

@@ -5,7 +5,7 @@ use super::site::Site;
 use super::{event_of, tag_of, tags, wip};
 use crate::base::fault;
 use crate::base::lock::FileLock;
-use crate::messaging::interrupt::interrupt;
+use crate::messaging::interrupt::{STOP_TIMEOUT, interrupt};
 use crate::messaging::queue::Queue;
 use crate::messaging::{nudge, signal};
 use crate::records::events::Events;
@@ -53,7 +53,7 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
     // Marked first: otherwise the end of the turn would deliver the next message.
     let is_new = signal::mark_paused(town, &site.agent, reason)?;
     fault::point(town, "pause.marked");
-    let stopped = interrupt(town, &container, &preset, before);
+    let stopped = interrupt(town, &container, &preset, before, STOP_TIMEOUT);
     let stopped = match stopped {
         Ok(stopped) => stopped,
         Err(problem) => {
