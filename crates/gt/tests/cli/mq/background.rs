@@ -423,3 +423,29 @@ fn work_of_a_parked_rig_is_merged_when_it_is_back_in_service() {
     env.gt(&["rig", "unpark", "gastown"]).ok();
     wait_merge(&env, &merge, "merged");
 }
+
+#[test]
+fn repair_waits_in_the_schedule_while_no_more_polecats_are_allowed() {
+    let env = automatic(&["max", "amy"], "[schedule]\nstart_spacing = \"0s\"\n");
+    let path = env.town().join("town.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    let text = text.replace("[limits]\n", "[limits]\npolecats_per_rig = 1\n");
+    fs::write(&path, text).unwrap();
+    let other = item(&env, &["Something else", "--rig", "gastown"]);
+    env.gt(&["sling", &other]).ok();
+    let (_, first) = finish(&env, "max", "same.txt", "of max\n");
+    wait_merge(&env, &first, "merged");
+    let (_, second) = finish(&env, "amy", "same.txt", "of amy\n");
+    let entry = wait_merge(&env, &second, "conflict");
+    let repair = entry["repair"].as_str().unwrap();
+    wait_until("the repair is in the schedule", TIMEOUT, || {
+        let queue = env.json(&["schedule", "list"]);
+        queue.to_string().contains(repair).then_some(())
+    });
+    env.gt(&["work", "close", &other]).ok();
+    env.gt(&["stop", TOAST, "--force"]).ok();
+    env.gt(&["schedule", "run"]).ok();
+    wait_until("an agent has the repair", TIMEOUT, || {
+        (status(&env, repair) == "hooked").then_some(())
+    });
+}

@@ -234,7 +234,14 @@ impl Queue<'_> {
         let merge = self.work.refuse_merge(&merge.id, refusal, tip)?;
         fault::point(self.town, "mq.refused");
         self.say(&merge, &refusal.reason);
-        self.hand_out(Some(&merge.id));
+        // Agents cost money: repairs that do not help end.
+        match self.work.give_up_repairs(&merge.id)? {
+            Some(stuck) => {
+                let event = self.town.event("escalation_raised");
+                super::escalate(self.town, &stuck, event)?;
+            }
+            None => self.hand_out(Some(&merge.id)),
+        }
         fault::point(self.town, "mq.handed");
         // After the repair was assigned, so that the message names its agent.
         self.announce();

@@ -6,6 +6,7 @@ use crate::base::settings::RepairBy;
 use crate::catalog::directory;
 use crate::messaging::nudge::{self, Mode, NudgeRequest};
 use crate::records::items::Work;
+use crate::workflow::schedule::{self, Assigned, QueuedSling};
 use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling_item};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
@@ -30,9 +31,17 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
             continue;
         }
         let handed = match hand_to_an_agent(town, rig, &merge, &item) {
-            Ok(slung) => {
+            Ok(Assigned::Slung(slung)) => {
                 tell(Note::Progress(&handed_to(&merge, &slung)));
                 Ok(())
+            }
+            // The scheduler starts an agent for it as soon as one may start.
+            Ok(Assigned::Queued(queued)) => {
+                let QueuedSling { id, reason, .. } = queued;
+                tell(Note::Progress(&format!(
+                    "{merge}: the repair {id} waits in the schedule: {reason}"
+                )));
+                continue;
             }
             // Another process has already assigned it.
             Err(SlingError::Taken(_)) if item.status == ItemStatus::Hooked => Ok(()),
@@ -79,13 +88,14 @@ fn unhanded(item: &Item, problem: &Problem) -> String {
     format!("the repair {} waits for an agent: {problem}", item.id)
 }
 
-/// Assigns the repair of an entry to the agent that the settings ask for.
+/// Assigns the repair of an entry to the agent that the settings ask for, or queues it if no more
+/// polecats are allowed: there may be no later run of the queue that would try again.
 fn hand_to_an_agent(
     town: &Town,
     rig: &str,
     merge: &WorkId,
     item: &Item,
-) -> Result<Slung, SlingError> {
+) -> Result<Assigned, SlingError> {
     let options = SlingOptions {
         sender: Some("gt".to_owned()),
         ..SlingOptions::default()
@@ -95,7 +105,7 @@ fn hand_to_an_agent(
     {
         let by_worker = sling_item(town, item, &SlingTarget::Agent(worker), &options);
         match by_worker {
-            Ok(slung) => return Ok(slung),
+            Ok(slung) => return Ok(Assigned::Slung(Box::new(slung))),
             Err(error @ SlingError::Taken(_)) => return Err(error),
             Err(error) => {
                 let problem = Problem::from(error);
@@ -104,7 +114,7 @@ fn hand_to_an_agent(
         }
     }
     let target = SlingTarget::Rig(rig.to_owned());
-    sling_item(town, item, &target, &options)
+    schedule::sling_or_queue(town, item, &target, &options, None)
 }
 
 /// Returns the worker of an entry, unless it is gone or has work on its hook.

@@ -1,5 +1,5 @@
-//! Entries whose repair changes nothing, or that the remote refuses: they are retried, and finally
-//! escalated.
+//! Entries whose repair changes nothing or cannot be merged either, or that the remote refuses: they
+//! are retried, and finally escalated.
 
 use crate::Result;
 use crate::records::items::Work;
@@ -16,6 +16,8 @@ use rusqlite::{Connection, params};
 
 /// Maximum number of attempts for a branch whose repairs change nothing.
 const MOST_ATTEMPTS: u32 = 5;
+/// Maximum number of attempts for a branch whose repairs change it and cannot be merged either.
+const MOST_REPAIRS: u32 = 10;
 
 /// Queues an entry again whose repair was completed without a change. To avoid an endless loop, its
 /// item is escalated after the last attempt.
@@ -53,6 +55,39 @@ impl Work {
             let words = format!(
                 "{} was tried {} times: {reason}",
                 merge.branch, merge.attempts
+            );
+            wait_for_help(db, &merge, &words)?;
+            find(db, id)
+        })
+    }
+}
+
+impl Work {
+    /// Escalates an entry whose repairs could not be merged either, and blocks its repair, so that
+    /// no further agent is started for it. Returns `None` if attempts are left or an agent has the
+    /// repair.
+    pub fn give_up_repairs(&self, id: &WorkId) -> Result<Option<Merge>> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            let Some(repair) = merge.repair.as_ref().filter(|_| merge.status.is_broken()) else {
+                return Ok(None);
+            };
+            // Attempts without a repair, as while the remote does not answer, are no reason.
+            let is_repaired = merge.branch.ends_with(repair.as_str());
+            if !is_repaired || merge.attempts < MOST_REPAIRS || holder(db, repair)?.is_some() {
+                return Ok(None);
+            }
+            db.execute(
+                "UPDATE items SET status = 'blocked', assignee = NULL, updated_at = ?2
+                 WHERE id = ?1 AND status = 'open'",
+                params![repair.as_str(), now(db)?],
+            )
+            .map_err(problem)?;
+            let words = format!(
+                "{} was tried {} times, and its repairs could not be merged either: {}",
+                merge.branch,
+                merge.attempts,
+                merge.reason.as_deref().unwrap_or_default()
             );
             wait_for_help(db, &merge, &words)?;
             find(db, id)
