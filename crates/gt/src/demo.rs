@@ -95,6 +95,11 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
 
+    /// Run this command for each message, which is its input; the directives that it prints are
+    /// the answer
+    #[arg(long, value_name = "COMMAND")]
+    answer: Option<String>,
+
     /// Wait this long before the screen shows anything
     #[arg(long, value_name = "MS", default_value_t = 0)]
     startup_delay: u64,
@@ -225,6 +230,7 @@ fn start(args: DemoArgs) -> Result<u8, String> {
         ignore_term: args.ignore_term,
         children,
         exit_at,
+        answer: args.answer,
     };
     Ok(Agent::new(conversation, screen, script, signals, begin).run())
 }

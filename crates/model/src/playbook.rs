@@ -15,9 +15,11 @@ pub(crate) struct Playbook {
 }
 
 impl Playbook {
+    /// Adds a row, which replaces an earlier row of the same text.
     pub(crate) fn add(&self, text: &str, directives: &str) {
         let row = (text.to_owned(), Directives::of(directives));
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.retain(|(other, _)| other != text);
         rows.push(row);
     }
 
@@ -54,5 +56,7 @@ mod tests {
         );
         assert_eq!(find(&[Item::user("work: a")]), Some("first".to_owned()));
         assert_eq!(find(&[Item::user("work: c"), Item::Model]), None);
+        playbook.add("work: a", "[[text=third]]");
+        assert_eq!(find(&[Item::user("work: a")]), Some("third".to_owned()));
     }
 }

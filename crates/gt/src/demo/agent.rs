@@ -60,6 +60,8 @@ pub(super) struct Agent {
     escape_at: Option<Instant>,
     /// The terminal is gone, and the agent runs on because of `--ignore-term`.
     orphan: bool,
+    /// Command that decides the answers.
+    pub(super) answer: Option<String>,
     /// Options of the session's start, until it has started.
     begin: Option<Begin>,
 }
@@ -102,6 +104,7 @@ pub(super) struct Begin {
     pub(super) ignore_term: bool,
     pub(super) children: Vec<Child>,
     pub(super) exit_at: Option<Instant>,
+    pub(super) answer: Option<String>,
 }
 
 impl Agent {
@@ -131,6 +134,7 @@ impl Agent {
             decoder: Decoder::default(),
             escape_at: None,
             orphan: false,
+            answer: begin.answer.take(),
             begin: Some(begin),
         }
     }
@@ -233,7 +237,7 @@ impl Agent {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
         }
         if let Some(Turn {
-            doing: Doing::Command(running, ..),
+            doing: Doing::Command(running, ..) | Doing::Answer(running),
             ..
         }) = &self.turn
         {
@@ -295,7 +299,9 @@ impl Agent {
             self.pause,
             self.notify.map(|(at, _)| at),
         ];
-        if let (Some(turn), None) = (&self.turn, &self.open) {
+        if let (Some(turn), None) = (&self.turn, &self.open)
+            && !matches!(turn.doing, Doing::Hanging)
+        {
             // The busy line shows seconds.
             let next = turn.started.elapsed().as_secs() + 1;
             due.push(Some(turn.started + Duration::from_secs(next)));

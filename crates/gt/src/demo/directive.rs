@@ -11,6 +11,8 @@
 //! | `[[tool=COMMAND]]` | asks for permission and runs the command |
 //! | `[[ask=Question?\|a\|b]]` | asks a question |
 //! | `[[fill=10000]]` | prints that many lines |
+//! | `[[hang]]` | busy without any output until an interrupt |
+//! | `[[freeze]]` | busy without any output, and deaf to keys and signals |
 //! | `[[put-back]]` | an interrupt puts the message back into the input line |
 //! | `[[crash]]` | dies by SIGKILL |
 //! | `[[exit=3]]` | ends with that status |
@@ -22,7 +24,7 @@ const DEFAULT_DELAY: Duration = Duration::from_millis(150);
 /// Maximum length of an echoed line: a message may be one line of megabytes.
 const ECHO_CHARS: usize = 200;
 /// Maximum delay: longer than any test, and short enough to be added to any clock.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 const MOST_LINES: usize = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +36,14 @@ pub(super) enum Step {
     Ask(String, Vec<String>),
     Fill(usize),
     Title(String),
+    /// Runs a command with a message as its input, and performs the steps in its output.
+    Answer {
+        command: String,
+        message: String,
+    },
     PutBack,
+    Hang,
+    Freeze,
     Crash,
     Exit(u8),
 }
@@ -99,6 +108,8 @@ fn step(directive: &str) -> Option<Step> {
         "ask" if !value.trim().is_empty() => question(value),
         "fill" => Step::Fill(value.parse().ok().filter(|lines| *lines <= MOST_LINES)?),
         "put-back" => Step::PutBack,
+        "hang" => Step::Hang,
+        "freeze" => Step::Freeze,
         "crash" => Step::Crash,
         "exit" => Step::Exit(value.parse().ok()?),
         _ => return None,
@@ -174,6 +185,8 @@ mod tests {
                 Step::Ask("Which?".to_owned(), options),
             ),
             ("[[fill=3]]", Step::Fill(3)),
+            ("[[hang]]", Step::Hang),
+            ("[[freeze]]", Step::Freeze),
             ("[[crash]]", Step::Crash),
             ("[[exit=3]]", Step::Exit(3)),
         ] {

@@ -145,7 +145,10 @@ impl<W: Write> Plain<W> {
                 }
                 return Ok(None);
             }
-            Step::Title(_) | Step::PutBack => return Ok(None),
+            // Only the agent on a terminal creates or performs these.
+            Step::Title(_) | Step::PutBack | Step::Hang | Step::Freeze | Step::Answer { .. } => {
+                return Ok(None);
+            }
             Step::Crash => {
                 // Signalling the own process cannot fail.
                 let _ = kill_process(getpid(), Signal::KILL);

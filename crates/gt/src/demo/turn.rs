@@ -13,7 +13,7 @@ use super::agent::{Agent, Notice, Open, Purpose};
 use super::command::{Finished, Running};
 use super::conversation::Tool;
 use super::dialog::{Dialog, DialogAnswer};
-use super::directive::{Step, steps};
+use super::directive::{LONGEST, Step, steps};
 use super::editor::Message;
 use super::script::Line;
 
@@ -36,6 +36,10 @@ pub(super) enum Doing {
     Nothing,
     Waiting(Instant),
     Command(Box<Running>, Tool),
+    /// A command decides the answer.
+    Answer(Box<Running>),
+    /// Until an interrupt, without any output.
+    Hanging,
 }
 
 impl Turn {
@@ -52,7 +56,7 @@ impl Turn {
 
     /// Kills a running command.
     pub(super) fn cut_short(&mut self) {
-        if let Doing::Command(running, _) = &mut self.doing {
+        if let Doing::Command(running, _) | Doing::Answer(running) = &mut self.doing {
             running.kill();
         }
     }
@@ -151,7 +155,14 @@ impl Agent {
                 let Some(message) = self.queue.pop_front() else {
                     return false;
                 };
-                self.take_up(&message, Turn::new(steps(&message.text)));
+                let steps = match &self.answer {
+                    Some(command) => vec![Step::Answer {
+                        command: command.clone(),
+                        message: message.text.clone(),
+                    }],
+                    None => steps(&message.text),
+                };
+                self.take_up(&message, Turn::new(steps));
                 true
             }
         }
@@ -215,6 +226,18 @@ impl Agent {
         match &mut turn.doing {
             Doing::Waiting(until) if now < *until => return false,
             Doing::Waiting(_) => turn.doing = Doing::Nothing,
+            Doing::Hanging => return false,
+            Doing::Answer(running) => match running.pump() {
+                Ok(None) => return false,
+                Ok(Some(finished)) => {
+                    turn.doing = Doing::Nothing;
+                    turn.steps.extend(steps(&finished.stdout));
+                }
+                Err(error) => {
+                    turn.doing = Doing::Nothing;
+                    self.screen.output(&format!("warning: {error}"));
+                }
+            },
             Doing::Command(running, tool) => match running.pump() {
                 Ok(None) => return false,
                 Ok(Some(finished)) => {
@@ -278,6 +301,22 @@ impl Agent {
             Step::PutBack => {
                 if let Some(turn) = &mut self.turn {
                     turn.puts_back = true;
+                }
+            }
+            Step::Answer { command, message } => {
+                match Running::start(&command, message.into_bytes()) {
+                    Ok(running) => self.set_doing(Doing::Answer(Box::new(running))),
+                    Err(error) => self.screen.output(&format!("warning: {error}")),
+                }
+            }
+            Step::Hang => {
+                self.draw();
+                self.set_doing(Doing::Hanging);
+            }
+            Step::Freeze => {
+                self.draw();
+                loop {
+                    std::thread::sleep(LONGEST);
                 }
             }
             Step::Crash => {

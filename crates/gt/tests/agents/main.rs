@@ -19,6 +19,7 @@ mod day;
 mod ending;
 mod interrupted;
 mod limits;
+mod night;
 mod nudging;
 mod program;
 mod resolver;

@@ -51,6 +51,7 @@ mod logs;
 mod mail;
 mod mol;
 mod mq;
+mod night;
 mod notify;
 mod nudge;
 mod older_town;
