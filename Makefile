@@ -77,6 +77,7 @@ bench: ## measure gt against bare tmux commands, and against the agent programs 
 	cargo bench -p gt --bench contract
 	cargo bench -p gt --bench remembering
 	cargo bench -p gt --bench board
+	cargo bench -p gt --bench idle
 	@sh scripts/agents.sh bench
 
 board-image: ## make the images of the board in docs/images anew, from a real run of some minutes
