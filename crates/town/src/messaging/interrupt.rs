@@ -56,7 +56,7 @@ pub fn interrupt_turn(town: &Town, agent: &Identity) -> Result<Interrupted> {
     let before = container.state(Some(&preset)).state;
     // Prevents messages from being typed between the keys.
     let lock = FileLock::take(&Queue::of(&town, agent).lock_path(), LOCK_TIMEOUT)?;
-    let stopped = interrupt(&town, &container, &preset, before)?;
+    let stopped = interrupt(&town, &container, &preset, before, STOP_TIMEOUT)?;
     drop(lock);
     signal::wake_deliveries(&town, std::slice::from_ref(&container));
     Ok(Interrupted {
