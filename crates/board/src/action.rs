@@ -157,11 +157,20 @@ impl Deed {
     /// The command makes the final decision. This checks only obvious facts of the card, so that
     /// stale data does not block an operation that is possible by now.
     pub(crate) fn why_not(self, card: &Card, alone: bool) -> Option<Cow<'static, str>> {
+        let itemless = self.needs_item() && card.is_agent;
+        if itemless {
+            return Some("it is an agent without an item".into());
+        }
         let plainly = self.why_not_plainly(card).map(Cow::from);
         let held = || self.why_not_held(card).map(Cow::from);
         // For several cards, a command that will probably fail is not started.
         let doubtful = || self.doubt(card).filter(|_| !alone).map(Cow::from);
         plainly.or_else(held).or_else(doubtful)
+    }
+
+    /// Returns whether the operation is about the item and not only about its agent.
+    fn needs_item(self) -> bool {
+        !matches!(self, Deed::Attach | Deed::Stop | Deed::Answer | Deed::Nudge)
     }
 
     /// Returns a reason against the operation that may be outdated: an agent may have committed in

@@ -90,6 +90,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         reason: None,
     };
     Card {
+        is_agent: false,
         title: format!("{} {number}", TITLES[number % TITLES.len()]),
         kind: ["task", "bug", "feature", "epic"][number % 4].to_owned(),
         priority: u8::try_from(number % 5).unwrap_or(2),

@@ -1,5 +1,6 @@
 //! Tests of the whole board: frames on an in-memory terminal, key by key.
 
+mod agents;
 mod alarms;
 mod bound;
 mod frames;
@@ -219,6 +220,7 @@ pub(crate) fn id(text: &str) -> WorkId {
 
 pub(crate) fn card(text: &str, title: &str) -> Card {
     Card {
+        is_agent: false,
         id: id(text),
         title: title.to_owned(),
         kind: "task".to_owned(),

@@ -38,7 +38,11 @@ impl Board {
             None if mode == Mode::Go => self.label_letter(key),
             None if mode.takes_text() => {
                 if let Some(letter) = key.letter() {
+                    let is_choice = self.is_choice(letter);
                     self.type_text(letter.encode_utf8(&mut [0; 4]));
+                    if is_choice {
+                        self.send(now);
+                    }
                 }
             }
             None => {}

@@ -1,4 +1,5 @@
-//! A card of the board: one work item, and all facts about the work on it.
+//! A card of the board: one work item, and all facts about the work on it; or an agent without an
+//! item.
 //!
 //! The status of an item and the state of its agent are separate facts. The column of a card
 //! follows from both.
@@ -12,6 +13,9 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Card {
     pub id: WorkId,
+    /// The card is an agent without an item: its title is the agent's address, its type the role.
+    #[serde(skip)]
+    pub is_agent: bool,
     pub title: String,
     #[serde(rename = "type")]
     pub kind: String,
@@ -230,11 +234,14 @@ impl Column {
 }
 
 impl Card {
-    /// Returns the column. A closed item is done; otherwise the need for a person takes
-    /// precedence.
+    /// Returns the column. A closed item is done, unless its agent asks; otherwise the need for a
+    /// person takes precedence.
     pub fn column(&self) -> Column {
-        if self.status == ItemStatus::Closed {
+        if self.status == ItemStatus::Closed && self.asks().is_none() {
             return Column::Done;
+        }
+        if self.is_agent && !self.needs_you() {
+            return Column::InProgress;
         }
         if self.needs_you() {
             return Column::NeedsYou;
@@ -269,7 +276,11 @@ impl Card {
                 session.state,
                 State::Waiting | State::Error | State::Crashed
             ) || session.state == State::Limited && !session.continues
-                || session.state == State::Idle && !session.only_shell && !has_result
+                // An agent without an item may rest.
+                || session.state == State::Idle
+                    && !session.only_shell
+                    && !has_result
+                    && !self.is_agent
         });
         // A busy agent may be resolving them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
@@ -348,6 +359,7 @@ mod tests {
 
     fn card(status: ItemStatus, state: Option<State>) -> Card {
         Card {
+            is_agent: false,
             id: "gt-4k2qz".parse().expect("an id"),
             title: "Something".to_owned(),
             kind: "task".to_owned(),
@@ -416,9 +428,26 @@ mod tests {
             ),
             (ItemStatus::InProgress, Some(State::Idle), Column::NeedsYou),
             (ItemStatus::InProgress, Some(State::Done), Column::Review),
-            (ItemStatus::Closed, Some(State::Waiting), Column::Done),
+            (ItemStatus::Closed, Some(State::Idle), Column::Done),
+            (ItemStatus::Closed, Some(State::Waiting), Column::NeedsYou),
         ] {
             assert_eq!(card(status, state).column(), column, "{status:?} {state:?}");
+        }
+    }
+
+    #[test]
+    fn agent_without_an_item_needs_you_only_if_it_cannot_go_on() {
+        for (state, column) in [
+            (State::Busy, Column::InProgress),
+            (State::Idle, Column::InProgress),
+            (State::Done, Column::InProgress),
+            (State::Waiting, Column::NeedsYou),
+            (State::Error, Column::NeedsYou),
+            (State::Crashed, Column::NeedsYou),
+        ] {
+            let mut card = card(ItemStatus::InProgress, Some(state));
+            card.is_agent = true;
+            assert_eq!(card.column(), column, "{state:?}");
         }
     }
 

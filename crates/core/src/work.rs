@@ -25,6 +25,12 @@ impl WorkId {
         WorkId(format!("{prefix}-{}", letters.iter().collect::<String>()))
     }
 
+    /// Returns the key of a card that has an agent and no item: the name of the agent's container.
+    /// No command takes it for an item.
+    pub fn of_container(name: &str) -> Self {
+        WorkId(name.to_owned())
+    }
+
     /// Returns the id of the child with this number.
     #[must_use]
     pub fn child(&self, number: u32) -> Self {

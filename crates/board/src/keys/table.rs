@@ -32,7 +32,8 @@ pub const TABLE: &[Binding] = rows! {
     Board       "End G"              Bottom,                       "The last card of the column (also g e)";
     Board       "PgDn Ctrl-d"        PageDown,                     "Further down";
     Board       "PgUp Ctrl-u"        PageUp,                       "Further up";
-    Board       "Tab"                NextNeedy,                    "The next card that needs you";
+    Board       "Tab"                NextNeedy,                    "The oldest question, or the next card that needs you";
+    Board       "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Board       "g"                  Go,                           "Go to a card by its label";
     Board       "Enter"              Open,                         "Open the card";
     Board       "Space"              Actions,                      "Do something with the card, or with all that are marked";
@@ -99,6 +100,7 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "K"                  PreviousCard,                 "The card before";
     Detail      "]"                  NextFile,                     "The next file of the diff";
     Detail      "["                  PreviousFile,                 "The file before";
+    Detail      "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Detail      "Space"              Actions,                      "Do something with the card";
     Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
     Detail      "t"                  Theme,                        "Dark or light";

@@ -327,7 +327,8 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
             | Request::Ask(order) = request
             {
                 assert!(order.number > last_order, "{about}");
-                assert!(order.item.is_some(), "{about}");
+                let is_of_town = ["estop", "thaw"].contains(&order.words[0].as_str());
+                assert!(order.item.is_some() || is_of_town, "{about}");
                 last_order = order.number;
                 orders += 1;
             }

@@ -243,6 +243,25 @@ impl Board {
         });
     }
 
+    /// Returns whether this letter alone is an answer: nothing is typed yet, all questions are in
+    /// view, and in each the letter selects exactly one option.
+    pub(super) fn is_choice(&self, letter: char) -> bool {
+        let Some(Overlay::Answer { items, input, .. }) = &self.overlay else {
+            return false;
+        };
+        let begins = |label: &str| label.starts_with(letter);
+        let is_label = |label: &str| label.trim_end_matches(['.', ')', ':']) == letter.to_string();
+        let chooses = |item: &Asked| match &item.question {
+            Some(Ok(question)) => {
+                let labels = question.options.iter().map(|(label, _)| label.trim());
+                let found: Vec<&str> = labels.filter(|label| begins(label)).collect();
+                item.is_shown && matches!(found.as_slice(), [one] if is_label(one))
+            }
+            _ => false,
+        };
+        letter.is_ascii_digit() && input.text().is_empty() && items.iter().all(chooses)
+    }
+
     /// Sends the typed text. Items whose question could not be read are skipped.
     pub(super) fn send(&mut self, now: Moment) {
         let drafts: Vec<Draft> = match &self.overlay {

@@ -47,16 +47,24 @@ impl Board {
         self.go_to(column, row);
     }
 
+    /// Moves to the oldest question, and from a question to the next one. If no agent asks, moves to
+    /// the next card that needs a person.
     pub(super) fn next_needy(&mut self) {
-        let needy = self.lists.column(Column::NeedsYou).len();
-        if needy == 0 {
-            return;
+        let cards = &self.facts.cards;
+        let list = self.lists.column(Column::NeedsYou);
+        let mut rows: Vec<usize> = (0..list.len()).collect();
+        let asks = |row: &usize| cards[list[*row]].asks().is_some();
+        if rows.iter().any(asks) {
+            rows.retain(asks);
+            rows.sort_by_key(|row| cards[list[*row]].since());
         }
-        let row = match self.column {
-            Column::NeedsYou => (self.row + 1) % needy,
-            _ => 0,
-        };
-        self.go_to(Column::NeedsYou, row);
+        let here = rows
+            .iter()
+            .position(|row| self.column == Column::NeedsYou && *row == self.row);
+        let next = here.map_or(0, |here| (here + 1) % rows.len());
+        if let Some(row) = rows.get(next) {
+            self.go_to(Column::NeedsYou, *row);
+        }
     }
 
     /// Moves to the next or previous visible card, wrapping around at the ends.

@@ -36,6 +36,10 @@ pub(super) fn height(card: &Card, shape: Shape) -> u16 {
 }
 
 fn title(card: &Card, shape: Shape) -> Vec<String> {
+    // The address of an agent is in the first row.
+    if card.is_agent {
+        return Vec::new();
+    }
     let room = shape.width.saturating_sub(INDENT).max(1);
     let whole = clean(&card.title);
     if shape.title_rows < 2 || width(&whole) <= room {
@@ -170,7 +174,10 @@ fn harness(card: &Card) -> Option<String> {
 
 /// Returns whether the program's name fits into the first row.
 fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
-    let rest = 2 + width(card.id.as_str()) + 4 + width(&clean(&card.kind));
+    let rest = match card.is_agent {
+        true => 2 + width(&clean(&card.title)),
+        false => 2 + width(card.id.as_str()) + 4 + width(&clean(&card.kind)),
+    };
     rest + 1 + width(harness) <= shape.width
 }
 
@@ -188,12 +195,18 @@ fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canva
         .under_way
         .values()
         .any(|order| order.item.as_ref() == Some(&card.id));
-    let mut spans = vec![
-        sign,
-        canvas.span(format!(" {}", card.id), Tone::Strong),
-        canvas.span(format!(" P{}", card.priority), priority_tone(card.priority)),
-        canvas.span(format!(" {}", clean(&card.kind)), Tone::Dim),
-    ];
+    let mut spans = match card.is_agent {
+        true => vec![
+            sign,
+            canvas.span(format!(" {}", clean(&card.title)), Tone::Strong),
+        ],
+        false => vec![
+            sign,
+            canvas.span(format!(" {}", card.id), Tone::Strong),
+            canvas.span(format!(" P{}", card.priority), priority_tone(card.priority)),
+            canvas.span(format!(" {}", clean(&card.kind)), Tone::Dim),
+        ],
+    };
     if is_under_way {
         spans.insert(2, canvas.span(" ⋯", Tone::Busy));
     }

@@ -3,7 +3,7 @@
 use super::canvas::{Canvas, indent, row};
 use super::frame::hints;
 use super::{Hit, card, preview};
-use crate::action::Action;
+use crate::action::{Action, Deed};
 use crate::age;
 use crate::board::{Board, Open};
 use crate::facts::{ChainSession, Detail, Happening, Tab, Window};
@@ -26,18 +26,17 @@ pub(super) fn draw(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'
     canvas.drawn.page = usize::from(body.height.saturating_sub(1)).max(1);
     canvas.drawn.scroll = tab(board, open, body, canvas);
     let last = row(area, area.height - 1);
-    hints(
-        Mode::Detail,
-        &[
-            (Action::NextTab, "next tab"),
-            (Action::Actions, "actions"),
-            (Action::NextCard, "next card"),
-            (Action::Help, "help"),
-            (Action::Back, "back"),
-        ],
-        last,
-        canvas,
-    );
+    let asks = (board.card(&open.id)).is_some_and(|card| card.asks().is_some());
+    let answer = asks.then_some((Action::Do(Deed::Answer), "answer"));
+    let usual = [
+        (Action::NextTab, "next tab"),
+        (Action::Actions, "actions"),
+        (Action::NextCard, "next card"),
+        (Action::Help, "help"),
+        (Action::Back, "back"),
+    ];
+    let words: Vec<(Action, &str)> = answer.into_iter().chain(usual).collect();
+    hints(Mode::Detail, &words, last, canvas);
 }
 
 fn header(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {

@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, row};
 use super::{Hit, columns, preview};
-use crate::action::Action;
+use crate::action::{Action, Deed};
 use crate::board::Board;
 use crate::keys::{self, Mode};
 use crate::overlay::Overlay;
@@ -145,20 +145,20 @@ fn footer(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
         canvas.point_at(x + u16::try_from(at).unwrap_or(0), area.y);
         return;
     }
-    let end = hints(
-        Mode::Board,
-        &[
-            (Action::Actions, "actions"),
-            (Action::Open, "open"),
-            (Action::Search, "search"),
-            (Action::Go, "go to"),
-            (Action::Palette, "commands"),
-            (Action::Help, "help"),
-            (Action::Quit, "quit"),
-        ],
-        area,
-        canvas,
-    );
+    let card = board.cursor.as_ref().and_then(|id| board.card(id));
+    let asks = card.is_some_and(|card| card.asks().is_some());
+    let answer = asks.then_some((Action::Do(Deed::Answer), "answer"));
+    let usual = [
+        (Action::Actions, "actions"),
+        (Action::Open, "open"),
+        (Action::Search, "search"),
+        (Action::Go, "go to"),
+        (Action::Palette, "commands"),
+        (Action::Help, "help"),
+        (Action::Quit, "quit"),
+    ];
+    let words: Vec<(Action, &str)> = answer.into_iter().chain(usual).collect();
+    let end = hints(Mode::Board, &words, area, canvas);
     warnings(
         board,
         Rect {

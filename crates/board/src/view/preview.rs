@@ -38,10 +38,13 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
 }
 
 fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
-    let mut spans = vec![
-        canvas.span(format!(" {} ", card.id), Tone::Strong),
-        canvas.span(format!("{} ", clean(&card.title)), Tone::Text),
-    ];
+    let mut spans = match card.is_agent {
+        true => vec![canvas.span(format!(" {} ", clean(&card.title)), Tone::Strong)],
+        false => vec![
+            canvas.span(format!(" {} ", card.id), Tone::Strong),
+            canvas.span(format!("{} ", clean(&card.title)), Tone::Text),
+        ],
+    };
     if let Some(session) = &card.session {
         let age = canvas.age(card.since());
         let tail = session_text(session, &age);

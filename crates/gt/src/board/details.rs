@@ -23,6 +23,18 @@ pub(super) fn task(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     })
 }
 
+/// Returns the first tab of an agent without an item.
+pub(super) fn agent(agent: &Identity) -> Detail {
+    let address = agent.address();
+    Detail::Task {
+        description: format!(
+            "{address} has no work item.\n\n- `gt sling ITEM {address}` gives it one\n- \
+             `gt nudge {address} MESSAGE` tells it something"
+        ),
+        notes: String::new(),
+    }
+}
+
 pub(super) fn diff(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
     let text = task::diff(town, id)?.patch()?;
     Ok(Detail::Diff { text })

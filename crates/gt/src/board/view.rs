@@ -28,6 +28,8 @@ struct ViewedPane {
     /// Socket of the agent's tmux server, if it is not the town's.
     socket: Option<PathBuf>,
     servers: Vec<Server>,
+    /// The card has no item.
+    agent_only: bool,
 }
 
 impl Panes {
@@ -38,6 +40,7 @@ impl Panes {
                 pane: gathered.pane_of(card),
                 socket: gathered.socket_of(&card.id).map(Path::to_owned),
                 servers: card.servers.clone(),
+                agent_only: card.is_agent,
             };
             Some((card.id.clone(), place))
         });
@@ -203,12 +206,16 @@ impl Worker {
             self.town = town;
         }
         let place = self.panes.place(id);
+        let agent_only = place.as_ref().is_some_and(|place| place.agent_only);
         let (agent, servers) = place.map_or((None, Vec::new()), |place| {
             (Some(place.agent), place.servers)
         });
         let detail = match tab {
             Tab::Terminal => return,
-            Tab::Task => details::task(&self.town, id),
+            Tab::Task => match agent {
+                Some(agent) if agent_only => Ok(details::agent(&agent)),
+                _ => details::task(&self.town, id),
+            },
             Tab::Diff => details::diff(&self.town, id),
             Tab::Events => details::events(&self.town, id, agent.as_ref()),
             Tab::Windows => details::windows(&self.town, id, servers),

@@ -86,10 +86,13 @@ fn print(town: &Town, rig: Option<&str>) -> CommandResult {
 
 fn document(town: &Town, gathered: &Gathered, rig: Option<&str>) -> Value {
     let is_shown = |card: &&Card| rig.is_none() || card.rig.as_deref() == rig;
-    let cards: Vec<Value> = gathered.cards.iter().filter(is_shown).map(card).collect();
+    let shown = gathered.cards.iter().filter(is_shown);
+    let (agents, items): (Vec<&Card>, Vec<&Card>) = shown.partition(|card| card.is_agent);
+    let cards = |cards: Vec<&Card>| cards.into_iter().map(card).collect::<Vec<Value>>();
     json!({
         "town": town.root(),
-        "cards": cards,
+        "cards": cards(items),
+        "agents": cards(agents),
         "escalations": gathered.escalations,
         "stops": gathered.stops,
     })

@@ -67,7 +67,6 @@ fn from_idea_to_merged_by_keys_alone() {
     board.act("y");
     board.wait_text("The number of an option");
     board.write("1");
-    board.press(&["Enter"]);
     board.wait_text("Review 1");
     wait_card(&env, &id, "something to review", |card| {
         card["branch"]["ahead"] == 1 && card["column"] == "review"

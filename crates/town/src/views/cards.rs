@@ -1,4 +1,5 @@
-//! The cards of the board: every item, with the facts about the work on it.
+//! The cards of the board: every item, with the facts about the work on it, and every agent without
+//! an item.
 //!
 //! Some facts are cheap: one database query and one tmux call cover all items. Others need git,
 //! ports and transcripts, one worktree at a time. A [`Gatherer`] caches those and refreshes them
@@ -28,7 +29,7 @@ use gt_core::card::{Card, Session, Speaker};
 use gt_core::escalation::Escalation;
 use gt_core::merge::Merge;
 use gt_core::state::StateReport;
-use gt_core::work::{Item, WorkId};
+use gt_core::work::{Item, ItemStatus, WorkId};
 use jiff::{SignedDuration, Timestamp};
 use lost::Lost;
 use spent::Spent;
@@ -37,6 +38,9 @@ use std::path::{Path, PathBuf};
 
 /// Time for which closed items stay on the board.
 const CLOSED_IS_SHOWN: SignedDuration = SignedDuration::from_hours(14 * 24);
+
+/// Priority of an agent without an item, which comes after the items of its column.
+const LOWEST_PRIORITY: u8 = 4;
 
 /// Builds cards and caches the expensive facts.
 #[derive(Debug, Default)]
@@ -61,6 +65,8 @@ pub struct Gathered {
     /// Facts that could not be read.
     pub warnings: Vec<String>,
     sites: HashMap<WorkId, Site>,
+    /// The agents of cards without an item.
+    agents: HashMap<WorkId, (Identity, Container)>,
     /// Git files of the bases, for change detection.
     bases: Files,
 }
@@ -131,8 +137,17 @@ impl Gatherer {
             }
             cards.push(card);
         }
+        let mut without_item = HashMap::new();
+        for (agent, container) in agents_without_item(&agents, &containers) {
+            let report = seen.iter().find(|seen| seen.container == container.name());
+            let report = report.map(|seen| seen.report.clone());
+            let session = self.session(town, agent, container, report);
+            let card = agent_card(agent, container, session);
+            without_item.insert(card.id.clone(), (agent.clone(), container.clone()));
+            cards.push(card);
+        }
         self.aside.retain(|id, _| sites.contains_key(id));
-        let has_site = |card: &&mut Card| sites.contains_key(&card.id);
+        let has_site = |card: &&mut Card| card.is_agent || sites.contains_key(&card.id);
         let mut gone: Vec<&mut Card> = cards.iter_mut().filter(|card| !has_site(card)).collect();
         self.spent
             .read(town, gone.iter().map(|card| card.id.clone()).collect());
@@ -157,6 +172,7 @@ impl Gatherer {
             stops: estop::all(town),
             warnings,
             sites,
+            agents: without_item,
             bases: self.places.files.clone(),
         })
     }
@@ -242,12 +258,18 @@ impl Gathered {
     }
 
     fn container_of(&self, id: &WorkId) -> Option<&Container> {
-        self.sites.get(id)?.container.as_ref()
+        let without_item = || self.agents.get(id).map(|(_, container)| container);
+        match self.sites.get(id) {
+            Some(site) => site.container.as_ref(),
+            None => without_item(),
+        }
     }
 
     /// Returns the agent that works on an item, or would.
     pub fn agent_of(&self, id: &WorkId) -> Option<&Identity> {
-        Some(&self.sites.get(id)?.agent)
+        let without_item = || self.agents.get(id).map(|(agent, _)| agent);
+        let of_item = self.sites.get(id).map(|site| &site.agent);
+        of_item.or_else(without_item)
     }
 
     /// Returns the git files of the branches with their state when they were read. A change to one
@@ -260,7 +282,8 @@ impl Gathered {
     /// Returns whether cards may change without a notification: a working agent changes files, and
     /// a server starts up.
     pub fn is_in_motion(&self) -> bool {
-        self.cards.iter().any(aside::is_in_motion)
+        let of_items = self.cards.iter().filter(|card| !card.is_agent);
+        of_items.into_iter().any(aside::is_in_motion)
     }
 }
 
@@ -298,6 +321,52 @@ fn agents_of<'a>(
     found
 }
 
+/// Returns the agents with a container that no item shows.
+fn agents_without_item<'a>(
+    agents: &HashMap<WorkId, (Identity, Option<&Container>)>,
+    containers: &'a [Container],
+) -> Vec<(&'a Identity, &'a Container)> {
+    let shown: HashSet<&str> = agents
+        .values()
+        .filter_map(|(_, container)| Some(container.as_ref()?.name()))
+        .collect();
+    let others = containers.iter().filter_map(|container| {
+        let agent = container.identity()?;
+        (!shown.contains(container.name())).then_some((agent, container))
+    });
+    others.collect()
+}
+
+fn agent_card(agent: &Identity, container: &Container, session: Session) -> Card {
+    let since = session.since.unwrap_or_default();
+    Card {
+        id: WorkId::of_container(container.name()),
+        is_agent: true,
+        title: agent.address(),
+        kind: agent.role().as_str().to_owned(),
+        priority: LOWEST_PRIORITY,
+        status: ItemStatus::InProgress,
+        rig: agent.rig().map(str::to_owned),
+        labels: Vec::new(),
+        assignee: None,
+        parent: None,
+        blocked_by: Vec::new(),
+        parts: None,
+        created_at: since,
+        updated_at: since,
+        holder: Some(agent.address()),
+        session: Some(session),
+        branch: None,
+        servers: Vec::new(),
+        background: Vec::new(),
+        usage: None,
+        merge: None,
+        resolver: None,
+        lost: false,
+        lost_since: None,
+    }
+}
+
 /// Returns the address of the agent that works on an item, if it is not the agent of the item's own
 /// task.
 fn holder(town: &Town, id: &WorkId, agent: &Identity) -> Option<String> {
@@ -325,6 +394,7 @@ fn card(
 ) -> Card {
     let merge = merges.iter().find(|merge| merge.item == item.id);
     Card {
+        is_agent: false,
         id: item.id.clone(),
         title: item.title.clone(),
         kind: item.kind.clone(),

@@ -240,7 +240,7 @@ pub(super) fn answer(
     let can_be_sent =
         items.iter().all(|item| item.question.is_some()) && items.iter().any(is_known);
     let hint = match can_be_sent {
-        true => "The number of an option, yes, no, or words of the option",
+        true => "The number of an option answers; words of it are sent with Enter",
         false => "",
     };
     typed("Answer", &lines, scroll, hint, input, area, canvas);

@@ -33,7 +33,6 @@ fn answer_applies_to_the_question_that_was_shown() {
     env.gt(&["answer", &agent, "yes"]).ok();
     asks("made-second");
     board.write("1");
-    board.press(&["Enter"]);
     board.wait("a refusal", |screen| {
         screen.contains("something") && screen.contains("by now")
     });
@@ -43,8 +42,39 @@ fn answer_applies_to_the_question_that_was_shown() {
     board.act("y");
     board.wait_text("The number of an option");
     board.write("1");
-    board.press(&["Enter"]);
     board.until("what was approved", || made("made-second"));
+}
+
+#[test]
+fn agent_without_an_item_is_on_the_board_and_is_answered_by_two_keys() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["crew", "start", "gastown/crew/max"]).ok();
+    let agents = || -> Value {
+        let printed = env.gt(&["board", "--json"]).ok().stdout.clone();
+        let document: Value = serde_json::from_str(&printed).unwrap();
+        assert_eq!(document["cards"], json!([]));
+        document["agents"][0].clone()
+    };
+    assert_eq!(agents()["title"], "gastown/crew/max");
+    assert_eq!(agents()["column"], "in_progress");
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text("gastown/crew/max");
+    env.gt(&["nudge", "gastown/crew/max", "[[ask=Which one?|red|blue]]"])
+        .ok();
+    board.wait_text("Needs you 1");
+    assert_eq!(agents()["column"], "needs_you");
+    board.press(&["Tab"]);
+    board.wait_text("y answer");
+    board.press(&["y"]);
+    board.wait_text("The number of an option");
+    board.write("2");
+    board.wait_text("Needs you 0");
+    assert!(
+        env.gt(&["peek", "gastown/crew/max"])
+            .ok()
+            .stdout
+            .contains("blue")
+    );
 }
 
 #[test]

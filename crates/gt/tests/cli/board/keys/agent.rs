@@ -48,7 +48,6 @@ fn agent_is_paused_resumed_nudged_answered_and_stopped() {
     board.act("y");
     board.wait_text("The number of an option");
     board.write("2");
-    board.press(&["Enter"]);
     board.until("the choice", || {
         let screen = env.gt(&["peek", &agent]).stdout;
         screen.contains("You chose: that")
