@@ -92,6 +92,14 @@ impl<'a> Canvas<'a> {
         rest.x
     }
 
+    /// Draws a line of a captured screen; what does not fit is left out without a sign.
+    pub(super) fn cropped(&mut self, area: Rect, line: &Line<'_>) {
+        let area = area.intersection(self.buffer.area);
+        if !area.is_empty() {
+            self.buffer.set_line(area.x, area.y, line, area.width);
+        }
+    }
+
     /// Draws a line aligned to the right end of an area.
     pub(super) fn right(&mut self, area: Rect, line: &Line<'_>) {
         let width: usize = line

@@ -92,12 +92,7 @@ pub(super) fn draw(
     let below = indent(inside, 2);
     let mut y = 1;
     for text in title(card, shape) {
-        let tone = if is_selected {
-            Tone::Strong
-        } else {
-            Tone::Text
-        };
-        let style = canvas.theme.style(tone);
+        let style = canvas.theme.style(Tone::Strong);
         canvas.text(row(below, y), &text, style);
         y += 1;
     }
@@ -202,7 +197,7 @@ fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canva
         ],
         false => vec![
             sign,
-            canvas.span(format!(" {}", card.id), Tone::Strong),
+            canvas.span(format!(" {}", card.id), Tone::Dim),
             canvas.span(format!(" P{}", card.priority), priority_tone(card.priority)),
             canvas.span(format!(" {}", clean(&card.kind)), Tone::Dim),
         ],

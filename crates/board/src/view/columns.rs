@@ -155,12 +155,17 @@ fn title(
     canvas: &mut Canvas<'_>,
 ) {
     let has_focus = board.column == column && board.cursor.is_some();
-    let tone = if has_focus { Tone::Focus } else { Tone::Strong };
     let mark = if has_focus { "▸" } else { " " };
     let count = board.lists.column(column).len();
+    let (tone, count_tone) = match column {
+        Column::NeedsYou if count > 0 => (Tone::Asks, Tone::Asks),
+        _ if has_focus => (Tone::Focus, Tone::Dim),
+        _ => (Tone::Strong, Tone::Dim),
+    };
     let spans = vec![
-        canvas.span(format!("{mark}{}", column.title()), tone),
-        canvas.span(format!(" {count}"), Tone::Dim),
+        canvas.span(mark, Tone::Focus),
+        canvas.span(column.title(), tone),
+        canvas.span(format!(" {count}"), count_tone),
     ];
     let end = canvas.line(area, &Line::from(spans));
     let mut marks = String::new();

@@ -7,8 +7,9 @@ use crate::board::Board;
 use crate::keys::{self, Mode};
 use crate::overlay::Overlay;
 use crate::text::{clean, width};
-use crate::theme::Tone;
-use gt_core::card::Column;
+use crate::theme::{self, Tone};
+use gt_core::card::{Card, Column};
+use gt_core::state::State;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -94,6 +95,13 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
         let word = format!(" · by {}{turned}", lens.sort.as_str());
         spans.push(canvas.span(word, Tone::Dim));
     }
+    let counts = state_counts(board);
+    if !counts.is_empty() {
+        spans.push(canvas.span(" ·", Tone::Dim));
+    }
+    for (sign, count, tone) in counts {
+        spans.push(canvas.span(format!(" {sign}{count}"), tone));
+    }
     let hidden = hidden_columns(board, in_view);
     let taken: usize = hidden.iter().map(|(text, _)| width(text) + 1).sum();
     let taken = u16::try_from(taken).unwrap_or(area.width).min(area.width);
@@ -111,6 +119,36 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
         canvas.note(at, Hit::Column(column));
         x = x.saturating_add(width + 1);
     }
+}
+
+/// Returns how many agents of the selected project are in each state, what needs a look first.
+fn state_counts(board: &Board) -> Vec<(&'static str, usize, Tone)> {
+    const ORDER: [State; 6] = [
+        State::Waiting,
+        State::Error,
+        State::Crashed,
+        State::Limited,
+        State::Busy,
+        State::Idle,
+    ];
+    let project = board.lens.project.as_ref();
+    let is_shown = |card: &&Card| project.is_none() || card.rig.as_ref() == project;
+    let mut counts = [0; ORDER.len()];
+    for card in board.facts.cards.iter().filter(is_shown) {
+        let state = match card.asks() {
+            Some(_) => Some(State::Waiting),
+            None => card.state(),
+        };
+        if let Some(place) = ORDER.iter().position(|it| Some(*it) == state) {
+            counts[place] += 1;
+        }
+    }
+    let rows = ORDER
+        .into_iter()
+        .zip(counts)
+        .filter(|(_, count)| *count > 0);
+    rows.map(|(state, count)| (theme::sign(Some(state)), count, theme::tone(Some(state))))
+        .collect()
 }
 
 fn hidden_columns(board: &Board, in_view: &[Column]) -> Vec<(String, Column)> {

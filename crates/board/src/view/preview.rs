@@ -85,7 +85,7 @@ pub(super) fn screen(board: &Board, area: Rect, up: usize, canvas: &mut Canvas<'
             .spans
             .iter()
             .map(|span| Span::styled(span.content.as_ref(), theme.foreign(span.style)));
-        canvas.line(row(area, y), &Line::from(spans.collect::<Vec<_>>()));
+        canvas.cropped(row(area, y), &Line::from(spans.collect::<Vec<_>>()));
     }
     up
 }
