@@ -184,6 +184,7 @@ mod tests {
             marked: Some(0),
             across: false,
             numbers: Vec::new(),
+            descriptions: Vec::new(),
         };
         pick(&asking, &Choice::from(choice)).ok()
     }
@@ -246,6 +247,7 @@ mod tests {
             marked: Some(0),
             across: false,
             numbers: vec![Some(1), Some(2), None, Some(3)],
+            descriptions: Vec::new(),
         };
         assert_eq!(pick(&asking, &Choice::Number(3)).ok(), Some(3));
         assert_eq!(pick(&asking, &Choice::Number(4)).ok(), None);
@@ -261,6 +263,7 @@ mod tests {
             marked,
             across: false,
             numbers: Vec::new(),
+            descriptions: Vec::new(),
         };
         let one = fingerprint(&asking("rm x\nDo you want to?", &["Yes", "No"], Some(0)));
         let moved = asking("rm  x\n\nDo you want to?", &["Yes", "No"], Some(1));

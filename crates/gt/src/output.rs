@@ -189,6 +189,19 @@ pub(crate) fn minute(text: Option<&str>) -> String {
     })
 }
 
+/// Formats a time as a clock time in the local time zone, with the date if it is not today.
+pub(crate) fn clock(seconds: i64) -> String {
+    let zone = jiff::tz::TimeZone::system();
+    // A time beyond the calendar is not a time of day.
+    let Ok(at) = jiff::Timestamp::from_second(seconds) else {
+        return String::new();
+    };
+    let at = at.to_zoned(zone.clone());
+    let is_today = at.date() == jiff::Timestamp::now().to_zoned(zone).date();
+    let format = if is_today { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+    at.strftime(format).to_string()
+}
+
 /// Colours, if the output is a terminal and `NO_COLOR` is not set.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {

@@ -22,6 +22,10 @@ pub struct Asking {
     /// Numbers that the program shows before its options, if any.
     #[serde(skip)]
     pub numbers: Vec<Option<usize>>,
+    /// Descriptions that the program shows with its options; empty texts, or no texts, if there
+    /// are none.
+    #[serde(skip)]
+    pub descriptions: Vec<String>,
 }
 
 /// Kind of a dialog that the preset does not know.
@@ -97,6 +101,7 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
             marked: rows.marked,
             across: rows.across,
             numbers: rows.numbers,
+            descriptions: rows.descriptions,
         },
         mark: waits,
         top,

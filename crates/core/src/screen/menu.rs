@@ -23,6 +23,8 @@ pub(super) struct Rows {
     pub(super) across: bool,
     /// Numbers before the options, if they have any.
     pub(super) numbers: Vec<Option<usize>>,
+    /// Descriptions beside or below the options; empty texts, or no texts, if there are none.
+    pub(super) descriptions: Vec<String>,
 }
 
 /// Returns the lowest menu. `is_message` tells which lines begin a message: they have the same
@@ -62,6 +64,7 @@ fn known_rows(lines: &[Line], texts: &[String]) -> Option<Rows> {
         marked: shown().position(Row::points),
         lines: first..last + 1,
         across: false,
+        descriptions: Vec::new(),
     })
 }
 
@@ -85,6 +88,7 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
         marked: set_off(&places),
         lines: at..at + 1,
         across: true,
+        descriptions: Vec::new(),
     })
 }
 
@@ -231,7 +235,8 @@ fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
         set_off(&places)
     });
     Rows {
-        options: all.iter().map(|at| whole(lines, rows, *at)).collect(),
+        options: all.iter().map(|at| whole(lines, rows, *at).0).collect(),
+        descriptions: all.iter().map(|at| description(lines, rows, *at)).collect(),
         numbers: all
             .iter()
             .map(|at| rows[*at].as_ref().and_then(|row| row.number))
@@ -264,6 +269,7 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
         marked: all.iter().position(|row| *row == at),
         lines: first..last + 1,
         across: false,
+        descriptions: Vec::new(),
     })
 }
 
@@ -274,15 +280,30 @@ fn depth(lines: &[Line], rows: &[Option<Row>], at: usize) -> usize {
     at + 1 + (at + 1..lines.len()).take_while(hangs).count()
 }
 
-/// Returns the text of a row together with its wrapped lines. A description begins in the same
-/// column, but its first word would have had room above.
-fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
+/// Returns the description of a row: the text beside its title, or below it.
+fn description(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
     let Some(row) = &rows[at] else {
         return String::new();
     };
+    let beside = row.text[row.title().len()..].trim();
+    let (_, end) = whole(lines, rows, at);
+    let hangs = |more: &&Row| more.column >= row.label && more.number.is_none();
+    let below = rows[end..].iter().map_while(Option::as_ref);
+    let below = below.take_while(hangs).map(|more| more.text.trim());
+    let parts: Vec<&str> = std::iter::once(beside).chain(below).collect();
+    parts.join(" ").trim().to_owned()
+}
+
+/// Returns the text of a row together with its wrapped lines, and the index after them. A
+/// description begins in the same column, but its first word would have had room above.
+fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> (String, usize) {
+    let Some(row) = &rows[at] else {
+        return (String::new(), at + 1);
+    };
     let mut text = row.title().to_owned();
+    let mut end = at + 1;
     if text.len() < row.text.len() {
-        return text;
+        return (text, end);
     }
     let width = |line: &Line| line.text.trim_end_matches(is_frame).chars().count();
     let room = room(lines);
@@ -294,8 +315,9 @@ fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
             break;
         }
         text = format!("{text} {}", more.text);
+        end = next + 1;
     }
-    text
+    (text, end)
 }
 
 /// Returns the estimated maximum width of a text on this screen.

@@ -6,11 +6,11 @@ use clap::{Args, Subcommand};
 use gt_core::health::Health;
 use gt_core::state::State;
 use gt_core::work::WorkId;
-use gt_core::{Identity, Role};
+use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::agents::target;
-use gt_town::records::items::Work;
+use gt_town::records::items::{Query, Work};
 use gt_town::records::limits;
 use gt_town::terminal::{containers, pidfile};
 use serde_json::{Value, json};
@@ -19,8 +19,9 @@ use std::process::ExitCode;
 
 /// List the agents that run
 ///
-/// The mayor first, then the deacon, then rig by rig. Polecats come and go and are
-/// shown with --all.
+/// The mayor first, then the deacon, then rig by rig. WHAT is the open question, the work
+/// item on the hook, the end of a usage limit or the reason of a failure. With --json,
+/// polecats are listed only with --all.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct AgentsArgs {
@@ -32,9 +33,12 @@ pub(crate) struct AgentsArgs {
     /// Only the agent that calls, or whose folder or pane this is
     #[arg(long, conflicts_with_all = ["targets", "rig", "role"])]
     own: bool,
-    /// Polecats, too
+    /// Polecats, too, with --json
     #[arg(long)]
     all: bool,
+    /// Health, harness and container, too
+    #[arg(long)]
+    wide: bool,
     /// Those that do not run, too
     #[arg(long)]
     stopped: bool,
@@ -79,21 +83,19 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
             let containers = containers::list_everywhere(&town)?;
             let mut agents = engine::list_among(&town, &containers, wanted)?;
             agents.retain(|agent| named.is_empty() || named.contains(&agent.identity));
-            let all = agents.len();
-            if !args.all && named.is_empty() && role != Some(Role::Polecat) {
-                agents.retain(|agent| agent.identity.role() != Role::Polecat);
-            }
-            let hidden = all - agents.len();
-            if agents.is_empty() && !context.json {
-                // The line below mentions the hidden polecats.
-                if hidden == 0 {
-                    output::line(none_found(role, args.rig.as_deref(), args.stopped))?;
+            if context.json {
+                // Scripts rely on it.
+                if !args.all && named.is_empty() && role != Some(Role::Polecat) {
+                    agents.retain(|agent| agent.identity.role() != Role::Polecat);
                 }
+                output::json(&documents(&agents, &town))?;
+            } else if agents.is_empty() {
+                output::line(none_found(role, args.rig.as_deref(), args.stopped))?;
             } else {
-                show(&agents, &town, context)?;
-            }
-            if hidden > 0 && !context.json {
-                output::line(format!("(polecats not shown: {hidden}; `gt agents --all`)"))?;
+                print(&agents, &town, args.wide)?;
+                for line in questions(&agents) {
+                    output::line(line)?;
+                }
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -136,29 +138,99 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Comm
             "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.",
         )?;
     } else {
-        let mut table = Table::new(&[
-            "AGENT",
-            "STATE",
-            "AGE",
-            "HEALTH",
-            "HARNESS",
-            "CONTAINER",
-            "",
-        ]);
-        for agent in agents {
-            table.row([
-                agent.identity.address().into(),
-                state_cell(agent),
-                agent.created_at.map(output::age).unwrap_or_default().into(),
-                health_cell(agent.health),
-                agent.harness.clone().unwrap_or_default().into(),
-                agent.container.clone().into(),
-                remarks(agent).into(),
-            ]);
-        }
-        output::print(&table.render(Paint::for_stdout()))?;
+        print(agents, town, false)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints agents as a table.
+pub(crate) fn print(agents: &[AgentView], town: &Town, wide: bool) -> Result<(), Problem> {
+    let items = hooked_items(town);
+    let mut titles = vec!["AGENT", "STATE", "SINCE"];
+    if wide {
+        titles.extend(["HEALTH", "HARNESS", "CONTAINER", "NOTES"]);
+    }
+    titles.push("WHAT");
+    let mut table = Table::new(&titles);
+    for agent in agents {
+        let since = agent.report.since.or(agent.created_at);
+        let mut row: Vec<Cell> = vec![
+            agent.identity.address().into(),
+            state_cell(agent),
+            since.map(output::age).unwrap_or_default().into(),
+        ];
+        if wide {
+            row.push(health_cell(agent.health));
+            row.push(agent.harness.clone().unwrap_or_default().into());
+            row.push(agent.container.clone().into());
+            row.push(remarks(agent).into());
+        }
+        let item = items.get(&agent.identity.address()).map(String::as_str);
+        let what = Some(what(agent, item)).filter(|what| !what.is_empty());
+        let what: Vec<String> = what.into_iter().chain(undisturbed(agent)).collect();
+        row.push(what.join(", ").into());
+        table.row(row);
+    }
+    output::print(&table.render(Paint::for_stdout()))
+}
+
+/// Returns the item on each hook, as `he-5n2wj Write a poem`, by the agent's address.
+fn hooked_items(town: &Town) -> HashMap<String, String> {
+    let read = || -> Result<HashMap<String, String>, Problem> {
+        let work = Work::of(town);
+        let hooks = work.hooks()?;
+        let titles = match hooks.is_empty() {
+            true => Vec::new(),
+            false => work.find(&Query::default())?,
+        };
+        let titles: HashMap<WorkId, String> = titles
+            .into_iter()
+            .map(|item| (item.id, item.title))
+            .collect();
+        let named = hooks.into_iter().map(|(agent, id)| {
+            let title = titles.get(&id).map_or("", String::as_str);
+            (agent, format!("{id} {title}").trim_end().to_owned())
+        });
+        Ok(named.collect())
+    };
+    // The list of agents is useful without their items.
+    read().unwrap_or_else(|problem| {
+        output::warn(format!("items are not shown: {}", problem.whole()));
+        HashMap::new()
+    })
+}
+
+/// Returns what an agent does or needs: its question, the end of its limit, the reason of its
+/// failure, or else the item on its hook.
+fn what(agent: &AgentView, item: Option<&str>) -> String {
+    let reason = agent.report.reason.as_deref().map(output::clean);
+    let reason = || reason.clone().unwrap_or_default();
+    match agent.report.state {
+        State::Waiting => reason(),
+        State::Limited => match limits::resets_at(&agent.report) {
+            Some(at) => format!("limited until {}", output::clock(at)),
+            None => reason(),
+        },
+        State::Error | State::Crashed | State::Paused => reason(),
+        _ if agent.health.is_ill() => complaint(agent),
+        State::Busy | State::Starting | State::Initializing => {
+            item.map_or_else(reason, output::clean)
+        }
+        _ => item.map(output::clean).unwrap_or_default(),
+    }
+}
+
+/// Returns a line for each open question, with the command that answers it. The table has the
+/// question itself.
+pub(crate) fn questions(agents: &[AgentView]) -> Vec<String> {
+    let waiting = agents
+        .iter()
+        .filter(|agent| agent.report.state == State::Waiting);
+    let line = |agent: &AgentView| {
+        let who = agent.identity.address();
+        format!("{who} waits for an answer: `gt answer {who}`")
+    };
+    waiting.map(line).collect()
 }
 
 /// Returns the agent's health with its cause: the message of the failed turn, or the end of the
@@ -181,36 +253,19 @@ fn reset(agent: &AgentView) -> Option<String> {
     Some(format!("{verb} {}", output::minute(at.as_deref())))
 }
 
-/// Returns why the agent is paused by a rule.
-fn held(agent: &AgentView) -> Option<String> {
-    let reason = agent.report.reason.as_deref().map(output::clean)?;
-    let is_held = agent.report.state == State::Paused && reason.starts_with("budget of ");
-    is_held.then_some(reason)
-}
-
 /// Returns until when the agent is not to be disturbed.
 fn undisturbed(agent: &AgentView) -> Option<String> {
     agent.dnd.as_ref().map(dnd::words)
 }
 
-/// Returns the last column: the end of the usage limit, do not disturb, whether the agent is attached, and whether
-/// it is adopted.
+/// Returns whether the agent is attached, and whether it is adopted.
 fn remarks(agent: &AgentView) -> String {
     let adopted = match &agent.socket {
         Some(socket) => Some(format!("adopted, on {socket}")),
         None => agent.adopted.then(|| "adopted".to_owned()),
     };
     let attached = agent.attached.then(|| "attached".to_owned());
-    let all: Vec<String> = [
-        reset(agent),
-        held(agent),
-        undisturbed(agent),
-        attached,
-        adopted,
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let all: Vec<String> = [attached, adopted].into_iter().flatten().collect();
     all.join(", ")
 }
 

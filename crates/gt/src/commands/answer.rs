@@ -78,6 +78,11 @@ fn with_window(document: &mut Value, window: Option<&str>) {
     }
 }
 
+/// Returns the option that names the window, for a command to type.
+fn beside(window: Option<&str>) -> String {
+    window.map_or_else(String::new, |window| format!(" --window {window}"))
+}
+
 /// Returns the label of each option.
 fn labels(asking: &Asking) -> Vec<String> {
     let all = 0..asking.options.len();
@@ -104,7 +109,8 @@ fn show(
         output::json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
-    output::line(&asking.text)?;
+    let paint = output::Paint::for_stdout();
+    output::lines(&asking.text)?;
     if asking.options.is_empty() {
         output::line(listed(asking))?;
     }
@@ -115,6 +121,16 @@ fn show(
             ' '
         };
         output::line(format!("{mark} {} {option}", number(asking, at)))?;
+        let description = asking.descriptions.get(at).map_or("", String::as_str);
+        for line in output::wrapped(description, output::columns(100).saturating_sub(6)) {
+            if !line.is_empty() {
+                output::line(format!("      {}", paint.dim(&output::clean(&line))))?;
+            }
+        }
     }
+    output::line(format!(
+        "`gt answer {identity}{} NUMBER` answers.",
+        beside(window)
+    ))?;
     Ok(ExitCode::SUCCESS)
 }

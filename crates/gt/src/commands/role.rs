@@ -99,7 +99,7 @@ pub(crate) fn show(
             .collect();
         return output::json(&json!({what: name, "fields": fields}));
     }
-    let mut table = Table::new(&["FIELD", "VALUE", "FROM"]);
+    let mut table = Table::new(&["FIELD", "VALUE", "FROM"]).wrapping();
     for (field, set) in fields {
         table.row([
             field.as_str().into(),

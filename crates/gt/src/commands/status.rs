@@ -1,5 +1,6 @@
 use super::{CommandResult, agents, dnd, escalate, estop, rig};
 use crate::context::Context;
+use crate::output::usage::dollars;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
 use clap::Args;
@@ -9,8 +10,11 @@ use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::base::estop as file;
+use gt_town::lifecycle::restore;
 use gt_town::records::items::{EscalationQuery, Work};
-use gt_town::terminal::containers::{self, tmux_problem};
+use gt_town::records::sessions::Sessions;
+use gt_town::records::{budget, usage};
+use gt_town::terminal::containers::{self, Container, tmux_problem};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -118,22 +122,89 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     if let Some(note) = &own_dnd {
         output::line(format!("You: {}. `gt dnd off` ends it.", dnd::words(note)))?;
     }
-    for agent in &ill {
-        output::line(format!(
-            "{} {}: {}",
-            paint.red("!"),
-            agent.identity,
-            agents::complaint(agent)
-        ))?;
+    for line in overview(&town)? {
+        output::line(line)?;
     }
     if !agents.is_empty() {
         output::line("")?;
-        agents::show(&agents, &town, context)?;
+        agents::print(&agents, &town, false)?;
+    }
+    let needs = attention(&town, &containers, &agents, paint)?;
+    if !needs.is_empty() {
+        output::line(format!("\n{}", paint.bold("Needs attention:")))?;
+    }
+    for line in needs {
+        output::line(format!("  {line}"))?;
     }
     if args.hold {
         hold()?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the lines about the merge queue and the spending of today, as far as there is any.
+fn overview(town: &Town) -> Result<Vec<String>, Problem> {
+    let mut lines = Vec::new();
+    let merges = Work::of(town).merges(None, false)?;
+    if !merges.is_empty() {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for merge in &merges {
+            *counts.entry(merge.status.as_str()).or_default() += 1;
+        }
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(word, n)| format!("{n} {word}"))
+            .collect();
+        lines.push(format!(
+            "Merge queue: {}; `gt mq list` shows it.",
+            counts.join(", ")
+        ));
+    }
+    let spending = Sessions::of(town).spending(&budget::today(town), &[], |running| {
+        usage::refresh(town, running);
+    })?;
+    if spending.day > 0.0 {
+        lines.push(format!("Spent today: {}.", dollars(spending.day)));
+    }
+    Ok(lines)
+}
+
+/// Returns a line with a command for everything that waits for a person: questions, agents that are
+/// not well, lost agents and merges that failed. The table has the rest.
+fn attention(
+    town: &Town,
+    containers: &[Container],
+    agents: &[AgentView],
+    paint: Paint,
+) -> Result<Vec<String>, Problem> {
+    let mark = paint.red("!");
+    let mut lines: Vec<String> = agents::questions(agents)
+        .into_iter()
+        .map(|line| format!("{mark} {line}"))
+        .collect();
+    let ill = agents.iter().filter(|agent| agent.health.is_ill());
+    lines.extend(ill.map(|agent| {
+        let (who, complaint) = (&agent.identity, agents::complaint(agent));
+        format!("{mark} {who}: {complaint}: `gt peek {who}`")
+    }));
+    let lost = restore::lost_agents(town, containers)?;
+    if !lost.is_empty() {
+        let verb = if lost.len() == 1 { "is" } else { "are" };
+        lines.push(format!(
+            "{mark} {} {verb} lost with the tmux server: `gt restore`",
+            lost.join(", ")
+        ));
+    }
+    for (merge, _) in Work::of(town).stuck_merges(None)? {
+        lines.push(format!(
+            "{mark} {} ({}) is not merged, {}: `gt mq status {}`",
+            merge.item,
+            merge.branch,
+            merge.status.as_str(),
+            merge.id
+        ));
+    }
+    Ok(lines)
 }
 
 /// Keeps the pop-up open until a key is pressed.

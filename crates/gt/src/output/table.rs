@@ -1,7 +1,7 @@
-//! A plain table: columns as wide as their widest cell.
+//! A plain table: columns as wide as their widest cell, or as the terminal permits.
 
 use super::Paint;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Cell: its text and its colour. Its width is that of the text alone.
 #[derive(Clone, Debug)]
@@ -29,10 +29,19 @@ impl Cell {
     }
 }
 
+/// Columns are never narrower than this, unless their widest cell is.
+const MIN_WIDTH: usize = 6;
+/// The last column is not made narrower than this before the others.
+const LAST_WIDTH: usize = 16;
+/// Gap between two columns.
+const GAP: usize = 2;
+
 #[derive(Debug)]
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    /// Whether long cells wrap; otherwise they are cut.
+    wraps: bool,
 }
 
 impl Table {
@@ -40,6 +49,15 @@ impl Table {
         Table {
             header: header.to_vec(),
             rows: Vec::new(),
+            wraps: false,
+        }
+    }
+
+    /// Breaks cells that do not fit into several lines, instead of cutting them.
+    pub(crate) fn wrapping(self) -> Self {
+        Table {
+            wraps: true,
+            ..self
         }
     }
 
@@ -47,34 +65,127 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// Renders the table for stdout: it fits the terminal. Other outputs get whole cells.
     pub(crate) fn render(&self, paint: Paint) -> String {
+        self.render_for(super::terminal_columns(), paint)
+    }
+
+    fn render_for(&self, columns: Option<usize>, paint: Paint) -> String {
         let header: Vec<Cell> = self
             .header
             .iter()
             .map(|title| Cell::painted(*title, Paint::dim))
             .collect();
         let lines = || std::iter::once(&header).chain(&self.rows);
-        let widths: Vec<usize> = (0..self.header.len())
+        let mut widths: Vec<usize> = (0..self.header.len())
             .map(|column| {
                 let width = |row: &Vec<Cell>| row.get(column).map_or(0, |cell| cell.text.width());
                 lines().map(width).max().unwrap_or(0)
             })
             .collect();
-        lines().map(|row| render_row(row, &widths, paint)).collect()
+        if let Some(columns) = columns {
+            narrow(&mut widths, columns);
+        }
+        lines()
+            .map(|row| match self.wraps {
+                true => wrap_row(row, &widths, paint),
+                false => render_row(row, &widths, paint),
+            })
+            .collect()
+    }
+}
+
+/// Makes the last column, which often is a text, and then the widest columns narrower until the row
+/// fits.
+fn narrow(widths: &mut [usize], columns: usize) {
+    let used = widths.iter().filter(|width| **width > 0).count();
+    let available = columns.saturating_sub(GAP * used.saturating_sub(1));
+    let all: usize = widths.iter().sum();
+    if let Some(last) = widths.last_mut() {
+        let least = LAST_WIDTH.min(*last);
+        *last = last
+            .saturating_sub(all.saturating_sub(available))
+            .max(least);
+    }
+    while widths.iter().sum::<usize>() > available {
+        let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_WIDTH) else {
+            return;
+        };
+        *widest -= 1;
     }
 }
 
 fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
     let mut line = String::new();
     for (cell, width) in row.iter().zip(widths) {
-        let shown = cell
-            .paint
-            .map_or_else(|| cell.text.clone(), |with| with(paint, &cell.text));
-        line.push_str(&shown);
-        let padding = width - cell.text.width() + 2;
+        let text = cut(&cell.text, *width);
+        line.push_str(
+            &cell
+                .paint
+                .map_or_else(|| text.clone(), |with| with(paint, &text)),
+        );
+        let padding = width - text.width() + GAP;
         line.push_str(&" ".repeat(padding));
     }
     format!("{}\n", line.trim_end())
+}
+
+/// Renders a row whose cells may take several lines.
+fn wrap_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
+    let cells: Vec<Vec<String>> = row
+        .iter()
+        .zip(widths)
+        .map(|(cell, width)| wrap(&cell.text, *width))
+        .collect();
+    let height = cells.iter().map(Vec::len).max().unwrap_or(1);
+    (0..height)
+        .map(|at| {
+            let line: Vec<Cell> = row
+                .iter()
+                .zip(&cells)
+                .map(|(cell, lines)| Cell {
+                    text: lines.get(at).cloned().unwrap_or_default(),
+                    paint: cell.paint,
+                })
+                .collect();
+            render_row(&line, widths, paint)
+        })
+        .collect()
+}
+
+/// Breaks a text into lines of this width, between words where possible.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in super::wrapped(text, width) {
+        let mut rest = line;
+        while rest.width() > width {
+            let (head, tail) = split_at_width(&rest, width);
+            lines.push(head.to_owned());
+            rest = tail.to_owned();
+        }
+        lines.push(rest);
+    }
+    lines
+}
+
+/// Cuts a text that is too wide, and marks the cut.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let (head, _) = split_at_width(text, width.saturating_sub(1));
+    format!("{}…", head.trim_end())
+}
+
+/// Splits a text after as many characters as fit, at least one.
+fn split_at_width(text: &str, width: usize) -> (&str, &str) {
+    let mut used = 0;
+    let fits = |(at, c): &(usize, char)| {
+        used += c.width().unwrap_or(0);
+        used <= width || *at == 0
+    };
+    let end = text.char_indices().take_while(fits).last();
+    text.split_at(end.map_or(0, |(at, c)| at + c.len_utf8()))
 }
 
 #[cfg(test)]
@@ -88,5 +199,27 @@ mod tests {
         table.row(["a\u{1b}[2J".into(), "y".into()]);
         let text = table.render(Paint { on: false });
         assert_eq!(text, "A      B\n日本   x\na\u{fffd}[2J  y\n");
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal_and_is_whole_elsewhere() {
+        let mut table = Table::new(&["ID", "TITLE", "AGENT"]);
+        let long = "Write the whole of the manual, in 日本語 as well";
+        table.row(["he-1".into(), long.into(), "hello/crew/max".into()]);
+        let off = Paint { on: false };
+        let whole = table.render_for(None, off);
+        assert!(whole.contains(long));
+        for columns in [20, 40, 60] {
+            let text = table.render_for(Some(columns), off);
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+            assert!(text.contains("he-1"), "{text}");
+        }
+        let text = table.wrapping().render_for(Some(40), off);
+        assert_eq!(
+            text,
+            "ID    TITLE               AGENT\n\
+             he-1  Write the whole of  hello/crew/max\n      the manual, in\n      \
+             日本語 as well\n"
+        );
     }
 }

@@ -73,6 +73,7 @@ mod signal;
 mod sling;
 mod snapshot;
 mod start;
+mod status;
 mod stop;
 mod stopwatch;
 mod submodules;

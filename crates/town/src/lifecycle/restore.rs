@@ -6,8 +6,7 @@
 
 mod source;
 
-pub(crate) use source::lost_agents;
-pub use source::{RestoreSource, find};
+pub use source::{RestoreSource, find, lost_agents};
 
 use crate::base::lock::FileLock;
 use crate::base::{fault, processes};

@@ -112,18 +112,10 @@ pub(super) fn show(
         return output::json(&document);
     }
     let paint = Paint::for_stdout();
-    for (name, value) in document.as_object().into_iter().flatten() {
-        let text = match value {
-            Value::Object(_) if name == "usage" => {
-                session.usage.as_ref().map(usage::line).unwrap_or_default()
-            }
-            Value::Array(list) if name == "commits" => commits(list, detail.as_ref()),
-            Value::Array(_) if name == "steps" => steps(session),
-            Value::Array(_) if name == "earlier_work" => earlier_work(session),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        field(paint, name, &text)?;
+    for (name, text) in facts(session, &document, detail.as_ref()) {
+        if !text.is_empty() {
+            field(paint, name, &text)?;
+        }
     }
     let timeline = detail
         .as_ref()
@@ -140,6 +132,43 @@ pub(super) fn show(
         field(paint, "timeline", &entries.join("\n"))?;
     }
     Ok(())
+}
+
+/// Returns the facts about a session for people, the most important first. `--json` has all fields.
+fn facts(
+    session: &Record,
+    document: &Value,
+    detail: Option<&Value>,
+) -> Vec<(&'static str, String)> {
+    let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+    let used = session.usage.as_ref();
+    let hashes = document["commits"].as_array();
+    let started = match lasted(session) {
+        lasted if lasted.is_empty() => started(session),
+        lasted => format!("{} (lasted {lasted})", started(session)),
+    };
+    vec![
+        ("agent", text("agent")),
+        ("item", text("work_unit")),
+        ("outcome", ending(session)),
+        ("started", started),
+        ("cost", used.and_then(usage::cost).unwrap_or_default()),
+        ("usage", used.map(usage::line).unwrap_or_default()),
+        (
+            "commits",
+            hashes.map(|all| commits(all, detail)).unwrap_or_default(),
+        ),
+        ("earlier items", earlier_work(session)),
+        ("steps", steps(session)),
+        ("harness", text("harness")),
+        ("model", text("model")),
+        ("container", text("container")),
+        ("folder", text("cwd")),
+        ("session", text("id")),
+        ("before it", text("parent_id")),
+        ("conversation", text("harness_session_id")),
+        ("recording", text("recording")),
+    ]
 }
 
 /// Prints a name and its value, which may have several lines.

@@ -78,7 +78,7 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Res
 
 /// Returns the addresses of agents that went down with the town's server, run nowhere now, and are
 /// wanted back.
-pub(crate) fn lost_agents(town: &Town, containers: &[Container]) -> Result<Vec<String>> {
+pub fn lost_agents(town: &Town, containers: &[Container]) -> Result<Vec<String>> {
     let is_here = |agent: &str| {
         let identities = containers.iter().filter_map(Container::identity);
         identities.into_iter().any(|it| it.address() == agent)
