@@ -1,6 +1,7 @@
 //! The command line: global options and the table of commands.
 
 mod aliases;
+pub(crate) mod complete;
 pub(crate) mod groups;
 mod help;
 mod old_forms;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(
     name = "gt",
-    version,
+    version = concat!(env!("CARGO_PKG_VERSION"), env!("GT_BUILD")),
     max_term_width = 100,
     disable_help_subcommand = true,
     after_help = "`gt help GROUP` lists a group with its subcommands: start, agents, messages, work, merging,\n\

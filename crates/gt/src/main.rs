@@ -20,6 +20,7 @@ use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    args::complete::answer();
     if let Some(text) = args::group_help() {
         return match output::styled(&text) {
             Ok(()) => ExitCode::SUCCESS,

@@ -213,3 +213,15 @@ fn gt_alone_shows_the_first_commands_or_the_status() {
     assert_eq!(env.json(&[]), env.json(&["status"]));
     env.gt(&["--town", "nowhere"]).fails(3);
 }
+
+#[test]
+fn version_names_the_release() {
+    let env = TestEnv::empty();
+    let version = env.gt(&["--version"]).ok().stdout;
+    let expected = concat!("gt ", env!("CARGO_PKG_VERSION"));
+    assert!(version.starts_with(expected), "{version}");
+    // A release build from a checkout adds its commit and date.
+    let rest = version[expected.len()..].trim();
+    let is_commit = rest.starts_with('(') && rest.contains(" 20") && rest.ends_with(')');
+    assert!(rest.is_empty() || is_commit, "{version}");
+}
