@@ -10,12 +10,7 @@ use std::ffi::OsString;
 /// anywhere among the arguments.
 const ALIASES: &[(&str, &str)] = &[
     ("agents list", "agents"),
-    ("boot", "agents --stopped --role boot"),
     ("boot attach", "attach boot"),
-    ("boot restart", "restart boot"),
-    ("boot start", "start boot"),
-    ("boot status", "agents --stopped --role boot"),
-    ("boot stop", "stop boot"),
     ("close", "work close"),
     ("crew at", "attach"),
     ("crew attach", "attach"),
@@ -146,12 +141,7 @@ mod tests {
     /// Lines that people type, and the lines that they stand for.
     const LINES: &[(&str, &str)] = &[
         ("gt agents list", "gt agents"),
-        ("gt boot", "gt agents --stopped --role boot"),
         ("gt boot attach", "gt attach boot"),
-        ("gt boot restart", "gt restart boot"),
-        ("gt boot start --model x", "gt start boot --model x"),
-        ("gt boot status", "gt agents --stopped --role boot"),
-        ("gt boot stop", "gt stop boot"),
         ("gt --town /t close he-1", "gt --town /t work close he-1"),
         ("gt crew at max", "gt attach max"),
         ("gt crew attach he/max", "gt attach he/max"),

@@ -30,6 +30,9 @@ type Names = fn(&Town, &str) -> Option<Vec<Name>>;
 /// First name of the command (empty for all), id or value name of the argument, and its names. The
 /// first row that fits counts.
 const ROWS: &[(&str, &str, &[Names])] = &[
+    ("", "harness", &[harness_names]),
+    ("", "role", &[roles]),
+    ("", "rig", &[rigs]),
     ("harness", "NAME", &[harness_names]),
     ("role", "ROLE", &[roles]),
     ("crew", "NAME", &[agents]),
@@ -39,9 +42,6 @@ const ROWS: &[(&str, &str, &[Names])] = &[
     ("sessions", "ID-OR-BEAD", &[sessions, items]),
     ("seance", "ID", &[sessions]),
     ("step", "SESSION", &[sessions]),
-    ("", "harness", &[harness_names]),
-    ("", "role", &[roles]),
-    ("", "rig", &[rigs]),
     ("", "RIG", &[rigs]),
     ("", "RIG|ID", &[rigs]),
     ("", "TARGET", &[agents]),

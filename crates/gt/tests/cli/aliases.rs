@@ -13,10 +13,6 @@ fn familiar_commands_answer_like_the_commands_they_stand_for() {
         (&["ls"][..], &["agents"][..]),
         (&["ps"], &["agents"]),
         (&["agents", "list"], &["agents"]),
-        (
-            &["boot", "status"],
-            &["agents", "--stopped", "--role", "boot"],
-        ),
         (&["ready"], &["work", "ready"]),
         (&["show", &item], &["work", "show", &item]),
         (&["crew", "status"], &["crew", "list"]),

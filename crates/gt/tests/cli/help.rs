@@ -66,11 +66,13 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
           escalate     Ask for help: the mayor and people are told, until it is
                        acknowledged
           notify       Show how you are told that an agent waits, is done or has died
+          dnd          Do not disturb: hold messages to an agent, or notifications to
+                       you, for a while
 
         Work:
           work         Work items: what is to be done
           sling        Give work items to agents, and start those
-          schedule     Work items that wait for a free polecat
+          schedule     Work items that wait for a free polecat, and recurring work
           task         Tasks: one work item each, with a worktree, a container and an
                        agent of its own
           dev          Servers for the time of development, in windows beside an agent
@@ -98,6 +100,8 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
           deacon       The deacon, who keeps the town healthy
           witness      A rig's witness, who watches over its polecats
           refinery     A rig's refinery, which merges what its workers finish
+          boot         Boot, which watches over the deacon
+          dog          Dogs: helpers that run one errand each and end
           patrol       Look after the town once: dead, hung and idle agents, old queues,
                        leftovers
 

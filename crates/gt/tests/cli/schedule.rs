@@ -105,12 +105,12 @@ fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
     assert_eq!(env.running(), [""; 0]);
     env.gt(&["schedule", "remove", &b]).ok();
     assert_eq!(status(&env, &b), "open");
-    assert_snapshot!(env.snapshot(&["schedule", "remove", &b]), @"
-    exit code: 3
-    --- stderr
-    error: gt-[ID] does not wait
-    hint: `gt schedule list` shows what does
-    ");
+    assert_snapshot!(env.snapshot(&["schedule", "remove", &b]), @r"
+        exit code: 3
+        --- stderr
+        error: gt-[ID] does not wait, and is no recurring work
+        hint: `gt schedule list` shows both
+        ");
     assert_snapshot!(env.snapshot(&["schedule", "list"]), @"
     exit code: 0
     --- stdout

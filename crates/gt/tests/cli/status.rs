@@ -15,11 +15,9 @@ fn busy_town() -> TestEnv {
     let title = "Write the whole of the manual, with examples for every command of the tool";
     env.create_item(title);
     env.gt(&["sling", &env.create_item(title)]).ok();
-    for name in ["max", "amy", "Nux"] {
-        if env.gt(&["agents", name]).code == 0 {
-            env.gt(&["wait", name, "--until", "idle", "--timeout", "30"])
-                .ok();
-        }
+    for name in ["max", "amy", "Toast"] {
+        env.gt(&["wait", name, "--until", "idle", "--timeout", "30"])
+            .ok();
     }
     env.gt(&["nudge", "amy", QUESTION]).ok();
     env.gt(&["wait", "amy", "--until", "waiting", "--timeout", "30"])
@@ -35,8 +33,8 @@ fn agents_fit_the_width_and_questions_have_their_command() {
         --- stdout
         AGENT  STATE  SINCE  WHAT
         gastown/crew/amy  waiting  [N]  asks: Which colour should the button in the settings have?
-        gastown/crew/max  idle  [N]
-        gastown/polecats/Toast  idle  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
+        gastown/crew/max  [STATE]  [N]
+        gastown/polecats/Toast  [STATE]  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
         gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`
         ");
     assert_snapshot!(at_width(&env, 60, &["agents"]).ok().rendered(&env), @r"
@@ -44,15 +42,15 @@ fn agents_fit_the_width_and_questions_have_their_command() {
         --- stdout
         AGENT  STATE  SINCE  WHAT
         gastown/crew/amy  waiting  [N]  asks: Which colour…
-        gastown/crew/max  idle  [N]
-        gastown/polecats/Toast  idle  [N]  gt-[ID] Write the…
+        gastown/crew/max  [STATE]  [N]
+        gastown/polecats/Toast  [STATE]  [N]  gt-[ID] Write the…
         gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`
         ");
     assert_snapshot!(env.snapshot(&["agents", "--wide", "max"]), @r"
         exit code: 0
         --- stdout
         AGENT  STATE  SINCE  HEALTH  HARNESS  CONTAINER  NOTES  WHAT
-        gastown/crew/max  idle  [N]  healthy  demo  gt-crew-max
+        gastown/crew/max  [STATE]  [N]  healthy  demo  gt-crew-max
         ");
     for columns in [60, 80, 140] {
         for args in [
@@ -99,8 +97,8 @@ fn status_lists_what_needs_attention_once() {
 
         AGENT  STATE  SINCE  WHAT
         gastown/crew/amy  waiting  [N]  asks: Which colour should the button in the settings have?
-        gastown/crew/max  idle  [N]
-        gastown/polecats/Toast  idle  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
+        gastown/crew/max  [STATE]  [N]
+        gastown/polecats/Toast  [STATE]  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
 
         Needs attention:
           ! gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`

@@ -99,12 +99,12 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
     assert_eq!(agent["state_source"], "gt");
     assert_eq!(agent["state_reason"], "for \"lunch\"; #{pid} $(x) 'y'");
     assert!(agent["state_since"].is_string(), "{agent}");
-    assert_snapshot!(env.snapshot(&["agents"]), @"
-    exit code: 0
-    --- stdout
-    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
-    gastown/crew/max  paused  [N]  healthy  demo  gt-crew-max
-    ");
+    assert_snapshot!(env.snapshot(&["agents"]), @r#"
+        exit code: 0
+        --- stdout
+        AGENT  STATE  SINCE  WHAT
+        gastown/crew/max  paused  [N]  for "lunch"; #{pid} $(x) 'y'
+        "#);
     // A message would end the pause, so it is queued.
     let sent = env.json(&["nudge", MAX, "later"]);
     assert_eq!(sent["delivered"], "queue", "{sent}");
@@ -435,15 +435,17 @@ fn usage_limit_has_its_reset_time_and_its_own_event() {
     ◷1
     ");
     let status = env.gt(&["status"]).ok().stdout;
-    assert_snapshot!(env.masked(&status), @"
-    gt at ~/gt (tmux socket: ~/s)
-      gastown (gt): 1 running
-    Agents: 1 limited.
-    ! gastown/crew/max: limited, resets [TIME] [TIME]
+    assert_snapshot!(env.masked(&status), @r"
+        gt at ~/gt (tmux socket: ~/s)
+          gastown (gt): 1 running
+        Agents: 1 limited.
 
-    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
-    gastown/crew/max  limited  [N]  limited  demo  gt-crew-max  resets [TIME] [TIME]
-    ");
+        AGENT  STATE  SINCE  WHAT
+        gastown/crew/max  limited  [N]  limited until [TIME] [TIME]
+
+        Needs attention:
+          ! gastown/crew/max: limited, resets [TIME] [TIME]: `gt peek gastown/crew/max`
+        ");
     assert_eq!(env.json(&["status"])["running"], 1, "it lives");
 }
 
