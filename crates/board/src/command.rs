@@ -161,7 +161,11 @@ pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
     let words = ["task", "cleanup", id.as_str(), "--dry-run", "--json"];
     Draft {
         manner: Manner::Foresee,
-        ..Draft::new(id, format!("Looking what a cleanup of {id} does"), &words)
+        ..Draft::new(
+            id,
+            format!("Checking what a cleanup of {id} would do"),
+            &words,
+        )
     }
 }
 

@@ -69,8 +69,8 @@ pub fn pick(asking: &Asking, choice: &Choice) -> Result<usize, Problem> {
         (_, [one]) => Ok(*one),
         // The first match is the plain option: "No" comes before "No, and tell it why".
         (Choice::Yes | Choice::No, [first, ..]) => Ok(*first),
-        (_, []) => Err(Problem::usage("no option is like that").hint(listed(asking))),
-        (_, _) => Err(Problem::usage("several options are like that").hint(listed(asking))),
+        (_, []) => Err(Problem::usage("no option matches").hint(listed(asking))),
+        (_, _) => Err(Problem::usage("several options match").hint(listed(asking))),
     }
 }
 

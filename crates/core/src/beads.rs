@@ -63,9 +63,9 @@ impl Bead {
         time: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Self>, Problem> {
         if !value.is_object() {
-            return Err(Problem::usage("it is no work item").cause("it is no JSON object"));
+            return Err(Problem::usage("not a work item").cause("not a JSON object"));
         }
-        let bad = |error: serde_json::Error| Problem::usage("it is no work item").caused_by(error);
+        let bad = |error: serde_json::Error| Problem::usage("not a work item").caused_by(error);
         let word = value["status"].as_str().unwrap_or("open").to_owned();
         if word == "tombstone" || value["deleted_at"].is_string() {
             return Ok(None);

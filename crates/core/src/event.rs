@@ -164,13 +164,16 @@ impl Event {
         };
         if !is_word(&self.kind) || self.kind.len() > LONGEST_TYPE {
             return Err(
-                Problem::usage(format!("{:?} is no type of an event", self.kind)).hint(format!(
+                Problem::usage(format!("{:?} is not a valid event type", self.kind)).hint(format!(
                     "small letters, digits and _, at most {LONGEST_TYPE}: deploy_finished"
                 )),
             );
         }
         if self.actor.is_empty() || self.actor.chars().any(char::is_control) {
-            return Err(Problem::usage(format!("{:?} is no actor", self.actor)));
+            return Err(Problem::usage(format!(
+                "{:?} is not a valid actor",
+                self.actor
+            )));
         }
         let size = Value::Object(self.payload.clone()).to_string().len();
         if size > LARGEST_PAYLOAD {

@@ -84,7 +84,7 @@ impl Formula {
     fn check(&self, name: &str) -> Result<(), String> {
         if self.name != name {
             let own = &self.name;
-            return Err(format!("it calls itself {own:?}, and its file {name:?}"));
+            return Err(format!("it is named {own:?}, but its file {name:?}"));
         }
         if self.steps.is_empty() {
             return Err("it has no steps".to_owned());
@@ -126,7 +126,7 @@ impl Formula {
         match stuck.as_slice() {
             [] => Ok(()),
             stuck => Err(format!(
-                "these steps wait for each other in a circle: {}",
+                "these steps depend on each other in a cycle: {}",
                 stuck.join(", ")
             )),
         }
@@ -322,7 +322,7 @@ mod tests {
         check(&[step("a", ""), step("a", "")].concat(), "two steps");
         check(&step("a b", ""), "cannot be the id");
         check(&step("a", "needs = ['z']"), "none of its steps");
-        check(&step("a", "needs = ['a']"), "in a circle: a");
+        check(&step("a", "needs = ['a']"), "in a cycle: a");
         check(
             &[
                 step("a", "needs = ['b']"),
@@ -330,7 +330,7 @@ mod tests {
                 step("c", ""),
             ]
             .concat(),
-            "in a circle: a, b",
+            "in a cycle: a, b",
         );
         check(&step("a", "description = 'do {{what}}'"), "{{what}}");
         check(

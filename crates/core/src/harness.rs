@@ -54,7 +54,7 @@ pub fn resolve(name: &str, town: Option<Layer<'_>>) -> Result<Overlaid<Preset>, 
     let Some(top) = layers.last() else {
         return Err(
             Problem::not_found(format!("there is no harness called {name:?}"))
-                .hint("`gt harness list` shows those there are")
+                .hint("`gt harness list` shows the available ones")
                 .hint(format!("a town adds its own in harnesses/{name}.toml")),
         );
     };

@@ -169,7 +169,7 @@ pub fn subject(text: &str) -> Result<String, Problem> {
         return Err(Problem::usage(format!(
             "a subject has at most {LONGEST_SUBJECT} characters"
         ))
-        .hint("the rest belongs into the body"));
+        .hint("put the rest into the body"));
     }
     Ok(line.to_owned())
 }
@@ -182,7 +182,7 @@ pub fn check_body(body: &str) -> Result<(), Problem> {
         "a message of {} bytes is too long, {LONGEST_BODY} can be sent",
         body.len()
     ))
-    .hint("put it into a file and name that"))
+    .hint("put it into a file and give its path"))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl FromStr for MergeStatus {
 
     fn from_str(text: &str) -> Result<Self, Problem> {
         let found = Self::ALL.into_iter().find(|status| status.as_str() == text);
-        found.ok_or_else(|| Problem::usage(format!("{text:?} is no status of a merge")))
+        found.ok_or_else(|| Problem::usage(format!("{text:?} is not a merge status")))
     }
 }
 

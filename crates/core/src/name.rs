@@ -29,7 +29,7 @@ pub enum NameError {
         name: String,
         first: char,
     },
-    #[error("{name:?} is a word of gt's own and cannot be a {what}")]
+    #[error("{name:?} is reserved by gt and cannot be a {what}")]
     Reserved { what: &'static str, name: String },
 }
 

@@ -182,7 +182,7 @@ impl TryFrom<String> for QuietHours {
             )),
             Some((from, to)) => Ok(QuietHours { from, to }),
             None => Err(format!(
-                "{text:?} is no part of a day, such as \"22:00-07:00\""
+                "{text:?} is not a time range such as \"22:00-07:00\""
             )),
         }
     }

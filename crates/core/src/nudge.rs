@@ -192,10 +192,10 @@ impl NotNow {
             NotNow::Busy => "it is busy",
             NotNow::Locked => "another message is being typed to it",
             NotNow::Occupied => "a person has begun to type there",
-            NotNow::NoPrompt => "its prompt is not to be seen",
+            NotNow::NoPrompt => "its prompt is not visible",
             NotNow::Paused => "it is paused",
             NotNow::Stopped => "an emergency stop holds it",
-            NotNow::DoNotDisturb => "it is not to be disturbed",
+            NotNow::DoNotDisturb => "do-not-disturb is on",
             NotNow::Ended => "it has ended",
         }
     }

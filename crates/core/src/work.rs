@@ -77,8 +77,10 @@ impl FromStr for WorkId {
         if Self::is_valid(text) {
             return Ok(WorkId(text.to_owned()));
         }
-        Err(Problem::usage(format!("{text:?} is no id of a work item"))
-            .hint("such as gt-4k2qz, or gt-4k2qz.1 for a part of it"))
+        Err(
+            Problem::usage(format!("{text:?} is not the id of a work item"))
+                .hint("such as gt-4k2qz, or gt-4k2qz.1 for a part of it"),
+        )
     }
 }
 
@@ -283,7 +285,7 @@ pub fn check_title(title: &str) -> Result<(), Problem> {
         return Err(Problem::usage(format!(
             "a title is one line of at most {LONGEST_TITLE} characters"
         ))
-        .hint("the rest belongs into `--description`"));
+        .hint("put the rest into `--description`"));
     }
     Ok(())
 }
@@ -293,7 +295,7 @@ pub fn check_priority(priority: u8) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::usage(format!("there is no priority {priority}"))
-        .hint("from 0, the most urgent, to 4; 2 is the usual"))
+        .hint("from 0, the most urgent, to 4; 2 is the default"))
 }
 
 const LONGEST_WORD: usize = 100;
@@ -319,7 +321,7 @@ pub fn check_word(what: &str, word: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::usage(format!("{word:?} cannot be a {what}"))
-        .hint("letters, digits and -_:/. without blanks"))
+        .hint("letters, digits and -_:/. without spaces"))
 }
 
 #[cfg(test)]

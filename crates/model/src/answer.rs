@@ -63,7 +63,7 @@ pub(crate) fn decide(
     let json: Value = match serde_json::from_slice(body) {
         Ok(json) => json,
         Err(error) => {
-            let answer = (wire.error)(400, &format!("the body is no JSON: {error}"));
+            let answer = (wire.error)(400, &format!("the body is not JSON: {error}"));
             let status = 400;
             return at_once(Request { status, ..request }, answer);
         }

@@ -72,7 +72,7 @@ pub enum Error {
         after: Duration,
     },
     /// The tmux version is older than required.
-    #[error("tmux {found} is too old, {needed} is needed: without it there is no {missing}")]
+    #[error("tmux {found} is too old, {needed} is needed; it lacks: {missing}")]
     TooOld {
         /// The installed version.
         found: Version,

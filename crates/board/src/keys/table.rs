@@ -37,7 +37,7 @@ pub const TABLE: &[Binding] = rows! {
     Board       "g"                  Go,                           "Go to a card by its label";
     Board       "Enter"              Open,                         "Open the card";
     Board       "Space"              Actions,                      "Do something with the card, or with all that are marked";
-    Board       "V"                  Mark,                         "Mark the card, or take its mark away";
+    Board       "V"                  Mark,                         "Mark or unmark the card";
     Board       "*"                  MarkColumn,                   "Mark all cards of the column, or none";
     Board       "/"                  Search,                       "Search ids, titles and labels";
     Board       "n"                  NextMatch,                    "The next card that was found";
@@ -50,11 +50,11 @@ pub const TABLE: &[Binding] = rows! {
     Board       "t"                  Theme,                        "Dark or light";
     Board       "E"                  Escalations,                  "Show the escalations", "gt escalate list";
     Board       "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
-    Board       "!"                  Log,                          "What was said";
+    Board       "!"                  Log,                          "Show the messages";
     Board       "?"                  Help,                         "This help";
     Board       "Ctrl-l"             Redraw,                       "Draw anew";
     Board       "Esc"                Back,                         "Drop the marks, then the search, then the filter";
-    Board       "q Ctrl-c"           Quit,                         "Leave the board; agents go on";
+    Board       "q Ctrl-c"           Quit,                         "Leave the board; agents keep running";
 
     Actions     "s"                  Do(Deed::Start),              "Start", "gt task start ID --no-attach";
     Actions     "S"                  Do(Deed::StartWork),          "Start and work", "gt task start ID --work --no-attach";
@@ -76,7 +76,7 @@ pub const TABLE: &[Binding] = rows! {
     Actions     "c"                  Do(Deed::Close),              "Close the item", "gt work close ID";
     Actions     "Down"               Down,                         "The next row";
     Actions     "Up"                 Up,                           "The row before";
-    Actions     "Enter"              Accept,                       "Do that of the row";
+    Actions     "Enter"              Accept,                       "Run the action of the row";
     Actions     "Esc q Space"        Back,                         "Do nothing";
     Actions     "Ctrl-c"             Quit,                         "Leave the board";
 
@@ -106,7 +106,7 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "t"                  Theme,                        "Dark or light";
     Detail      "E"                  Escalations,                  "Show the escalations", "gt escalate list";
     Detail      "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
-    Detail      "!"                  Log,                          "What was said";
+    Detail      "!"                  Log,                          "Show the messages";
     Detail      "?"                  Help,                         "This help";
     Detail      "Ctrl-l"             Redraw,                       "Draw anew";
     Detail      "q Esc"              Back,                         "Back to the board";
@@ -133,14 +133,14 @@ pub const TABLE: &[Binding] = rows! {
 
     Filter      "j Down"             Down,                         "The next row";
     Filter      "k Up"               Up,                           "The row before";
-    Filter      "Space Enter"        Toggle,                       "Choose it, or not";
+    Filter      "Space Enter"        Toggle,                       "Select it, or deselect it";
     Filter      "c"                  Clear,                        "Clear: all cards are shown again";
     Filter      "Esc q F"            Back,                         "Close";
     Filter      "Ctrl-c"             Quit,                         "Leave the board";
 
     Sort        "j Down"             Down,                         "The next row";
     Sort        "k Up"               Up,                           "The row before";
-    Sort        "Enter Space"        Accept,                       "This order; the same again turns it around";
+    Sort        "Enter Space"        Accept,                       "Sort by this; again reverses it";
     Sort        "o"                  SortBy(Invocation::Usual),          "Each column by its own";
     Sort        "p"                  SortBy(Invocation::Priority),       "By priority";
     Sort        "a"                  SortBy(Invocation::Age),            "By age, the oldest first";

@@ -304,7 +304,7 @@ fn columns_are_ordered_as_asked() {
     assert_eq!(
         order(&stage, NeedsYou),
         ["gt-00crs", "gt-00brk", "gt-00ask"],
-        "turned around"
+        "reversed"
     );
     stage.press("os");
     assert_eq!(

@@ -91,7 +91,7 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
         spans.push(canvas.span(format!(" · only {words}"), Tone::Key));
     }
     if lens.sort != crate::sort::Sort::Usual || lens.reversed {
-        let turned = if lens.reversed { " turned around" } else { "" };
+        let turned = if lens.reversed { " reversed" } else { "" };
         let word = format!(" · by {}{turned}", lens.sort.as_str());
         spans.push(canvas.span(word, Tone::Dim));
     }

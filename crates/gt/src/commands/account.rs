@@ -41,7 +41,7 @@ pub(crate) struct AddArgs {
 /// Let new agents use an account
 #[derive(Debug, Args)]
 pub(crate) struct UseArgs {
-    /// The account; `gt account list` shows which there are
+    /// The account; `gt account list` shows the available ones
     #[arg(required_unless_present = "none")]
     name: Option<String>,
     /// None any more: new agents use their programs' own folders
@@ -55,7 +55,7 @@ pub(crate) struct UseArgs {
 /// Forget an account; its folders stay
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
-    /// The account; `gt account list` shows which there are
+    /// The account; `gt account list` shows the available ones
     name: String,
     /// Delete the folders too that gt made for it, with login and conversations
     #[arg(long)]

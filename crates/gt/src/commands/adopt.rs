@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 /// Make an agent of a program that runs in a tmux pane already
 ///
-/// The program goes on as it is: no restart, and your panes, windows and sessions stay where
+/// The program keeps running: no restart, and your panes, windows and sessions stay where
 /// they are. It can then be listed, read, nudged, attached, handed over and stopped like any
 /// other agent, also on a tmux server that is not the town's. `gt stop` ends only the program.
 ///

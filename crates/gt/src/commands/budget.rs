@@ -32,7 +32,7 @@ enum BudgetCommand {
     Raise(RaiseArgs),
 }
 
-/// Raise a budget by an amount; agents that it has paused go on
+/// Raise a budget by an amount; agents that it has paused continue
 #[derive(Debug, Args)]
 struct RaiseArgs {
     /// The budget: `day`, rig:NAME, agent:NAME or item:ID
@@ -121,7 +121,7 @@ fn raise(town: &Town, args: &RaiseArgs, context: &Context) -> Result<(), Problem
     let scope = resolve(town, args.scope.parse()?)?;
     let amount = args.amount.trim_start_matches('$');
     let usd: f64 = amount.parse().map_err(|_| {
-        Problem::usage(format!("{:?} is no amount of dollars", args.amount)).hint("5 or 2.50")
+        Problem::usage(format!("{:?} is not an amount in dollars", args.amount)).hint("5 or 2.50")
     })?;
     if args.today && !scope.is_daily() {
         return Err(

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &CostsArgs, context: &Context) -> CommandResult {
 /// Returns the local day of a time expression.
 fn since_day(text: &str) -> Result<String, Problem> {
     let at = time::recorded(text)?;
-    time::local_day(&at).ok_or_else(|| Problem::usage(format!("{text:?} is no time")))
+    time::local_day(&at).ok_or_else(|| Problem::usage(format!("{text:?} is not a valid time")))
 }
 
 fn document(costs: &Costs, by: CostsBy, since: Option<&str>) -> Value {

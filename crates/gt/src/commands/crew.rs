@@ -283,7 +283,10 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
                 workspace::branch(identity),
                 match unsaved.is_nothing() {
                     true => String::new(),
-                    false => format!("; and keep what is nowhere else: {}", unsaved.words()),
+                    false => format!(
+                        "; and keep work that exists nowhere else: {}",
+                        unsaved.words()
+                    ),
                 }
             ))?;
             continue;

@@ -38,7 +38,7 @@ pub(crate) fn run(args: DoctorArgs, context: &Context) -> CommandResult {
             }
         }
         if !args.fix && findings.iter().any(|finding| finding.fixable) {
-            output::line("`gt doctor --fix` puts some of this right.")?;
+            output::line("`gt doctor --fix` repairs some of this.")?;
         }
     }
     Ok(ExitCode::from(u8::from(worst)))

@@ -155,5 +155,5 @@ fn later(merge: &WorkId, is_started: bool) -> String {
         true => "It is merged in the background",
         false => "`gt mq run` merges it",
     };
-    format!("  {how}; `gt mq status {merge}` says how it stands.")
+    format!("  {how}; `gt mq status {merge}` shows its status.")
 }

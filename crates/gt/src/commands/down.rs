@@ -108,7 +108,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
         output::json(&documents)?;
     } else {
         for container in &orphans {
-            output::line(format!("Ended what {container} had left behind."))?;
+            output::line(format!("Ended the leftover processes of {container}."))?;
         }
         if groups.is_empty() && orphans.is_empty() && daemon.is_none() {
             output::line("Nothing runs.")?;

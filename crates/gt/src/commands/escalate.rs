@@ -221,8 +221,8 @@ fn list(args: ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     }
     if found.is_empty() {
         return output::line(match args.all {
-            true => "There are no such escalations.",
-            false => "No such escalations are open. `gt escalate list --all` shows closed ones.",
+            true => "No escalations match.",
+            false => "No open escalations match. `gt escalate list --all` shows closed ones.",
         });
     }
     let mut table = Table::new(&["ID", "SEVERITY", "STATE", "AGE", "AGENT", "ITEM", "MESSAGE"]);

@@ -25,9 +25,9 @@ pub(crate) struct EstopArgs {
     reason: Option<String>,
 }
 
-/// End the emergency stop, and show what goes on
+/// End the emergency stop, and show what continues
 ///
-/// Agents that were interrupted are told to go on, and what died meanwhile is started again
+/// Agents that were interrupted are told to continue, and what died meanwhile is started again
 /// by its role. For example: gt thaw --rig gastown
 #[derive(Debug, Args)]
 pub(crate) struct ThawArgs {

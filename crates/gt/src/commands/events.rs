@@ -163,7 +163,7 @@ pub(crate) fn show(
         return output::json(&found);
     }
     if found.is_empty() {
-        return output::line("Nothing of that happened.");
+        return output::line("No events match.");
     }
     let lines: Vec<String> = found.iter().map(as_line).collect();
     output::print(&lines.concat())
@@ -210,7 +210,7 @@ fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     };
     if let Some(text) = &args.payload {
         event.payload = serde_json::from_str::<Map<String, Value>>(text).map_err(|error| {
-            Problem::usage("the payload is no JSON object")
+            Problem::usage("the payload is not a JSON object")
                 .caused_by(error)
                 .hint("such as --payload '{\"bead\": \"gt-abc\"}'")
         })?;

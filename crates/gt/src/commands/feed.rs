@@ -5,7 +5,7 @@ use clap::Args;
 use gt_town::records::events::Query;
 use std::process::ExitCode;
 
-/// Show the events of the town that a person wants to know of
+/// Show the events of the town that matter to people
 #[derive(Debug, Args)]
 pub(crate) struct FeedArgs {
     #[command(flatten)]

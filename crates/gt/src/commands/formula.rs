@@ -33,7 +33,7 @@ pub(crate) struct ListArgs {
 /// built-in formula.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Its name; `gt formula list` shows which there are
+    /// Its name; `gt formula list` shows the available ones
     name: String,
     /// As this rig has it
     #[arg(long)]

@@ -40,10 +40,10 @@ pub(crate) struct HandoffArgs {
     /// Add the state of git, the work and the inbox to the message
     #[arg(long)]
     collect: bool,
-    /// Why: `compaction` makes the next session go on without being told all anew
+    /// The reason: after `compaction` the next session continues with a short reminder only
     #[arg(long, value_name = "WORD")]
     reason: Option<String>,
-    /// Only save the state: the session goes on, as before a compaction
+    /// Only save the state: the session continues, as before a compaction
     #[arg(long, conflicts_with = "cycle")]
     auto: bool,
     /// Go on with the same conversation in a new process
@@ -169,7 +169,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
         return match handoff::ask_for_take_over(town, &intent)? {
             true => Ok(ExitCode::SUCCESS),
             false => Err(Problem::failed("the next session has not taken over")
-                .hint("`gt logs` says why; the message is on the hook")),
+                .hint("`gt logs` shows why; the message is on the hook")),
         };
     };
     let (mail, started) = handoff::go_on(town, held, &intent, &options)?;
@@ -183,7 +183,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
         let pane = intent.container.pane().pane;
         answer["released"] = json!({"pid": adopted.pid, "pane": pane.to_string()});
         words += &format!(
-            "\nIt runs in {} now. The program in your pane {pane} (process {}) goes on, and is no agent any more: end it, or two work in one folder.",
+            "\nIt runs in {} now. The program in your pane {pane} (process {}) keeps running and is no longer an agent: end it, or two programs work in one folder.",
             started.container, adopted.pid
         );
     }
@@ -265,8 +265,7 @@ fn meaning(
 ) -> Result<(Identity, Option<WorkId>), Problem> {
     let own = || {
         own.cloned().ok_or_else(|| {
-            Problem::usage("it is not said who hands over")
-                .hint("name an agent: `gt handoff AGENT`")
+            Problem::usage("no agent is named").hint("name an agent: `gt handoff AGENT`")
         })
     };
     let Some(what) = what else {

@@ -167,7 +167,7 @@ fn described(found: &Classification) -> String {
     }
     let input = match &found.input {
         Some(input) => line_shown(input),
-        None => "none to be seen".to_owned(),
+        None => "none found".to_owned(),
     };
     rows.push(("input", input));
     rows.iter()

@@ -130,7 +130,7 @@ fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
         return Ok(());
     }
     Err(Problem::not_found(format!("there is no agent {agent}"))
-        .hint("`gt agents --all --stopped` shows who there is")
+        .hint("`gt agents --all --stopped` lists all agents")
         .hint("`gt sling` gives work to a polecat that is made for it"))
 }
 

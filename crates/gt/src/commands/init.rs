@@ -43,7 +43,7 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
     } else {
         output::line(format!("Made the town {}.", town.root().display()))?;
         output::line(
-            "Next: `gt rig add PATH-OR-URL` takes a repository in, `gt up` starts the town's own agents.",
+            "Next: `gt rig add PATH-OR-URL` adds a repository, `gt up` starts the town's own agents.",
         )?;
     }
     if let Err(problem) = known {

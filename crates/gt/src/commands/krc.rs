@@ -118,7 +118,7 @@ fn auto(auto: Auto, context: &Context) -> Result<(), Problem> {
     }
     match next {
         Some(next) => output::line(format!("Not before {next}.")),
-        None => output::line("Another process is at it."),
+        None => output::line("Another process is pruning."),
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) enum MolCommand {
 /// time.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
-    /// Its name; `gt formula list` shows which there are
+    /// Its name; `gt formula list` shows the available ones
     formula: String,
     /// A variable of the formula; several of them may be given
     #[arg(long = "var", value_name = "NAME=VALUE")]

@@ -158,15 +158,15 @@ fn pull(args: &PullArgs, town: &Town, context: &Context) -> Result<(), Problem> 
 /// Parses the id of an entry. If the id is that of a work item, the error names the item's entry.
 fn entry(town: &Town, text: &str) -> Result<WorkId, Problem> {
     let id: WorkId = text.parse().map_err(|_| {
-        Problem::usage(format!("{text:?} is no id of a merge")).hint(format!(
+        Problem::usage(format!("{text:?} is not the id of a merge")).hint(format!(
             "such as {PREFIX}-7x0ha: `gt mq list --all` shows them"
         ))
     })?;
     let id = Work::of(town).expand(&id)?;
     match Work::of(town).merge_of(&id)? {
         Some(merge) => Err(
-            Problem::not_found(format!("{id} is a work item, and no merge"))
-                .hint(format!("the merge of it is {}", merge.id)),
+            Problem::not_found(format!("{id} is a work item, not a merge"))
+                .hint(format!("its merge is {}", merge.id)),
         ),
         None => Ok(id),
     }

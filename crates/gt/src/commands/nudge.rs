@@ -178,7 +178,7 @@ impl NudgeFlags {
     ) -> Result<NudgeRequest<'a>, Problem> {
         let timeout = match self.timeout {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
-                .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))?,
+                .map_err(|_| Problem::usage(format!("{seconds} is not a valid wait time")))?,
             None => Duration::from_secs(town.settings().nudge.wait_seconds),
         };
         Ok(NudgeRequest {
@@ -458,13 +458,13 @@ fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> Comm
     if !nudge::cancel(town, identity, &found)? {
         return Err(
             Problem::conflict(format!("the message {found} is being delivered"))
-                .hint("what stands in the agent's input line already can only be removed there"),
+                .hint("text that is already in the agent's input line can only be removed there"),
         );
     }
     if context.json {
         output::json(&json!({"id": found, "cancelled": true}))?;
     } else {
-        output::line(format!("Took back {found}."))?;
+        output::line(format!("Cancelled {found}."))?;
     }
     Ok(ExitCode::SUCCESS)
 }

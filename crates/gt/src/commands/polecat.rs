@@ -263,7 +263,7 @@ fn line(nuked: &Nuked, dry_run: bool) -> String {
     let mut line = match dry_run {
         true if nuked.unsaved.is_nothing() => format!("Would remove {}.", nuked.identity),
         true => format!(
-            "Would remove {}, and keep what is nowhere else: {}.",
+            "Would remove {}, and keep work that exists nowhere else: {}.",
             nuked.identity,
             nuked.unsaved.words()
         ),

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 /// Bring back the containers of a save
 ///
 /// After a crash of the tmux server, or of the machine: every agent that is missing comes
-/// back under its name, with its windows and what stood in them, and goes on with its
-/// conversation. Agents that run, or that were stopped since the save, are left alone.
+/// back under its name, with its windows and their content, and resumes its conversation.
+/// Agents that run, or that were stopped since the save, are left alone.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
     /// The save, or the beginning of its name [default: the newest]

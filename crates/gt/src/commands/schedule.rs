@@ -105,7 +105,7 @@ fn list(town: &Town, context: &Context) -> Result<(), Problem> {
     if let Some(note) = &paused {
         let (by, age) = (&note.by, output::age_of(&note.at));
         output::line(format!(
-            "Paused by {by} {age} ago; `gt schedule resume` goes on."
+            "Paused by {by} {age} ago; `gt schedule resume` continues it."
         ))?;
     }
     queue_table(&waiting)?;
@@ -228,7 +228,7 @@ fn pause(town: &Town, context: &Context) -> Result<(), Problem> {
     }
     output::line(match earlier {
         Some(note) => format!("Paused already, by {}.", note.by),
-        None => "Paused. `gt schedule resume` goes on.".to_owned(),
+        None => "Paused. `gt schedule resume` continues it.".to_owned(),
     })
 }
 
@@ -273,7 +273,7 @@ fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Probl
     for id in &ids {
         schedule::remove(town, id)?;
         if !context.json {
-            output::line(format!("{id} does not wait any more; it stays open."))?;
+            output::line(format!("{id} is no longer in the schedule; it stays open."))?;
         }
     }
     for name in &names {

@@ -20,8 +20,7 @@ use std::sync::Arc;
 /// Talk to earlier sessions of agents
 ///
 /// Without `--talk` the sessions are listed, the newest first. With it, a copy of that
-/// conversation is gone on with, here in this terminal; the conversation itself stays as
-/// it is.
+/// conversation continues in this terminal; the conversation itself does not change.
 #[derive(Debug, Args)]
 pub(crate) struct SeanceArgs {
     /// Only sessions of this role
@@ -165,7 +164,7 @@ fn show(sessions: &[Offered], context: &Context) -> Result<(), Problem> {
         return output::json(&sessions);
     }
     if sessions.is_empty() {
-        return output::line("There are no such sessions.");
+        return output::line("No sessions match.");
     }
     let mut table = Table::new(&[
         "ID", "AGENT", "STARTED", "OUTCOME", "HARNESS", "TALK", "TOPIC",

@@ -19,11 +19,11 @@ use serde_json::{Value, json};
 
 /// Give work items to agents, and start those
 ///
-/// For a rig a polecat is taken that is free, or a new one is made, with its worktree on
-/// the branch polecat/NAME/ITEM. Several words in quotes are the title of a new item.
-/// Any other agent gets the item on its hook, and is started
-/// or, if it runs, told. Several items go to as many polecats. An item that a polecat of the
-/// rig has already is gone on with. Items beyond the limits of the town wait in the schedule:
+/// For a rig, a free polecat takes the item, or a new one is made, with its worktree on the
+/// branch polecat/NAME/ITEM. Several words in quotes are the title of a new item. Any other
+/// agent gets the item on its hook; it is started or, if it runs, notified. Several items go
+/// to as many polecats. A polecat of the rig that has the item already continues with it.
+/// Items beyond the limits of the town wait in the schedule:
 /// `gt schedule list` shows them.
 ///
 /// Several items are a batch: they get a common parent, unless they have one. Those that wait
@@ -332,7 +332,7 @@ fn read(
     }
     if let [(first, _), (second, _), ..] = targets.as_slice() {
         return Err(Problem::usage(format!(
-            "{first} and {second} cannot both be who is to do it"
+            "an item goes to one rig or agent, not to both {first} and {second}"
         ))
         .hint("name one rig or one agent"));
     }
@@ -345,8 +345,9 @@ fn read(
         items.push((item.id.clone(), Ok(item)));
     }
     if items.is_empty() {
-        return Err(Problem::usage("it is not said which work item is meant")
-            .hint("`gt work ready` shows what can be begun"));
+        return Err(
+            Problem::usage("no work item is named").hint("`gt work ready` shows what can be begun")
+        );
     }
     if items.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
         return Err(

@@ -182,7 +182,7 @@ impl StartFlags {
         self.ready_timeout
             .map(|seconds| {
                 Duration::try_from_secs_f64(seconds)
-                    .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))
+                    .map_err(|_| Problem::usage(format!("{seconds} is not a valid wait time")))
             })
             .transpose()
     }

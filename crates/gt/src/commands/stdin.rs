@@ -15,7 +15,7 @@ pub(crate) fn message() -> Result<String, Problem> {
     if text.len() > LONGEST_BODY {
         return Err(
             Problem::usage(format!("the message is longer than {LONGEST_BODY} bytes"))
-                .hint("put it into a file and name that"),
+                .hint("put it into a file and give its path"),
         );
     }
     String::from_utf8(text).map_err(|_| Problem::usage("the message is not UTF-8"))

@@ -111,7 +111,7 @@ fn list(all: &[SessionStep], context: &Context) -> Result<(), Problem> {
         return output::json(&json!(all));
     }
     if all.is_empty() {
-        return output::line("It has told of no steps.");
+        return output::line("It has reported no steps.");
     }
     let mut table = Table::new(&["STEP", "REF", "STARTED", "TOOK"]);
     for step in all {

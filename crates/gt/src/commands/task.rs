@@ -43,10 +43,10 @@ pub(crate) enum TaskCommand {
 
 /// Start a task, or go to it where it runs
 ///
-/// Makes its worktree on a branch called as the item, copies what the project's .gt.toml
+/// Makes its worktree on a branch named after the item, copies what the project's .gt.toml
 /// names, puts the item on the hook, runs the init commands in the container's shell, and
-/// starts the agent program and the background tasks. A start that was cut off is gone on
-/// with.
+/// starts the agent program and the background tasks. A start that was interrupted is
+/// continued.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// The work item
@@ -207,7 +207,10 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
 
 /// Asks a person whether to continue after a failed init command.
 fn ask_to_go_on(ran: &Ran) -> bool {
-    confirm(&format!("The init command {}. Go on? [y/N] ", ran.words()))
+    confirm(&format!(
+        "The init command {}. Continue? [y/N] ",
+        ran.words()
+    ))
 }
 
 /// Asks a yes-or-no question. Returns true for yes.

@@ -50,7 +50,7 @@ pub(crate) fn run(args: TmuxConfArgs, context: &Context) -> CommandResult {
         let what = match (changed, args.install) {
             (true, true) => "has the lines now",
             (false, true) => "had the lines already",
-            (true, false) => "is without the lines now",
+            (true, false) => "no longer has the lines",
             (false, false) => "had no such lines",
         };
         output::line(format!("{} {what}.", path.display()))?;

@@ -48,7 +48,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
         .map(|seconds| {
             Duration::try_from_secs_f64(seconds)
                 .map(|timeout| began + timeout)
-                .map_err(|_| Problem::usage(format!("{seconds} is no time to wait")))
+                .map_err(|_| Problem::usage(format!("{seconds} is not a valid wait time")))
         })
         .transpose()?;
     context.catch_interrupts();
@@ -88,7 +88,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
         context.around().cancel.check()?;
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
-            let is = state.map_or("not to be read", State::as_str);
+            let is = state.map_or("unreadable", State::as_str);
             return Err(Problem::failed(format!("{identity} is still {is}")));
         }
         typist.wait(

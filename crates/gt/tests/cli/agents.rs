@@ -112,7 +112,7 @@ fn an_empty_town_says_what_to_do_next() {
     let env = TestEnv::with_town();
     assert_snapshot!(env.gt(&["agents"]).ok().stdout, @"No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.");
     assert_snapshot!(env.gt(&["agents", "--json"]).ok().stdout, @"[]");
-    assert_snapshot!(env.gt(&["rig", "list"]).ok().stdout, @"No rigs yet. `gt rig add PATH-OR-URL` takes a repository in.");
+    assert_snapshot!(env.gt(&["rig", "list"]).ok().stdout, @"No rigs yet. `gt rig add PATH-OR-URL` adds a repository.");
     assert_snapshot!(env.gt(&["peek", "max"]).fails(3).stderr, @"
     error: there is no agent \"max\"
     hint: `gt agents` lists those that run, `gt agents --stopped` those that could

@@ -108,7 +108,7 @@ fn mistyped_names_get_similar_ones_and_hidden_commands_are_not_suggested() {
         --- stderr
         error: there is no agent gastown/crew/mx
         hint: did you mean gastown/crew/max?
-        hint: `gt agents --stopped` shows who there is
+        hint: `gt agents --stopped` lists all agents
         ");
     let mut wrong = item.clone();
     let last = wrong.pop().unwrap();

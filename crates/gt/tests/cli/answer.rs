@@ -34,7 +34,7 @@ fn a_question_is_answered_by_reading_it() {
     assert_snapshot!(env.snapshot(&["answer", "gastown/max", "perhaps"]), @"
     exit code: 2
     --- stderr
-    error: no option is like that
+    error: no option matches
     hint: it offers: 1. Yes; 2. No, and tell demo what to do differently (esc)
     ");
     let refused = env.json(&["answer", "gastown/max", "no"]);

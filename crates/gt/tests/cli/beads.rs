@@ -400,7 +400,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     ✓ git: git version 2.39.5
     ✓ town: ~/gt
     ✓ socket: ~/s (no server runs yet)
-    ✓ permissions: the town is yours alone
+    ✓ permissions: only you can read the town
     ✓ disk: [N] MB free, and the town can be written
     ✓ rigs: 1 registered
     ✓ journal: nothing is written yet
@@ -410,7 +410,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     ✓ roles: all can be read
     ✓ harnesses: installed: demo
     ✓ prices: all can be read
-    ✓ names: every agent has a name of its own
+    ✓ names: agent names are unique
     ✓ agents: 0 run, all well
     ✓ pids: no stray processes
     ✓ leftovers: no files of killed processes

@@ -13,7 +13,7 @@ fn crew_is_removed_only_when_nothing_is_lost() {
     assert_snapshot!(env.snapshot(&["crew", "rm", "max"]), @"
     exit code: 4
     --- stderr
-    error: gastown/crew/max has work that is nowhere else: 1 changed file
+    error: gastown/crew/max has work that exists nowhere else: 1 changed file
     hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
     ");
     assert_eq!(
@@ -24,7 +24,7 @@ fn crew_is_removed_only_when_nothing_is_lost() {
     assert_snapshot!(env.snapshot(&["crew", "rm", "max", "--force", "--dry-run"]), @"
     exit code: 0
     --- stdout
-    Would remove gastown/crew/max: its container, worktree ~/gt/gastown/crew/max, branch crew/max; and keep what is nowhere else: 1 changed file.
+    Would remove gastown/crew/max: its container, worktree ~/gt/gastown/crew/max, branch crew/max; and keep work that exists nowhere else: 1 changed file.
     ");
     assert!(worktree.exists());
     let removed = env

@@ -308,7 +308,7 @@ fn dev_command_continues_after_a_failed_init_command() {
     // Every attempt fails: a shell whose init commands failed is not ready for a server.
     for _ in 0..2 {
         let answer = env.gt(&["dev", "start", &id, "web"]).fails(1);
-        let hint = format!("`gt dev start {id} web --continue-on-failure` goes on without it");
+        let hint = format!("`gt dev start {id} web --continue-on-failure` continues without it");
         assert!(answer.stderr.contains(&hint), "{}", answer.stderr);
         assert_eq!(server(&env, &id, "web")["state"], "stopped");
     }

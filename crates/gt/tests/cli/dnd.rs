@@ -26,7 +26,7 @@ fn messages_to_an_agent_are_held_until_it_is_off() {
     let said = env.gt(&["nudge", "mayor", "first"]).ok().stdout;
     assert_eq!(
         said,
-        "Waits in the queue of mayor: it is not to be disturbed. It is held until \
+        "Waits in the queue of mayor: do-not-disturb is on. It is held until \
          `gt dnd off mayor`; `--priority urgent` passes.\n"
     );
     let sent = env.json(&["nudge", "mayor", "second", "--mode", "queue"]);

@@ -71,7 +71,7 @@ fn missing_journal_is_an_error_and_rewritten_from_the_index() {
     exit code: 1
     --- stderr
     error: the journal ~/gt/.sessions/index.jsonl is missing, and its index has sessions: 1
-    hint: restore it from a backup, or run `gt doctor --fix`, which writes it anew from the index
+    hint: restore it from a backup, or run `gt doctor --fix`, which writes it again from the index
     hint: to begin a new history, remove ~/gt/.sessions/index.db
     ");
     check(&env, "journal", &[], "error", "its index has sessions: 1");
@@ -264,7 +264,7 @@ fn folder_that_its_owner_cannot_enter_is_an_error_and_opened_by_fix() {
         env.gt(&["doctor"]).fails(1);
         env.gt(&["doctor", "--fix"]);
         assert_eq!(dir.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        check(&env, "permissions", &[], "ok", "yours alone");
+        check(&env, "permissions", &[], "ok", "only you can read the town");
     }
 }
 

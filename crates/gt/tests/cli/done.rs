@@ -106,7 +106,7 @@ fn changes_that_are_not_committed_are_named_and_kept() {
     caused by: a.txt
     caused by: not yet.txt
     hint: commit what belongs to the work, and remove the rest
-    hint: `--force` keeps them under refs/gt/saved/ and goes on
+    hint: `--force` keeps them under refs/gt/saved/ and continues
     ");
     assert_eq!(env.json(&["hook", "--agent", TOAST])["id"], json!(id));
     assert_eq!(env.running(), [TOAST]);
@@ -232,7 +232,7 @@ fn the_last_step_ends_with_the_work() {
     assert_eq!(last["name"], "submit");
     assert!(last["completed_at"].is_string(), "{last}");
     let feed = env.gt(&["feed"]).ok().stdout;
-    assert!(feed.contains("is through with the molecule"), "{feed}");
+    assert!(feed.contains("finished the molecule"), "{feed}");
 }
 
 #[test]
@@ -379,6 +379,6 @@ fn done_prints_the_submission() {
     --- stdout
     ✓ gt-[ID] is done on crew/max: queued for merging as mr-[ID].
       [HEX] was pushed.
-      `gt mq run` merges it; `gt mq status mr-[ID]` says how it stands.
+      `gt mq run` merges it; `gt mq status mr-[ID]` shows its status.
     ");
 }

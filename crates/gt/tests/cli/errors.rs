@@ -34,18 +34,18 @@ fn every_bad_input_gets_its_code_and_a_hint() {
     check(&["crew", "add", "max"], 4, "exists already");
     check(&["crew", "add", "MAX"], 4, "exists already");
     check(&["crew", "add", "a.b"], 2, "holds '.'");
-    check(&["crew", "add", "witness"], 2, "word of gt's own");
+    check(&["crew", "add", "witness"], 2, "reserved by gt");
     check(&["crew", "add", "x-az"], 4, "reads as");
     check(&["crew", "add", &"x".repeat(60)], 2, "longer than");
     check(
         &["rig", "add", "other", ".", "--prefix", "agent_x"],
         2,
-        "word of gt's own",
+        "reserved by gt",
     );
     check(
         &["rig", "add", "other", ".", "--prefix", "hq-dog"],
         2,
-        "word of gt's own",
+        "reserved by gt",
     );
     check(
         &["start", "--create", "gastown/polecats/crew-x"],
@@ -222,13 +222,13 @@ fn old_tmux_is_refused_with_its_version() {
     assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
     exit code: 5
     --- stderr
-    error: this tmux cannot hold agents
-    caused by: tmux 2.9a is too old, 3.2 is needed: without it there is no client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
-    hint: gt needs tmux 3.2 or later; `gt doctor` says more
+    error: gt cannot use this tmux
+    caused by: tmux 2.9a is too old, 3.2 is needed; it lacks: client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
+    hint: gt needs tmux 3.2 or later; `gt doctor` shows details
     ");
     assert_snapshot!(env.doctor_findings(&[]), @"
     exit code: 1
-    ✗ tmux: tmux 2.9a is too old, 3.2 is needed: without it there is no client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
+    ✗ tmux: tmux 2.9a is too old, 3.2 is needed; it lacks: client flags for control mode, environment for a new session (new-session -e), remain-on-exit failed, format subscriptions (refresh-client -B), popups
       hint: install tmux 3.2 or later
     ");
 }

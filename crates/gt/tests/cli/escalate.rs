@@ -136,7 +136,7 @@ fn escalate_prints() {
     assert_snapshot!(env.snapshot(&["escalate", "list"]), @"
     exit code: 0
     --- stdout
-    No such escalations are open. `gt escalate list --all` shows closed ones.
+    No open escalations match. `gt escalate list --all` shows closed ones.
     ");
     assert_snapshot!(env.snapshot(&["escalate", "no disk", "--severity", "critical", "--agent", "gastown/max"]), @"
     exit code: 0

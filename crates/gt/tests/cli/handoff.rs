@@ -142,8 +142,8 @@ fn person_hands_an_agent_over() {
     assert_snapshot!(env.snapshot(&["handoff", MAX]), @"
     exit code: 4
     --- stderr
-    error: gastown/crew/max began only [N] s ago: a handoff so soon would be one of many
-    hint: in [N] s it may, or `--force`; go on with the work on the hook
+    error: gastown/crew/max started [N] s ago; one handoff per [N] s is allowed
+    hint: continue the work on the hook and try again in [N] s; `--force` hands over now
     ");
     let folder = env.town().join("gastown/crew/max");
     fs::write(folder.join("new.txt"), "x").unwrap();
@@ -356,7 +356,7 @@ fn a_cycle_goes_on_with_the_same_conversation() {
     --- stdout
     gastown/crew/max was handed over: [UUID] goes on.
     --- stderr
-    warning: demo cannot go on with its conversation: a new one has begun, with the message
+    warning: demo cannot resume a conversation; a new one was started with the handoff message
     ");
 }
 

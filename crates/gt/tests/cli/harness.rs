@@ -66,7 +66,7 @@ fn unknown_hook_installer_is_an_error() {
     assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @r#"
     exit code: 2
     --- stderr
-    error: the harness demo wants hooks by "clade", and there is no such installer
+    error: the harness demo names the hook installer "clade", which does not exist
     hint: `installer` under [hooks] is one of claude, codex, gemini, opencode, or empty for no hooks
     "#);
     assert!(env.running().is_empty());

@@ -127,7 +127,7 @@ fn work_is_not_put_on_the_hook_of_a_missing_agent() {
     exit code: 3
     --- stderr
     error: there is no agent gastown/polecats/Ghost
-    hint: `gt agents --all --stopped` shows who there is
+    hint: `gt agents --all --stopped` lists all agents
     ");
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
     env.gt(&["hook", &id, "--agent", "mayor"]).ok();

@@ -438,7 +438,7 @@ fn mail_prints_messages() {
     assert_snapshot!(env.snapshot(&["mail", "inbox", "--agent", "gastown/max"]), @"
     exit code: 0
     --- stdout
-    There are no such messages.
+    No messages match.
     ");
     assert_snapshot!(env.snapshot(&["mail", "send", "gastown/max", "-s", "Roof", "-m", "Mend it."]), @"
     exit code: 0

@@ -250,7 +250,7 @@ fn a_conflict_names_the_files_and_its_repair_is_merged_instead() {
     0 merged, 1 not.
     --- stderr
     error: 1 of 1 could not be merged
-    hint: `gt mq status mr-[ID]` says why, and names the item of its repair
+    hint: `gt mq status mr-[ID]` shows why, and the item that repairs it
     ");
     assert_snapshot!(env.snapshot(&["mq", "status", &merge]), @"
     exit code: 0
@@ -457,7 +457,7 @@ fn work_is_pushed_to_a_bare_remote_and_its_branch_is_removed_once_merged() {
     mr-[ID] crew/max: merging into main
     mr-[ID] crew/max: running test -e ~/clone/pushed || (unset GIT_DIR; cd ~/clone && git push --quiet origin HEAD:main && touch pushed)
     mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
-    mr-[ID] crew/max: main has moved meanwhile: once more
+    mr-[ID] crew/max: main has moved in the meantime: trying again
     mr-[ID] crew/max: running test -e ~/clone/pushed || (unset GIT_DIR; cd ~/clone && git push --quiet origin HEAD:main && touch pushed)
     mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
     mr-[ID] crew/max: merged as [HEX]
@@ -526,7 +526,7 @@ fn the_owners_commits_that_do_not_fit_stop_the_queue_and_are_named() {
     taking over what is new in main of the remote
     0 merged, 0 not.
     --- stderr
-    error: main of the remote and what was merged here do not go together: 1 file is in conflict with main
+    error: main of the remote and what was merged here are in conflict: 1 file is in conflict with main
     caused by: a.txt
     hint: in the repository itself: `git merge gt/merged/main` on main, and repair it
     ");

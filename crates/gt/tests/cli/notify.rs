@@ -361,7 +361,7 @@ fn settings_that_mean_nothing_are_refused() {
     exit code: 2
     --- stderr
     error: ~/gt/town.toml:21:15 cannot be read
-    caused by: "at night" is no part of a day, such as "[TIME]"
+    caused by: "at night" is not a time range such as "[TIME]"
     hint: correct that line; every key is explained in the documentation
     "#);
 }

@@ -99,7 +99,7 @@ fn unneeded_polecats_are_removed() {
     Removed gastown/polecats/Slit.
     Removed gastown/polecats/Toast.
     --- stderr
-    warning: gastown/polecats/Nux has work that is nowhere else: 1 changed file
+    warning: gastown/polecats/Nux has work that exists nowhere else: 1 changed file
     ");
     assert_eq!(names(), ["Furiosa", "Nux"]);
     assert_eq!(branches(&env).len(), 2);

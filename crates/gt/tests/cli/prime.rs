@@ -506,7 +506,7 @@ fn prime_prints_identity_and_work() {
     assert_snapshot!(env.snapshot(&["prime"]), @"
     exit code: 2
     --- stderr
-    error: which agent? This is no agent's folder or pane
+    error: which agent? This is not the folder or pane of an agent
     hint: add `--agent NAME`, or go to its folder
     ");
     assert_snapshot!(env.snapshot(&["prime", "--agent", "gastown/zoe"]), @r#"

@@ -342,7 +342,7 @@ fn other_sockets_and_renamed_containers_are_no_orphans() {
     assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
     exit code: 4
     --- stderr
-    error: gastown/crew/max lives in the container notes already
+    error: gastown/crew/max is in the container notes already
     hint: `gt stop gastown/crew/max` ends it, whatever the container is called
     ");
     env.gt(&["peek", "gastown/max"]).ok();
@@ -378,7 +378,7 @@ fn start_clears_the_state_of_an_earlier_session() {
       hint: `gt doctor --fix` sets it again
     ! sync: tmux's hooks of gt are gone (pane-died): sessions that come and go are not recorded
       hint: `gt doctor --fix` sets them again
-    `gt doctor --fix` puts some of this right.
+    `gt doctor --fix` repairs some of this.
     ");
     set("@gt_auto_respawn", "");
     kill(env.pid("gastown/crew/max"));

@@ -311,7 +311,7 @@ fn restore_prints_the_agents() {
     exit code: 3
     --- stderr
     error: nothing was saved yet
-    hint: `gt save --list` shows those there are
+    hint: `gt save --list` shows the available ones
     ");
     env.gt(&["start", "gastown/max", "--no-prompt"]).ok();
     env.gt(&["save"]).ok();
@@ -324,7 +324,7 @@ fn restore_prints_the_agents() {
     assert_snapshot!(env.snapshot(&["restore"]), @"
     exit code: 0
     --- stdout
-    ✓ gastown/crew/max idle in gt-crew-max, in its conversation [UUID] (demo, [N] s)
+    ✓ gastown/crew/max [STATE] in gt-crew-max, in its conversation [UUID] (demo, [N] s)
     ");
     assert_snapshot!(env.snapshot(&["restore"]), @"
     exit code: 0

@@ -47,7 +47,7 @@ fn rig_add_takes_its_name_from_the_folder() {
     exit code: 2
     --- stderr
     error: "~/mayor" does not give the rig a name
-    caused by: "mayor" is a word of gt's own and cannot be a rig name
+    caused by: "mayor" is reserved by gt and cannot be a rig name
     hint: `gt rig add NAME ~/mayor` gives it one
     "#);
     env.gt(&["rig", "add", "boss", reserved.to_str().unwrap()])
@@ -189,7 +189,7 @@ fn rig_with_unsaved_work_is_removed_only_by_force_and_keeps_it() {
     assert_snapshot!(refused.rendered(&env), @"
     exit code: 4
     --- stderr
-    error: the rig gastown has work that is nowhere else
+    error: the rig gastown has work that exists nowhere else
     caused by: gastown/crew/max: 1 changed file, 1 commit
     caused by: commits that only the rig's copy of the repository has: 1
     hint: push it, or `--force`: the rig's copy is then kept in the town's folder .saved
@@ -321,7 +321,7 @@ fn impossible_rigs_are_refused_and_leave_nothing() {
         4,
         "could also be read",
     );
-    check(&["mayor", "source"], 2, "word of gt's own");
+    check(&["mayor", "source"], 2, "reserved by gt");
     check(&["a.b", "source"], 2, "holds '.'");
     check(&["#(touch x)", "source"], 2, "holds");
     check(&["other", "nowhere"], 3, "no folder");
@@ -377,7 +377,7 @@ fn rig_prints_its_state() {
     assert_snapshot!(env.snapshot(&["rig", "list"]), @"
     exit code: 0
     --- stdout
-    No rigs yet. `gt rig add PATH-OR-URL` takes a repository in.
+    No rigs yet. `gt rig add PATH-OR-URL` adds a repository.
     ");
     env.repository("source");
     assert_snapshot!(env.snapshot(&["rig", "add", "gastown", "source", "--prefix", "gt"]), @"

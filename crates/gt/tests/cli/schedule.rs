@@ -94,7 +94,7 @@ fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
     assert_snapshot!(env.snapshot(&["schedule", "pause"]), @r"
     exit code: 0
     --- stdout
-    Paused. `gt schedule resume` goes on.
+    Paused. `gt schedule resume` continues it.
     ");
     env.gt(&["stop", TOAST]).ok();
     assert_snapshot!(env.snapshot(&["schedule", "run"]), @r"
@@ -114,7 +114,7 @@ fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
     assert_snapshot!(env.snapshot(&["schedule", "list"]), @"
     exit code: 0
     --- stdout
-    Paused by [USER] [N] ago; `gt schedule resume` goes on.
+    Paused by [USER] [N] ago; `gt schedule resume` continues it.
     #  ITEM  PRIORITY  RIG  WAITS  REASON  TITLE
     1  gt-[ID]  2  gastown  [N]  the schedule is paused  c
     ");

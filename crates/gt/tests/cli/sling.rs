@@ -114,7 +114,7 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
     let feed = env.gt(&["feed"]).ok().stdout;
     assert!(
         feed.contains(&format!(
-            "{} gave gastown/polecats/Toast {id} to do",
+            "{} assigned {id} to gastown/polecats/Toast",
             login()
         )),
         "{feed}"
@@ -287,7 +287,7 @@ fn no_more_polecats_work_than_are_allowed() {
     assert_snapshot!(env.snapshot(&["sling", &b, "--now"]), @"
     exit code: 4
     --- stderr
-    error: the rig gastown has 1 polecats at work, and no more are allowed
+    error: the rig gastown has 1 polecats at work, the maximum
     hint: `gt polecat list` shows them; wait until one is done
     hint: `gt polecat nuke NAME` removes one, and its item is open again
     hint: or set `polecats_per_rig` under [limits] in town.toml
@@ -305,7 +305,7 @@ fn no_more_polecats_work_than_are_allowed() {
     assert_snapshot!(env.snapshot(&["sling", &c, "gastown", "--now"]), @"
     exit code: 4
     --- stderr
-    error: the town has 2 polecats at work, and no more are allowed
+    error: the town has 2 polecats at work, the maximum
     hint: `gt polecat list` shows them; wait until one is done
     hint: `gt polecat nuke NAME` removes one, and its item is open again
     hint: or set `polecats` under [limits] in town.toml
@@ -336,7 +336,7 @@ fn impossible_sling_is_refused_before_anything_is_made() {
     exit code: 4
     --- stderr
     error: gt-[ID] waits for gt-[ID]
-    hint: `--force` gives it to an agent all the same
+    hint: `--force` assigns it anyway
     ");
     env.gt(&["sling", &c]).fails(4);
     env.gt(&["sling", "gt-nosuch"]).fails(3);
@@ -456,7 +456,7 @@ fn dead_polecats_do_not_fill_the_pool() {
     assert_snapshot!(env.snapshot(&["sling", &c, "--now"]), @"
     exit code: 4
     --- stderr
-    error: the rig gastown has 2 polecats at work, and no more are allowed
+    error: the rig gastown has 2 polecats at work, the maximum
     hint: `gt polecat list` shows them; wait until one is done
     hint: `gt polecat nuke NAME` removes one, and its item is open again
     hint: or set `polecats_per_rig` under [limits] in town.toml

@@ -459,7 +459,7 @@ fn start_prints_the_agent() {
     assert_snapshot!(env.snapshot(&["start", "gastown/max", "--no-prompt"]), @"
     exit code: 0
     --- stdout
-    ✓ gastown/crew/max idle in gt-crew-max (demo, [N] s)
+    ✓ gastown/crew/max [STATE] in gt-crew-max (demo, [N] s)
     ");
     assert_snapshot!(env.snapshot(&["start", "gastown/max"]), @"
     exit code: 4
@@ -477,7 +477,7 @@ fn start_prints_the_agent() {
     exit code: 3
     --- stderr
     error: there is no harness called "unknown"
-    hint: `gt harness list` shows those there are
+    hint: `gt harness list` shows the available ones
     hint: a town adds its own in harnesses/unknown.toml
     "#);
 }
@@ -526,7 +526,7 @@ fn model_that_the_program_cannot_choose_is_refused() {
     assert_snapshot!(env.snapshot(&["start", "mayor", "--model=--dangerous"]), @r#"
     exit code: 2
     --- stderr
-    error: "--dangerous" is no name of a model
+    error: "--dangerous" is not a valid model name
     "#);
     assert_eq!(env.json(&["agents"]), serde_json::json!([]));
 }

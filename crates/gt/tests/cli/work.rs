@@ -309,7 +309,7 @@ fn work_prints_items() {
     assert_snapshot!(env.snapshot(&["work", "list"]), @"
     exit code: 0
     --- stdout
-    There is no such work.
+    No work items match.
     ");
     assert_snapshot!(env.snapshot(&["work", "create", "Mend the roof", "-d", "All of it.", "--rig", "gastown"]), @"
     exit code: 0

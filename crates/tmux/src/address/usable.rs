@@ -19,7 +19,7 @@ pub(super) fn obstacle(socket: &Socket, path: &Path) -> Option<String> {
     match fs::metadata(path) {
         Ok(found) if found.file_type().is_socket() => None,
         Ok(found) if found.is_dir() => Some("it is a folder".to_owned()),
-        Ok(_) => Some("it is a file, and no socket".to_owned()),
+        Ok(_) => Some("it is a file, not a socket".to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => missing_folder(socket, path),
         Err(error) => Some(error.to_string()),
     }

@@ -38,7 +38,7 @@ pub struct AgentView {
     pub socket: Option<String>,
     /// Seconds since its last `gt` command, if it runs; one year if it never ran any.
     pub keepalive_age: Option<i64>,
-    /// Set while it is not to be disturbed.
+    /// Set while do-not-disturb is on.
     pub dnd: Option<DndNote>,
 }
 

@@ -41,7 +41,7 @@ fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
 /// or the agent of this tmux pane.
 pub fn own(town: &Town) -> Result<Identity> {
     own_if_any(town)?.ok_or_else(|| {
-        Problem::usage("which agent? This is no agent's folder or pane")
+        Problem::usage("which agent? This is not the folder or pane of an agent")
             .hint("add `--agent NAME`, or go to its folder")
     })
 }
@@ -53,7 +53,7 @@ pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
     if let Some(address) = around.var("GT_ROLE").filter(|role| *role != mail::PERSON) {
         let agent = Identity::from_address(address, town.registry()).ok_or_else(|| {
             Problem::usage(format!(
-                "GT_ROLE says {address:?}, which is no agent's address"
+                "GT_ROLE says {address:?}, which is not the address of an agent"
             ))
             .hint("unset it, or name the agent with `--agent NAME`")
         })?;
@@ -145,7 +145,7 @@ pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
             let problem = Problem::not_found(format!("there is no agent {agent}"));
             let problem =
                 target::with_similar(problem, &agent.address(), &directory::on_disk(town));
-            Err(problem.hint("`gt agents --stopped` shows who there is"))
+            Err(problem.hint("`gt agents --stopped` lists all agents"))
         }
     }
 }

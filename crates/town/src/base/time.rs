@@ -32,7 +32,7 @@ pub fn parse(text: &str, now: &Zoned) -> Result<Timestamp> {
             .or_else(|| midnight(text.parse().ok()?)),
     };
     found.ok_or_else(|| {
-        Problem::usage(format!("{text:?} is no time"))
+        Problem::usage(format!("{text:?} is not a valid time"))
             .hint("90m, 24h, 7d, today, yesterday, 2026-01-17 or 2026-01-17T01:00:00Z")
     })
 }
@@ -52,7 +52,7 @@ pub fn seconds(text: &str) -> Result<u64> {
         number.checked_mul(*length)
     });
     found.ok_or_else(|| {
-        Problem::usage(format!("{text:?} is no length of time")).hint("30s, 90m, 24h, 7d or 2w")
+        Problem::usage(format!("{text:?} is not a valid duration")).hint("30s, 90m, 24h, 7d or 2w")
     })
 }
 
@@ -88,7 +88,7 @@ pub fn parse_ahead(text: &str, now: &Zoned) -> Result<Timestamp> {
         .or_else(|| text.parse::<Timestamp>().ok())
         .or_else(date);
     let found = found.ok_or_else(|| {
-        Problem::usage(format!("{text:?} is no time"))
+        Problem::usage(format!("{text:?} is not a valid time"))
             .hint("90m, 18:30, 2026-01-17 or 2026-01-17T01:00:00Z")
     })?;
     match found > now.timestamp() {

@@ -38,7 +38,7 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<FoundFormul
     }
     let layer = formula::builtin(name).ok_or_else(|| {
         Problem::not_found(format!("there is no formula called {name:?}"))
-            .hint("`gt formula list` shows those there are")
+            .hint("`gt formula list` shows the available ones")
             .hint(format!("a town adds its own in formulas/{name}.toml"))
     })?;
     Ok(FoundFormula {

@@ -85,7 +85,7 @@ fn installer(preset: &Preset) -> Result<Option<&'static Installer>> {
     found.map(Some).ok_or_else(|| {
         let names: Vec<&str> = INSTALLERS.iter().map(|installer| installer.name).collect();
         Problem::usage(format!(
-            "the harness {} wants hooks by {name:?}, and there is no such installer",
+            "the harness {} names the hook installer {name:?}, which does not exist",
             preset.name
         ))
         .hint(format!(

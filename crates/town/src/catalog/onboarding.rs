@@ -128,7 +128,7 @@ fn merged(
             Ok(document) => document,
             Err(error) => {
                 return Err(Problem::failed(format!(
-                    "{} is left alone: it is no JSON",
+                    "{} was not changed: it is not valid JSON",
                     path.display()
                 ))
                 .caused_by(error));

@@ -231,7 +231,7 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
     let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
     let marker = marker.ok_or_else(|| {
         Problem::not_found(format!("{agent} has not handed over"))
-            .hint("`gt handoff` does it whole")
+            .hint("`gt handoff` does all of it")
     })?;
     let home = adopted::home_of(town, agent);
     let container = containers::of_agent(&home, agent)?.ok_or_else(|| {
@@ -293,7 +293,7 @@ fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
     let harness = wishes.harness.as_deref().unwrap_or("this program");
     is_cut_off.then(|| {
         format!(
-            "{harness} cannot go on with its conversation: a new one has begun, with the message"
+            "{harness} cannot resume a conversation; a new one was started with the handoff message"
         )
     })
 }
@@ -353,8 +353,13 @@ fn options_before(town: &Town, container: &Container, session: &Record) -> Resul
 /// conversation of an adopted program, which continues to run.
 fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<(), HandoffError> {
     if let Owner::Orphan(_) = container.owner() {
-        let problem = Problem::conflict(format!("{agent} is an agent by its session's name alone"));
-        let hint = format!("`gt adopt {}` makes it a whole one first", container.name());
+        let problem = Problem::conflict(format!(
+            "{agent} is known only by the name of its tmux session; gt did not start it"
+        ));
+        let hint = format!(
+            "`gt adopt {}` makes it an agent of the town",
+            container.name()
+        );
         return Err(problem.hint(hint).into());
     }
     if mode == Mode::Cycle && container.adopted().is_some() {
@@ -471,10 +476,10 @@ fn check_cooldown(
         None => Ok(()),
         Some(seconds) => {
             let problem = Problem::conflict(format!(
-                "{agent} began only {age} s ago: a handoff so soon would be one of many"
+                "{agent} started {age} s ago; one handoff per {cooldown} s is allowed"
             ));
             Err(HandoffError::NotReplaceable(problem.hint(format!(
-                "in {seconds} s it may, or `--force`; go on with the work on the hook"
+                "continue the work on the hook and try again in {seconds} s; `--force` hands over now"
             ))))
         }
     }

@@ -73,7 +73,10 @@ pub fn plan(
         .collect();
     for (place, (saved, last)) in source.containers.iter().zip(&records).enumerate() {
         let Some(identity) = Identity::from_address(&saved.agent, town.registry()) else {
-            warnings.push(format!("{} is unknown here: its rig has gone", saved.agent));
+            warnings.push(format!(
+                "{} is unknown here: its rig was removed",
+                saved.agent
+            ));
             continue;
         };
         let is_named = named.contains(&identity);
@@ -219,8 +222,9 @@ pub(crate) fn resume_or_begin<T>(
             if *conversation != Conversation::New && !town.around().cancel.is_set() =>
         {
             let started = start(&Conversation::New)?;
-            let warning =
-                format!("it could not go on with its conversation and began a new one: {problem}");
+            let warning = format!(
+                "its conversation could not be resumed, so a new one was started: {problem}"
+            );
             Ok((started, Conversation::New, Some(warning)))
         }
         result => Ok((result?, conversation.clone(), None)),

@@ -85,7 +85,7 @@ pub fn list(town: &Town, wanted: SeanceFilter) -> Result<Vec<Offered>> {
         let folder = config_dir(&session);
         let reason = match preset {
             Some(preset) => conversation(town, &session, preset).err(),
-            None => Some(Problem::not_found("its harness is not known any more")),
+            None => Some(Problem::not_found("its harness no longer exists")),
         };
         let named = folder.and_then(|own| Account::with_folder(&accounts, &own));
         Offered {

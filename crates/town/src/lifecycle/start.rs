@@ -285,7 +285,7 @@ pub fn options_again(
 
 /// Fails if tmux lacks a required feature, before anything is made.
 fn check_version(town: &Town) -> Result<()> {
-    let problem = |error| tmux_problem("this tmux cannot hold agents", error);
+    let problem = |error| tmux_problem("gt cannot use this tmux", error);
     let version = town.tmux_version().map_err(problem)?;
     version.check_minimum().map_err(problem)
 }

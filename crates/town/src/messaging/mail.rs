@@ -200,7 +200,7 @@ fn recipients(
                 // The town's own agents are valid without a folder.
                 if !exists && (agent.role().scope() != Scope::Town || agent.name().is_some()) {
                     return Err(Problem::not_found(format!("there is no agent {agent}"))
-                        .hint("`gt agents --all --stopped` shows who there is"));
+                        .hint("`gt agents --all --stopped` lists all agents"));
                 }
                 vec![mailbox(&agent)]
             }

@@ -294,7 +294,7 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
     let Some(aside) = aside.find(|it| it.message.id == id) else {
         return Err(
             Problem::conflict(format!("the message {id} was not set aside")).hint(format!(
-                "`gt nudge {identity} --list` shows what became of it"
+                "`gt nudge {identity} --list` shows what happened to it"
             )),
         );
     };
@@ -354,7 +354,7 @@ pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
         // A shell would run the message as a command.
         return Err(
             Problem::not_found(format!("{identity} has a shell, and no agent yet"))
-                .hint("`gt task start` goes on from there"),
+                .hint("`gt task start` continues from there"),
         );
     }
     Ok(container)

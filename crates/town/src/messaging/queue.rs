@@ -166,7 +166,7 @@ impl Queue {
         if waiting >= depth {
             return Err(
                 Problem::conflict(format!("{waiting} messages wait already"))
-                    .hint("`gt nudge --list TARGET` shows them, `--cancel ID` takes one back"),
+                    .hint("`gt nudge --list TARGET` shows them, `--cancel ID` cancels one"),
             );
         }
         let text = serde_json::to_vec(message)

@@ -23,15 +23,17 @@ pub fn start(
     reference: Option<&str>,
 ) -> Result<SessionStep> {
     if name.trim().is_empty() || name.chars().any(char::is_control) {
-        return Err(Problem::usage(format!("{name:?} is no name of a step")));
+        return Err(Problem::usage(format!("{name:?} is not a valid step name")));
     }
     if reference.is_some_and(|text| text.chars().any(char::is_control)) {
-        return Err(Problem::usage(format!("{reference:?} is no reference")));
+        return Err(Problem::usage(format!(
+            "{reference:?} is not a valid reference"
+        )));
     }
     change(town, session, "session_step_started", |steps| {
         if steps.iter().any(|step| is_open(step, name)) {
             return Err(
-                Problem::conflict(format!("the step {name:?} has begun already"))
+                Problem::conflict(format!("the step {name:?} was started already"))
                     .hint(format!("`gt step done {name}` ends it")),
             );
         }
@@ -51,8 +53,8 @@ pub fn done(town: &Town, session: &str, name: &str) -> Result<SessionStep> {
     change(town, session, "session_step_completed", |steps| {
         let found = steps.iter_mut().rev().find(|step| is_open(step, name));
         let step = found.ok_or_else(|| {
-            Problem::not_found(format!("there is no step {name:?} to be done with"))
-                .hint("`gt step list` shows those that were begun")
+            Problem::not_found(format!("no step {name:?} was started"))
+                .hint("`gt step list` shows the started steps")
         })?;
         step.completed_at = Some(town.clock().text());
         Ok(step.clone())
@@ -74,7 +76,7 @@ fn change(
     let session = sessions.get(session)?;
     if session.outcome.is_some() {
         return Err(Problem::conflict(format!(
-            "the life {} is over",
+            "the session {} has ended",
             session.id
         )));
     }

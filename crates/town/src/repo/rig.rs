@@ -286,7 +286,7 @@ pub fn named_or_only(town: &Town, given: Option<&str>, how_to_name: &str) -> Res
     match (names.next(), names.next()) {
         (Some(only), None) => Ok(only.clone()),
         (None, _) => Err(Problem::not_found("the town has no rig yet")
-            .hint("`gt rig add PATH-OR-URL` takes a repository in")),
+            .hint("`gt rig add PATH-OR-URL` adds a repository")),
         _ => {
             let known: Vec<&str> = rigs.keys().map(String::as_str).collect();
             Err(Problem::usage("which rig?")

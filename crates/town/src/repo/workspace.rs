@@ -57,7 +57,7 @@ pub fn path(town: &Town, identity: &Identity, role: &RoleConfig) -> Result<PathB
         .fold(template.clone(), |text, word| text.replace(word, ""));
     if rest.contains(['{', '}']) {
         return Err(Problem::usage(format!(
-            "the work_dir {template:?} of the role {} holds a word that means nothing",
+            "the work_dir {template:?} of the role {} holds an unknown placeholder",
             identity.role()
         ))
         .hint("{town}, {rig}, {role} and {name} are filled in"));

@@ -259,7 +259,8 @@ fn go_on(town: &Town, container: &Container, identity: &Identity, has_work: bool
         priority: Priority::Normal,
         timeout: Duration::ZERO,
     };
-    nudge::send(town, identity, &request).or_warn(format_args!("{identity} is not told to go on"));
+    nudge::send(town, identity, &request)
+        .or_warn(format_args!("{identity} was not told to continue"));
 }
 
 #[cfg(test)]

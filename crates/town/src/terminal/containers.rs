@@ -571,7 +571,7 @@ pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
     };
     let problem = problem.caused_by(error);
     if let Some(pid) = stopped {
-        return problem.hint(format!("`kill -CONT {pid}` lets it go on"));
+        return problem.hint(format!("`kill -CONT {pid}` resumes it"));
     }
     match kind {
         ErrorKind::BadSocket => problem
@@ -579,7 +579,7 @@ pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
         ErrorKind::NotInstalled => {
             problem.hint("install tmux 3.2 or later: `apt-get install tmux`, `brew install tmux`")
         }
-        ErrorKind::TooOld => problem.hint("gt needs tmux 3.2 or later; `gt doctor` says more"),
+        ErrorKind::TooOld => problem.hint("gt needs tmux 3.2 or later; `gt doctor` shows details"),
         ErrorKind::ServerLost => problem.hint("the tmux server ended meanwhile; try again"),
         _ => problem,
     }

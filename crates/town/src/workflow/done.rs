@@ -280,7 +280,7 @@ fn check(
     state.check_whole()?;
     if has_commits && state.branch.is_none() {
         return Err(Problem::conflict(format!(
-            "{} is on no branch, and has commits that are nowhere else",
+            "{} is on no branch, and has commits that exist nowhere else",
             state.dir.display()
         ))
         .hint("`git switch -c NAME` puts them on one"));
@@ -319,7 +319,7 @@ fn check(
     }
     Err(problem
         .hint("commit what belongs to the work, and remove the rest")
-        .hint("`--force` keeps them under refs/gt/saved/ and goes on"))
+        .hint("`--force` keeps them under refs/gt/saved/ and continues"))
 }
 
 /// Refuses a commit that points to a submodule commit which exists in no other repository: no other
@@ -330,7 +330,7 @@ pub(crate) fn check_submodules(town: &Town, dir: &Path, commit: &str, base: &str
         return Ok(());
     };
     Err(Problem::conflict(format!(
-        "the work points to commits that are nowhere else, inside of {}",
+        "the work points to commits that exist nowhere else, inside of {}",
         some_of(&stranded)
     ))
     .hint(format!(

@@ -245,7 +245,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     let Some(_lock) = FileLock::try_take(&path)? else {
         let holder = lock::holder(&path).map_or_else(String::new, |pid| format!(" ({pid})"));
         return Err(Problem::conflict(format!(
-            "the queue of {} is being worked off by another gt{holder}",
+            "the queue of {} is being merged by another gt{holder}",
             merge.rig
         ))
         .hint("try again when it is done"));

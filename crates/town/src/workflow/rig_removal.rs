@@ -217,7 +217,7 @@ impl Survey {
         }
         if !removal.unsaved.is_empty() || removal.commits > 0 {
             let mut problem =
-                Problem::conflict(format!("the rig {rig} has work that is nowhere else"));
+                Problem::conflict(format!("the rig {rig} has work that exists nowhere else"));
             for (identity, unsaved) in &removal.unsaved {
                 problem = problem.cause(format!("{identity}: {}", unsaved.words()));
             }

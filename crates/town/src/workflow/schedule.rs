@@ -137,10 +137,7 @@ pub fn sling_or_queue(
     }
     match (sling_now(town, item, to, options), polecat_target(to)) {
         (Err(SlingError::Full(problem)), Some((rig, agent))) if is_free()? => {
-            let reason = problem
-                .message()
-                .replace(", and no more are allowed", ", the maximum");
-            Ok(queue(rig, agent, &reason)?)
+            Ok(queue(rig, agent, problem.message())?)
         }
         (result, _) => result.map(|slung| Assigned::Slung(Box::new(slung))),
     }
@@ -263,7 +260,7 @@ pub(crate) fn order_of(
         Some(address) => {
             let agent = Identity::from_address(address, town.registry());
             SlingTarget::Agent(agent.ok_or_else(|| {
-                Problem::not_found(format!("{address} is no agent of this town any more"))
+                Problem::not_found(format!("{address} is no longer an agent of this town"))
             })?)
         }
     };

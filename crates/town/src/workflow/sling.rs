@@ -197,7 +197,7 @@ pub(crate) fn check(town: &Town, item: &Item, force: bool) -> Result<()> {
         [] => format!("{id} is blocked"),
         names => format!("{id} waits for {}", names.join(", ")),
     };
-    Err(Problem::conflict(message).hint("`--force` gives it to an agent all the same"))
+    Err(Problem::conflict(message).hint("`--force` assigns it anyway"))
 }
 
 /// Refuses an item that needs no agent: closed, pinned, already submitted, or only the parent of a

@@ -51,7 +51,7 @@ pub(super) fn log(board: &Board, scroll: usize, area: Rect, canvas: &mut Canvas<
         }
     }
     if lines.is_empty() {
-        lines.push(Line::from(canvas.span("Nothing was said yet", Tone::Dim)));
+        lines.push(Line::from(canvas.span("No messages yet", Tone::Dim)));
     }
     boxed("Messages", &lines, scroll, area, canvas);
 }

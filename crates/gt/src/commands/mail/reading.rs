@@ -209,7 +209,7 @@ fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem>
         return output::json(&documents);
     }
     if count == 0 {
-        return output::line("There are no such messages.");
+        return output::line("No messages match.");
     }
     let mut table = Table::new(&["ID", "STATUS", "PRIORITY", "AGE", "FROM", "TO", "SUBJECT"]);
     for mail in &messages {

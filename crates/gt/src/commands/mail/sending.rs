@@ -29,7 +29,7 @@ pub(crate) struct SendArgs {
     subject: String,
     #[command(flatten)]
     mail: MailFlags,
-    /// The message that it answers: it goes on with its thread
+    /// The message that it answers: it continues its thread
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 }
@@ -79,7 +79,7 @@ pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(),
 
 pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     if args.mail.message.is_none() && !args.mail.stdin {
-        return Err(Problem::usage("an answer says something").hint("`-m BODY` or `--stdin`"));
+        return Err(Problem::usage("the answer is empty").hint("`-m BODY` or `--stdin`"));
     }
     let subject = args.subject.unwrap_or_default();
     let draft = args.mail.draft(subject, town)?;

@@ -89,7 +89,7 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> CommandResu
             all.len()
         ))
         .hint(format!(
-            "`gt mq status {}` says why, and names the item of its repair",
+            "`gt mq status {}` shows why, and the item that repairs it",
             not_merged[0]
         ))),
         None => Ok(ExitCode::SUCCESS),

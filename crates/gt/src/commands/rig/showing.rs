@@ -26,7 +26,7 @@ pub(super) fn list(context: &Context) -> CommandResult {
             .collect();
         output::json(&rigs)?;
     } else if rigs.is_empty() {
-        output::line("No rigs yet. `gt rig add PATH-OR-URL` takes a repository in.")?;
+        output::line("No rigs yet. `gt rig add PATH-OR-URL` adds a repository.")?;
     } else {
         let mut table = Table::new(&[
             "RIG", "PREFIX", "BRANCH", "CREW", "POLECATS", "RUNNING", "", "FROM",

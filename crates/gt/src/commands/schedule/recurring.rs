@@ -24,7 +24,7 @@ type Planned = (Recurring, Option<jiff::Timestamp>);
 /// For example: gt schedule add --cron "0 3 * * mon-fri" review --var change=main --name nightly
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// Its name; `gt formula list` shows which there are
+    /// Its name; `gt formula list` shows the available ones
     formula: String,
     /// Minute, hour, day, month and weekday; or @hourly, @daily, @weekly, @monthly, @yearly
     #[arg(long, value_name = "EXPR", allow_hyphen_values = true)]

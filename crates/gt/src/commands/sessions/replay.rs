@@ -22,8 +22,8 @@ use std::path::PathBuf;
 
 /// Play what was recorded of a session, in this terminal
 ///
-/// Space pauses and goes on, `.` shows the next piece of a paused one, `q` or Ctrl-C ends
-/// it. Where stdout is no terminal the text is printed at once. Sequences that reach
+/// Space pauses and continues, `.` shows the next piece of a paused one, `q` or Ctrl-C ends
+/// it. If stdout is not a terminal, the text is printed at once. Sequences that reach
 /// beyond the screen (clipboard, titles, questions to the terminal) are left out. With
 /// --json it is only described.
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) struct ReplayArgs {
 }
 
 fn number(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "this is no number".to_owned())?;
+    let number: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
     match number.is_finite() && number >= 0.0 {
         true => Ok(number),
         false => Err("it cannot be less than 0".to_owned()),
@@ -193,7 +193,7 @@ fn not_recorded(town: &Town, session: &Record) -> Problem {
              keep_recordings_days in town.toml",
         ),
         false => problem.hint(format!(
-            "lives of the role {role} are recorded from the next start on with \
+            "sessions of the role {role} are recorded from the next start on with \
              `[record]` and `enabled = true` in {}",
             town.root().join(format!("roles/{role}.toml")).display()
         )),

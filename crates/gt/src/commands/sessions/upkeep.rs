@@ -31,7 +31,7 @@ pub(crate) struct ArchiveArgs {
     dry_run: bool,
 }
 
-/// Make the index anew from the journal, the archive and tmux
+/// Rebuild the index from the journal, the archive and tmux
 #[derive(Debug, Args)]
 pub(crate) struct RebuildArgs {}
 

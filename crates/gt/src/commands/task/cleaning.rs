@@ -51,7 +51,7 @@ pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Command
     if !args.dry_run && !args.yes && !may_ask {
         return Err(
             Problem::usage("there is no terminal to ask for a confirmation")
-                .hint("`--dry-run` says what would be done, `--yes` does it"),
+                .hint("`--dry-run` shows what would be done, `--yes` does it"),
         );
     }
     let plan = task::cleanup_plan(town, &args.bead, options)?;
@@ -93,7 +93,7 @@ fn tell_plan(plan: &CleanupPlan, context: &Context) -> CommandResult {
     }
     show(plan)?;
     if let Some(refusal) = &plan.refusal {
-        output::line(format!("It is not done: {refusal}."))?;
+        output::line(format!("Refused: {refusal}."))?;
         for hint in refusal.hints() {
             output::line(format!("  {hint}"))?;
         }
@@ -106,7 +106,7 @@ fn show(plan: &CleanupPlan) -> Result<(), Problem> {
     if plan.steps.is_empty() {
         output::line(format!("There is nothing of {} to clean up.", plan.id))?;
     } else {
-        output::line(format!("To clean up {} is to:", plan.id))?;
+        output::line(format!("Cleaning up {} will:", plan.id))?;
     }
     let paint = Paint::for_stdout();
     for step in &plan.steps {

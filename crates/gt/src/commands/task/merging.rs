@@ -123,7 +123,7 @@ fn show_plan(plan: &MergePlan, args: &MergeArgs, context: &Context) -> CommandRe
 }
 
 fn tell_steps(plan: &MergePlan, bead: &WorkId) -> Result<(), Problem> {
-    output::line(format!("To merge {bead} is to:"))?;
+    output::line(format!("Merging {bead} will:"))?;
     for step in &plan.steps {
         output::line(format!("  {}", output::clean(step)))?;
     }
@@ -135,7 +135,9 @@ fn ask(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Result<bool, Pr
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if at_a_terminal && !context.json {
         tell_steps(plan, &args.bead)?;
-        return Ok(confirm("Go on, and do not ask again in this rig? [y/N] "));
+        return Ok(confirm(
+            "Continue, and do not ask again in this rig? [y/N] ",
+        ));
     }
     let problem = Problem::new(
         Kind::Unconfirmed,
@@ -174,7 +176,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
         output::clean(reason)
     ));
     with_files(problem).hint(format!(
-        "`gt mq status {}` says more; `gt task merge {id}` tries again",
+        "`gt mq status {}` shows why; `gt task merge {id}` tries again",
         merge.id
     ))
 }

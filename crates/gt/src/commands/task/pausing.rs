@@ -14,7 +14,7 @@ use gt_town::workflow::task::{self, Paused, ResumeOptions, Resumed, Undone};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Stop what a task's agent does, to go on later
+/// Interrupt a task's agent, to continue later
 ///
 /// Its turn is interrupted, in its own pane; the program and its conversation stay. What is
 /// not committed goes into a commit `wip: paused session`, if there is anything. Messages
@@ -60,8 +60,8 @@ pub(super) fn pause(town: &Town, args: &PauseArgs, context: &Context) -> Command
     warn(&paused.warnings);
     let what = match (paused.interrupted, paused.asks) {
         (true, _) => "was stopped and is paused",
-        (false, true) => "is paused, and still asks what it asked",
-        (false, false) => "is paused; it did nothing",
+        (false, true) => "is paused; its question is still open",
+        (false, false) => "is paused; it was idle",
     };
     done(&format!("{} {what}.", paused.id))?;
     if let Some(wip) = &paused.wip {
@@ -103,8 +103,7 @@ pub(super) fn resume(town: &Town, args: ResumeArgs, context: &Context) -> Comman
 fn still_paused(resumed: &Resumed, why: NotNow) -> Problem {
     let (id, agent) = (&resumed.id, &resumed.agent);
     Problem::failed(format!(
-        "{id} is still paused: what it was told stands in its line, and could not be submitted \
-         since {}",
+        "{id} is still paused: the message is in its input line and could not be submitted: {}",
         why.words()
     ))
     .hint(format!(
@@ -118,7 +117,7 @@ fn show_resumed(resumed: &Resumed) -> Result<(), Problem> {
     let what = match &resumed.started {
         None => "goes on",
         Some(Conversation::New) => "was started again, in a new conversation",
-        Some(_) => "was started again, in the conversation that it had",
+        Some(_) => "was started again and resumed its conversation",
     };
     if resumed.still_paused.is_none() {
         done(&format!("{} {what}.", resumed.id))?;
@@ -134,7 +133,10 @@ fn show_resumed(resumed: &Resumed) -> Result<(), Problem> {
         }
     }
     if let Some(why) = resumed.waits {
-        output::line(format!("  It is told later: {}.", why.words()))?;
+        output::line(format!(
+            "  The message is delivered later: {}.",
+            why.words()
+        ))?;
     }
     Ok(())
 }

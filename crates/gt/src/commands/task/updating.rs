@@ -104,7 +104,7 @@ pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
         .hint(format!(
             "`gt task attach {id} --skip` goes there: see its window merge; then try again"
         ))
-        .hint(format!("`gt task abort-merge {id}` takes the merge back"))
+        .hint(format!("`gt task abort-merge {id}` aborts the merge"))
 }
 
 fn document(updated: &Updated) -> Value {
@@ -127,7 +127,7 @@ pub(super) fn abort(town: &Town, args: &AbortMergeArgs, context: &Context) -> Co
         output::json(&document)?;
     } else {
         let paint = Paint::for_stdout();
-        let words = format!("the merge in {} is taken back.", args.bead);
+        let words = format!("the merge in {} was aborted.", args.bead);
         output::line(format!("{} {words}", paint.green("✓")))?;
     }
     Ok(ExitCode::SUCCESS)

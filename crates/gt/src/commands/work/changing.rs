@@ -208,8 +208,9 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
     };
     let id = ids::full(town, &args.item)?;
     if patch == Patch::default() {
-        return Err(Problem::usage("it is not said what is to be different")
-            .hint("`gt work update --help` shows what can be"));
+        return Err(
+            Problem::usage("no change is given").hint("`gt work update --help` lists the fields")
+        );
     }
     let changed = Work::of(town).update(&id, &patch)?;
     tell_withdrawn(town, &changed);

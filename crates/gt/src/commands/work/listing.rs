@@ -260,7 +260,7 @@ fn table(items: &[Item], context: &Context) -> Result<(), Problem> {
         return output::json(&documents);
     }
     if items.is_empty() {
-        return output::line("There is no such work.");
+        return output::line("No work items match.");
     }
     let mut table = Table::new(&["ID", "P", "STATUS", "TYPE", "ASSIGNEE", "TITLE"]);
     for item in items {

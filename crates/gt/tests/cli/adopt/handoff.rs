@@ -90,8 +90,8 @@ fn handoff_of_an_orphan_is_refused_with_a_hint() {
     assert_snapshot!(env.snapshot(&["handoff", "agent/helper", "--force"]), @"
     exit code: 4
     --- stderr
-    error: agent/helper is an agent by its session's name alone
-    hint: `gt adopt agent_helper` makes it a whole one first
+    error: agent/helper is known only by the name of its tmux session; gt did not start it
+    hint: `gt adopt agent_helper` makes it an agent of the town
     ");
     assert_eq!(env.running(), ["agent/helper"]);
 }

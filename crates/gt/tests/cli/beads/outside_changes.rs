@@ -104,16 +104,16 @@ fn unreadable_answer_of_beads_is_reported_and_closes_nothing() {
     demo-1a  2  open  task  Known
     demo-2a  2  open  task  Other
     --- stderr
-    warning: demo-1.a in the beads of gastown is not shown: it is no work item: "demo-1.a" is no id of a work item
+    warning: demo-1.a in the beads of gastown is not shown: not a work item: "demo-1.a" is not the id of a work item
     warning: demo-1a in the beads of gastown is not shown: there is no priority 9
     "#);
     assert_eq!(env.json(&["work", "show", &known])["status"], "open");
     assert_snapshot!(env.doctor_findings(&[]), @r#"
     exit code: 0
-    ! beads: demo-1.a of gastown is not shown: it is no work item: "demo-1.a" is no id of a work item
-      hint: mend it in the beads of gastown
+    ! beads: demo-1.a of gastown is not shown: not a work item: "demo-1.a" is not the id of a work item
+      hint: correct it in the beads of gastown
     ! beads: demo-1a of gastown is not shown: there is no priority 9
-      hint: mend it in the beads of gastown
+      hint: correct it in the beads of gastown
     "#);
     rewrite(&beads, |line| {
         let is_ours = line["id"] == known || line["id"] == other;

@@ -35,7 +35,7 @@ fn commits_on_the_items_own_branch_are_not_left_behind() {
     ] {
         env.git(&dir, elsewhere);
         let refused = env.gt(&DONE).fails(4).stderr;
-        let words = format!("{branch} has a commit that main has not");
+        let words = format!("{branch} has a commit that main lacks");
         assert!(refused.contains(&words), "{refused}");
         assert!(
             refused.contains(&format!("git switch {branch}")),
@@ -63,9 +63,9 @@ fn commits_on_the_items_own_branch_are_not_left_behind() {
     assert_snapshot!(env.snapshot(&DONE), @"
     exit code: 4
     --- stderr
-    error: polecat/Toast/gt-[ID] has a commit that main has not, and that are not checked out in ~/gt/gastown/polecats/Toast
-    hint: `git switch polecat/Toast/gt-[ID]` there hands them in
-    hint: `git branch --force polecat/Toast/gt-[ID] HEAD` there, where they are not wanted
+    error: polecat/Toast/gt-[ID] has a commit that main lacks, and ~/gt/gastown/polecats/Toast is not on that branch
+    hint: `git switch polecat/Toast/gt-[ID]` there includes them
+    hint: `git branch --force polecat/Toast/gt-[ID] HEAD` there discards them
     ");
     env.git(&dir, &["branch", "--force", &branch, "HEAD"]);
     env.gt(&DONE).ok();
@@ -97,9 +97,9 @@ fn work_of_other_items_blocks_no_submission() {
     assert_snapshot!(env.snapshot(&done), @"
     exit code: 4
     --- stderr
-    error: crew/max has a commit that main has not, and that are not checked out in ~/gt/gastown/crew/max
-    hint: `git switch crew/max` there hands them in
-    hint: `git branch --force crew/max HEAD` there, where they are not wanted
+    error: crew/max has a commit that main lacks, and ~/gt/gastown/crew/max is not on that branch
+    hint: `git switch crew/max` there includes them
+    hint: `git branch --force crew/max HEAD` there discards them
     ");
     // Another branch may be submitted, because crew/max is not named after the item.
     env.git(&dir, &["switch", "--quiet", "-c", "side"]);
@@ -151,8 +151,8 @@ fn a_worktree_that_is_gone_is_not_one_without_work() {
     exit code: 4
     --- stderr
     error: the worktree of gastown/polecats/Toast is not there: ~/gt/gastown/polecats/Toast
-    hint: put it back, or `gt start gastown/polecats/Toast` makes it anew, on its branch
-    hint: `gt work close gt-[ID]` closes it without a look at what was done
+    hint: put it back, or `gt start gastown/polecats/Toast` creates it again, on its branch
+    hint: `gt work close gt-[ID]` closes it without checking the work
     ");
     assert_eq!(status(&env, &id), "hooked");
     fs::rename(&away, &dir).unwrap();
@@ -203,7 +203,7 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     assert_snapshot!(env.snapshot(&DONE), @"
     exit code: 4
     --- stderr
-    error: the work points to commits that are nowhere else, inside of lib
+    error: the work points to commits that exist nowhere else, inside of lib
     hint: push them there, such as with `git -C 'lib' push origin HEAD:BRANCH`
     ");
     // A pushed tag makes the commit available, although it is on no branch.

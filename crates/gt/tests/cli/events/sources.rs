@@ -228,7 +228,7 @@ fn task_actions_are_recorded_with_their_actor() {
     env.gt(&["task", "update", &id]).fails(1);
     env.gt(&["task", "abort-merge", &id]).ok();
     expected.push(line(
-        "merge_aborted [command by ME] ME took back the merge in IT, with conflicts in both",
+        "merge_aborted [command by ME] ME aborted the merge in IT, with conflicts in both",
     ));
     env.git(&dir, &["reset", "--quiet", "--hard", "HEAD~1"]);
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();

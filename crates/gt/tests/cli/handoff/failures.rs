@@ -93,7 +93,7 @@ fn a_cycle_that_comes_too_soon_before_a_compaction_saves_the_state() {
     --- stdout
     The state of gastown/crew/max is saved in hq-[ID].
     --- stderr
-    warning: gastown/crew/max began only [N] s ago: a handoff so soon would be one of many: only its state is saved
+    warning: gastown/crew/max started [N] s ago; one handoff per [N] s is allowed: only its state is saved
     ");
     assert_eq!(list_sessions(&env, &["--agent", MAX]).len(), 1);
     assert_eq!(mail(&env)["title"], "Handoff: compaction");

@@ -134,7 +134,7 @@ fn abandoned_repair_is_reported() {
     validate_with(&env, "false");
     let (id, merge) = finish(&env, "max", "a.txt", "a\n");
     let answer = env.gt(&["mq", "run", "--json"]).fails(1);
-    assert_snapshot!(env.masked(&answer.stderr), @r#"{"error":{"kind":"failed","message":"1 of 1 could not be merged","causes":[],"hints":["`gt mq status mr-[ID]` says why, and names the item of its repair"]}}"#);
+    assert_snapshot!(env.masked(&answer.stderr), @r#"{"error":{"kind":"failed","message":"1 of 1 could not be merged","causes":[],"hints":["`gt mq status mr-[ID]` shows why, and the item that repairs it"]}}"#);
     let repair = answer.json()[0]["repair"].as_str().unwrap().to_owned();
     assert_eq!(env.json(&["mq", "status", &merge])["stuck"], false);
     env.gt(&["work", "close", &repair]).ok();
@@ -157,7 +157,7 @@ fn abandoned_repair_is_reported() {
     assert_snapshot!(env.snapshot(&["mq", "status", "nope"]), @r#"
     exit code: 2
     --- stderr
-    error: "nope" is no id of a merge
+    error: "nope" is not the id of a merge
     hint: such as mr-[ID]: `gt mq list --all` shows them
     "#);
     let (id, merge) = finish(&env, "max", "b.txt", "b\n");
@@ -166,8 +166,8 @@ fn abandoned_repair_is_reported() {
     assert_snapshot!(refused.rendered(&env), @"
     exit code: 3
     --- stderr
-    error: gt-[ID] is a work item, and no merge
-    hint: the merge of it is mr-[ID]
+    error: gt-[ID] is a work item, not a merge
+    hint: its merge is mr-[ID]
     ");
 }
 

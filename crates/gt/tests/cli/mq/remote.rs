@@ -133,7 +133,7 @@ fn conflicting_upstream_merge_is_reported_before_any_merge() {
     taking over what is new in main as it was merged here
     0 merged, 0 not.
     --- stderr
-    error: main of the remote and what was merged here do not go together: 1 file is in conflict with main
+    error: main of the remote and what was merged here are in conflict: 1 file is in conflict with main
     caused by: a.txt
     hint: in the repository itself: `git merge gt/merged/main` on main, and repair it
     ");
@@ -199,7 +199,7 @@ fn reverted_work_does_not_come_back() {
     mr-[ID] crew/max: merging into main
     mr-[ID] crew/max: running test -e ~/back || git -C ~/origin.git update-ref refs/heads/main [HEX]^ && touch ~/back
     mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
-    mr-[ID] crew/max: main has moved meanwhile: once more
+    mr-[ID] crew/max: main has moved in the meantime: trying again
     mr-[ID] crew/max: running test -e ~/back || git -C ~/origin.git update-ref refs/heads/main [HEX]^ && touch ~/back
     mr-[ID] crew/max: running echo "$GT_MERGE_COMMIT" >> ~/validated
     mr-[ID] crew/max: merged as [HEX]

@@ -167,7 +167,7 @@ fn failed_entry_of_a_reopened_item_is_withdrawn() {
     exit code: 4
     --- stderr
     error: gt-[ID] could not be merged (mr-[ID]), and is repaired by gt-[ID].1
-    hint: `gt work show gt-[ID].1` tells who has it
+    hint: `gt work show gt-[ID].1` shows who has it
     hint: `gt work update gt-[ID] --status open` frees it
     ");
     assert_snapshot!(env.snapshot(&["work", "update", &id, "--status", "open"]), @"

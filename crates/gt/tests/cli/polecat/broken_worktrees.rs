@@ -194,10 +194,10 @@ fn a_dry_run_says_what_would_be_refused() {
     assert_snapshot!(env.snapshot(&nuke), @"
     exit code: 4
     --- stderr
-    error: gastown/polecats/Toast has work that is nowhere else: 1 changed file
+    error: gastown/polecats/Toast has work that exists nowhere else: 1 changed file
     hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
     ");
-    let why = "has work that is nowhere else: 1 changed file";
+    let why = "has work that exists nowhere else: 1 changed file";
     let gc = ["polecat", "gc", "--older-than", "0s", "--dry-run"];
     for dry in [&dry_nuke[..], &gc, &["crew", "rm", "max", "--dry-run"]] {
         let told = env.gt(dry).ok().stdout;
@@ -211,7 +211,7 @@ fn a_dry_run_says_what_would_be_refused() {
     assert_snapshot!(env.snapshot(&[&dry_nuke[..], &["--force"]].concat()), @"
     exit code: 0
     --- stdout
-    Would remove gastown/polecats/Toast, and keep what is nowhere else: 1 changed file.
+    Would remove gastown/polecats/Toast, and keep work that exists nowhere else: 1 changed file.
     ");
 }
 

@@ -123,7 +123,7 @@ fn locked_worktree_is_not_removed() {
     assert_snapshot!(env.snapshot(&NUKE), @r#"
     exit code: 4
     --- stderr
-    error: gastown/polecats/Toast has work that is nowhere else: a worktree that is locked
+    error: gastown/polecats/Toast has work that exists nowhere else: a worktree that is locked
     caused by: it was locked because of "mine"
     hint: `git worktree unlock` in it, or `--force`
     "#);
@@ -251,8 +251,8 @@ fn a_polecat_that_runs_gets_the_branch_of_its_new_item() {
     assert_snapshot!(env.snapshot(&["sling", other, toast]), @"
     exit code: 4
     --- stderr
-    error: gastown/polecats/Toast runs, and something in its worktree is nowhere else
-    hint: `gt polecat show` tells what; let it commit, or give the item to another
+    error: gastown/polecats/Toast runs, and its worktree has work that exists nowhere else
+    hint: `gt polecat show` shows it; let it commit, or give the item to another
     ");
     assert_eq!(env.json(&["hook", "--agent", toast]), Value::Null);
     fs::remove_file(dir.join("new.txt")).unwrap();

@@ -120,7 +120,7 @@ fn missing_conversation_starts_a_new_one() {
     crash(&env);
     fs::remove_dir_all(env.town().join(".runtime/demo")).unwrap();
     let answer = env.gt(&["restore", "--json"]).ok();
-    assert_snapshot!(env.masked(&answer.stderr), @"warning: mayor: it could not go on with its conversation and began a new one: mayor ended at once: exit status 1");
+    assert_snapshot!(env.masked(&answer.stderr), @"warning: mayor: its conversation could not be resumed, so a new one was started: mayor ended at once: exit status 1");
     let agent = &answer.json()["agents"][0];
     assert_eq!(agent["conversation"], "new", "{agent}");
     assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");

@@ -88,7 +88,7 @@ fn crew_removal_checks_submodules() {
     assert_snapshot!(env.snapshot(&["crew", "rm", "max"]), @"
     exit code: 4
     --- stderr
-    error: gastown/crew/max has work that is nowhere else: 1 commit
+    error: gastown/crew/max has work that exists nowhere else: 1 commit
     caused by: some of it is inside of sub
     hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
     ");
@@ -122,7 +122,7 @@ fn submodule_removed_from_the_branch_is_checked() {
     assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
     exit code: 4
     --- stderr
-    error: gt-[ID] has work that is nowhere else: 1 commit
+    error: gt-[ID] has work that exists nowhere else: 1 commit
     caused by: some of it is inside of sub
     hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
     hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
@@ -148,7 +148,7 @@ fn nested_repository_without_gitmodules_is_checked() {
     assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
     exit code: 4
     --- stderr
-    error: gt-[ID] has work that is nowhere else: 1 commit
+    error: gt-[ID] has work that exists nowhere else: 1 commit
     caused by: some of it is inside of nested
     hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
     hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
@@ -210,7 +210,7 @@ fn cleanup_of_merged_work_removes_everything_it_listed() {
     exit code: 2
     --- stderr
     error: there is no terminal to ask for a confirmation
-    hint: `--dry-run` says what would be done, `--yes` does it
+    hint: `--dry-run` shows what would be done, `--yes` does it
     ");
     let plan = env.json(&["task", "cleanup", &id, "--dry-run"]);
     let container = format!("{id}-az");
@@ -252,7 +252,7 @@ fn unmerged_work_is_refused_and_kept_by_force() {
     assert_snapshot!(env.snapshot(&["task", "cleanup", &id, "--yes"]), @"
     exit code: 4
     --- stderr
-    error: gt-[ID] has work that is nowhere else: 1 changed file, 1 commit
+    error: gt-[ID] has work that exists nowhere else: 1 changed file, 1 commit
     hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
     hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
     ");
@@ -356,7 +356,7 @@ fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
     assert_snapshot!(run(&mut own).rendered(&env), @"
     exit code: 4
     --- stdout
-    To clean up gt-[ID] is to:
+    Cleaning up gt-[ID] will:
       stop everything in the container gt-[ID]-az
       remove the worktree ~/gastown-gt-[ID]
       delete the branch gt-[ID]

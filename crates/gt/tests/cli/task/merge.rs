@@ -193,7 +193,7 @@ fn paused_task_with_uncommitted_changes_is_not_merged() {
     exit code: 4
     --- stderr
     error: gt-[ID] is paused: its branch ends in a commit of what was not committed
-    hint: `gt task resume gt-[ID]` undoes it; with `--keep-wip` it is one like any other
+    hint: `gt task resume gt-[ID]` undoes it; `--keep-wip` keeps it as an ordinary commit
     ");
 }
 

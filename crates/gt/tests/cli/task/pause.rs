@@ -353,7 +353,7 @@ fn pushed_commit_of_a_pause_stays() {
     };
     check(
         &|env, dir| drop(commit(env, dir, "more", "x\n")),
-        "gone on from it",
+        "newer commits",
     );
     check(
         &|env, dir| drop(env.git(dir, &["push", "--quiet", "origin", "HEAD:refs/heads/x"])),
@@ -382,7 +382,7 @@ fn typing_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     exit code: 4
     --- stderr
     error: gt-[ID] is paused: its branch ends in a commit of what was not committed
-    hint: `gt task resume gt-[ID]` undoes it; with `--keep-wip` it is one like any other
+    hint: `gt task resume gt-[ID]` undoes it; `--keep-wip` keeps it as an ordinary commit
     ");
     env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
     env.wait_screen(&agent, "You said: hi");
@@ -452,7 +452,7 @@ fn resume_continues_without_the_failed_init_command() {
     --- stderr
     error: the init command `test ! -e made-broken` ended with exit code 1
     hint: `gt attach task/gt-[ID]` goes to its shell; `gt task resume gt-[ID]` tries it again
-    hint: `gt task resume gt-[ID] --continue-on-failure` goes on without it
+    hint: `gt task resume gt-[ID] --continue-on-failure` continues without it
     ");
     let resumed = env.json(&["task", "resume", &id, "--continue-on-failure"]);
     assert_eq!(resumed["conversation"], "resumed", "{resumed}");

@@ -236,7 +236,7 @@ fn at_a_terminal_a_failure_is_asked_about() {
         env.tmux(look.target(target.clone()))
     };
     wait_until("the question", TIMEOUT, || {
-        let asked = "`exit 9` ended with exit code 9. Go on? [y/N]";
+        let asked = "`exit 9` ended with exit code 9. Continue? [y/N]";
         screen().contains(asked).then_some(())
     });
     let answer = gt_tmux::Command::new("send-keys").target(target.clone());
@@ -345,7 +345,7 @@ fn failed_init_command_is_reported_and_can_be_skipped() {
     assert_snapshot!(env.snapshot(&["task", "start", &id, "--json"]), @r#"
     exit code: 1
     --- stderr
-    {"error":{"kind":"init_failed","message":"the init command `test -e made-b` ended with exit code 1","causes":[],"hints":["`gt attach task/gt-[ID]` goes to its shell; `gt task start gt-[ID]` tries it again","`gt task start gt-[ID] --continue-on-failure` goes on without it"]}}
+    {"error":{"kind":"init_failed","message":"the init command `test -e made-b` ended with exit code 1","causes":[],"hints":["`gt attach task/gt-[ID]` goes to its shell; `gt task start gt-[ID]` tries it again","`gt task start gt-[ID] --continue-on-failure` continues without it"]}}
     "#);
     let task = env.json(&["task", "show", &id]);
     assert_eq!(task["state"], "error");
@@ -687,7 +687,7 @@ fn task_commands_print_the_task() {
     exit code: 0
     --- stdout
     BEAD  STATE  BRANCH  WINDOWS  TITLE
-    gt-[ID]  idle  gt-[ID]  Fix it
+    gt-[ID]  [STATE]  gt-[ID]  Fix it
     ");
     assert_snapshot!(env.snapshot(&["task", "start", "gt-zzzzz"]), @"
     exit code: 3

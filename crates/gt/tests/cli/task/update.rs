@@ -137,7 +137,7 @@ fn conflicts_are_given_to_an_agent_beside_the_tasks_own() {
     error: a merge is under way in gt-[ID], and not all is resolved
     caused by: two words
     hint: `gt task attach gt-[ID] --skip` goes there: see its window merge; then try again
-    hint: `gt task abort-merge gt-[ID]` takes the merge back
+    hint: `gt task abort-merge gt-[ID]` aborts the merge
     ");
     // A closed window means that a person resolves the conflict by hand.
     let close = gt_tmux::Command::new("kill-window").option("-t", pane.clone());

@@ -281,8 +281,8 @@ fn refused_lines_are_reported_with_their_cause() {
     assert_eq!(imported["new"], 1, "{imported}");
     assert_eq!(imported["skipped_lines"], json!([2, 3, 4, 5, 6, 7]));
     for words in [
-        "line 2 was skipped: it is no work item: it is no JSON object",
-        "line 5 was skipped: it is no work item: missing field `title`",
+        "line 2 was skipped: not a work item: not a JSON object",
+        "line 5 was skipped: not a work item: missing field `title`",
         "line 7 was skipped: a message is not a work item",
     ] {
         assert!(answer.stderr.contains(words), "{words}: {answer:?}");
@@ -291,7 +291,7 @@ fn refused_lines_are_reported_with_their_cause() {
     assert_snapshot!(env.snapshot(&["work", "import", file.to_str().unwrap()]), @"
     exit code: 1
     --- stderr
-    warning: line 1 was skipped: it is no work item: it is no JSON object
+    warning: line 1 was skipped: not a work item: not a JSON object
     error: no line could be taken over
     hint: each line is a JSON object with an `id` and a `title`
     ");

@@ -205,7 +205,7 @@ fn in_flight(primed: &Primed) -> Section {
     section(
         "checkpoint",
         Weight::High,
-        "the checkpoint, and the journal of lives",
+        "the checkpoint, and the journal of sessions",
         "gt checkpoint read",
         text,
     )
@@ -288,7 +288,7 @@ fn messages(town: &Town, primed: &Primed) -> Result<Option<Section>> {
         let stale = session
             .as_ref()
             .and_then(|session| mail::stale_reason(mail, session))
-            .map_or("", |_| ", from before this life");
+            .map_or("", |_| ", from before this session");
         let _ = writeln!(
             text,
             "- {} from {}: {} (priority {}{stale})",

@@ -70,7 +70,8 @@ pub fn find(town: &Town, wanted: Option<&str>, named: &[Identity]) -> Result<Res
                 Some(name) => format!("{missing} is not in the save {name}"),
                 None => format!("{missing} was neither saved nor lost"),
             };
-            Err(Problem::not_found(words).hint("`gt save --list --json` says who is in which"))
+            Err(Problem::not_found(words)
+                .hint("`gt save --list --json` shows the agents of each save"))
         }
         None => Ok(source),
     }

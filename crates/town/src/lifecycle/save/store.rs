@@ -129,7 +129,7 @@ pub fn find_with(
     fits: impl Fn(&Save) -> bool,
 ) -> Result<(Save, Vec<String>)> {
     let none =
-        |words: String| Problem::not_found(words).hint("`gt save --list` shows those there are");
+        |words: String| Problem::not_found(words).hint("`gt save --list` shows the available ones");
     if let Some(wanted) = wanted {
         let names = names(town);
         let wanted = wanted.strip_suffix(EXTENSION).unwrap_or(wanted);
@@ -150,7 +150,7 @@ pub fn find_with(
         None => {
             let problem = match names(town).is_empty() {
                 true => none("nothing was saved yet".to_owned()),
-                false => none("no save has what is wanted".to_owned()),
+                false => none("no save matches".to_owned()),
             };
             Err(damaged.into_iter().fold(problem, Problem::cause))
         }

@@ -154,7 +154,7 @@ pub(super) fn existing(
                 false => Err(running(
                     format!("{identity} has a shell in {name}, and no agent yet"),
                     format!(
-                        "`gt task start {}` goes on from there",
+                        "`gt task start {}` continues from there",
                         identity.short_name()
                     ),
                 )),
@@ -203,7 +203,7 @@ pub(super) fn taken_over(
     let identity = prepared.identity;
     let before = prepared.options.takes_over.as_ref();
     if before.is_none_or(|before| before.session != container.pane().tag_session) {
-        let words = format!("{identity} is not in the life any more that handed over");
+        let words = format!("{identity} is no longer in the session that handed over");
         return Err(StartError::Taken(Problem::conflict(words)));
     }
     let previous = Previous::of(&container).map(|before| Previous {
@@ -290,7 +290,7 @@ fn refuse_elsewhere(own: &Container, name: &str, identity: &Identity) -> Result<
     if own.name() == name {
         return Ok(());
     }
-    let words = format!("{identity} lives in the container {} already", own.name());
+    let words = format!("{identity} is in the container {} already", own.name());
     let hint = format!("`gt stop {identity}` ends it, whatever the container is called");
     Err(StartError::Taken(Problem::conflict(words).hint(hint)))
 }

@@ -343,7 +343,9 @@ fn model(
     };
     let is_plain = |c: char| !c.is_control() && !c.is_whitespace();
     if model.is_empty() || model.starts_with('-') || !model.chars().all(is_plain) {
-        return Err(Problem::usage(format!("{model:?} is no name of a model")));
+        return Err(Problem::usage(format!(
+            "{model:?} is not a valid model name"
+        )));
     }
     if runs_other {
         return Err(Problem::usage("the model of a shell line cannot be chosen")

@@ -19,7 +19,7 @@ const INTERRUPTED_AFTER: i64 = 3;
 
 /// Redraws the screen of a pane. Does nothing while another process does so.
 pub(super) fn repaint(town: &Town, pane: PaneId) -> Result<()> {
-    let problem = |error| tmux_problem("cannot have the pane drawn anew", error);
+    let problem = |error| tmux_problem("cannot redraw the pane", error);
     let ask = Command::new("display-message").arg("-p").target(pane);
     let policy = Command::new("show-options").arg("-wqv").target(pane);
     let answers = town

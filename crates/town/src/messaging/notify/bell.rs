@@ -37,7 +37,7 @@ fn ring_one(tty: &str) -> std::io::Result<()> {
         OFlags::WRONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let terminal = open(tty, flags, Mode::empty())?;
     if !isatty(&terminal) {
-        return Err(std::io::Error::other("it is no terminal"));
+        return Err(std::io::Error::other("not a terminal"));
     }
     match rustix::io::write(&terminal, b"\x07") {
         Ok(_) | Err(rustix::io::Errno::AGAIN) => Ok(()),

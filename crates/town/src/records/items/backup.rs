@@ -172,7 +172,7 @@ impl Work {
         let items = copy().map_err(problem)?.map_err(|reason| {
             Problem::failed("the work items are damaged and were not backed up")
                 .cause(reason)
-                .hint("`gt doctor` says more, and `gt doctor --fix` restores the newest backup")
+                .hint("`gt doctor` shows details, and `gt doctor --fix` restores the newest backup")
         })?;
         let finish = || {
             file.set_modified(changed)?;

@@ -55,8 +55,8 @@ pub(super) fn check_item(db: &Connection, item: &Item, wanted: ItemChange<'_>) -
         Bound::Nothing => return Ok(()),
         Bound::Mail => (
             match wanted {
-                ItemChange::Update(_) => format!("{id} is a message, and stays as it was sent"),
-                _ => format!("{id} is a message, and not work"),
+                ItemChange::Update(_) => format!("{id} is a message and cannot be changed"),
+                _ => format!("{id} is a message, not a work item"),
             },
             format!("`gt mail archive {id}` puts it away, `gt mail reply {id}` answers it"),
         ),

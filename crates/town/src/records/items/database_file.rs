@@ -131,7 +131,7 @@ fn build(path: &Path) -> rusqlite::Result<()> {
 fn unreachable(path: &Path, error: &io::Error) -> Problem {
     Problem::failed("the work items cannot be reached")
         .cause(format!("{}: {error}", path.display()))
-        .hint("look who owns it, and whether its disk is mounted")
+        .hint("check who owns it, and whether its disk is mounted")
 }
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn write_dependencies<'l>(
 /// Parses a line; returns `None` for a deleted item.
 fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
     let value: Value = serde_json::from_slice(line)
-        .map_err(|error| Problem::usage("it is no work item").caused_by(error))?;
+        .map_err(|error| Problem::usage("not a work item").caused_by(error))?;
     let is_dated = value["updated_at"].as_str().and_then(our_time).is_some();
     let Some(bead) = Bead::read(value, now, our_time)? else {
         return Ok(None);

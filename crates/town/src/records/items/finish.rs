@@ -120,7 +120,7 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
             "{id} is not on the hook of {} any more",
             finish.agent
         ))
-        .hint(format!("`gt work show {id}` says what became of it")));
+        .hint(format!("`gt work show {id}` shows what happened to it")));
     }
     super::hook::take_off(db, id)?;
     let item = must_have(db, id)?;

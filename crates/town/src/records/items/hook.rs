@@ -285,10 +285,8 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
     check_not_handed_in(db, id)?;
     let other = item.assignee.as_deref().filter(|other| *other != agent);
     if let (ItemStatus::InProgress, Some(other)) = (item.status, other) {
-        return Err(
-            Problem::conflict(format!("{id} is in the hands of {other}"))
-                .hint(format!("`gt work update {id} --status open` frees it")),
-        );
+        return Err(Problem::conflict(format!("{id} is assigned to {other}"))
+            .hint(format!("`gt work update {id} --status open` frees it")));
     }
     if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
         let problem = Problem::conflict(format!("{id} is {}", item.status.as_str()));

@@ -78,7 +78,7 @@ impl Work {
             let agent = &pour.agent;
             if let Some(present) = attached(db, agent)? {
                 return Err(Problem::conflict(format!(
-                    "{agent} is at the molecule {} ({})",
+                    "{agent} works on the molecule {} ({})",
                     present.item.id, present.formula
                 ))
                 .hint(format!(
@@ -329,7 +329,7 @@ fn moved(db: &Connection, molecule: Molecule, step: &WorkId, changed: bool) -> R
 
 fn no_molecule(agent: &str) -> Problem {
     Problem::not_found(format!("{agent} has no molecule"))
-        .hint("`gt mol attach FORMULA` pours one, `gt formula list` shows which there are")
+        .hint("`gt mol attach FORMULA` pours one, `gt formula list` shows the available ones")
 }
 
 fn check_needs(molecule: &Molecule, step: &Item) -> Result<()> {

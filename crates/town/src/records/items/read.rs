@@ -287,7 +287,7 @@ pub(super) fn stored<T: FromStr<Err = Problem>>(text: &str) -> Result<T> {
     text.parse().map_err(|problem| {
         Problem::failed("a work item cannot be read")
             .cause(Problem::to_string(&problem))
-            .hint("`gt doctor` looks at the town's files")
+            .hint("`gt doctor` checks the town's files")
     })
 }
 

@@ -167,7 +167,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<Recurring> {
     let broken = |error| {
         Problem::failed("the recurring work is damaged")
             .caused_by(error)
-            .hint("`gt doctor` looks at the town's files")
+            .hint("`gt doctor` checks the town's files")
     };
     let last_item: Option<WorkId> = maybe(10)?.map(|id| stored(&id)).transpose()?;
     let is_open = match &last_item {

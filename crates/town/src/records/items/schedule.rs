@@ -205,7 +205,7 @@ fn read(db: &Connection, row: &Row<'_>) -> Result<QueuedAssignment> {
     let broken = |error| {
         Problem::failed("the schedule is damaged")
             .caused_by(error)
-            .hint("`gt doctor` looks at the town's files")
+            .hint("`gt doctor` checks the town's files")
     };
     Ok(QueuedAssignment {
         number: row.get(0).map_err(problem)?,

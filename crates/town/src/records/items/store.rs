@@ -235,8 +235,10 @@ impl Work {
             migrate(&mut db).map_err(problem)?;
         }
         if found > MIGRATIONS.len() {
-            return Err(Problem::environment("the work items are of a newer gt")
-                .hint("use that one: this one could spoil them"));
+            return Err(
+                Problem::environment("the work items were written by a newer gt")
+                    .hint("use that version: this one could damage them"),
+            );
         }
         self.note_there();
         Ok(Opened::new(db, &self.path, is_short))
@@ -318,13 +320,13 @@ pub(super) fn problem(error: rusqlite::Error) -> Problem {
     let hint = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "the disk is full: make room and try again",
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-            "another gt is at work on them: try again"
+            "another gt process uses them: try again"
         }
         Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => RESTORE,
         Some(ErrorCode::CannotOpen) => {
-            "look who owns .work/items.db, and whether its disk is mounted"
+            "check who owns .work/items.db, and whether its disk is mounted"
         }
-        _ => "`gt doctor` looks at the town's files",
+        _ => "`gt doctor` checks the town's files",
     };
     problem.caused_by(error).hint(hint)
 }

@@ -120,10 +120,11 @@ impl IndexFile {
         if is_ours {
             return Ok(());
         }
-        Err(
-            Problem::conflict(format!("{} is no index of gt's", self.path.display()))
-                .hint("name another file: this one would be overwritten"),
-        )
+        Err(Problem::conflict(format!(
+            "{} is not a session index of gt",
+            self.path.display()
+        ))
+        .hint("name another file: this one would be overwritten"))
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn check(journal: &Journal, database: &Path) -> Result<()> {
                 format!("the journal {path} is missing, and its index has sessions: {count}");
             Err(Problem::failed(message)
                 .hint(
-                    "restore it from a backup, or run `gt doctor --fix`, which writes it anew \
+                    "restore it from a backup, or run `gt doctor --fix`, which writes it again \
                      from the index",
                 )
                 .hint(format!(

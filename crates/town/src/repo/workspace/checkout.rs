@@ -36,7 +36,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     if !repository.is_dir() {
         return Err(
             Problem::failed(format!("{} is missing", repository.display()))
-                .hint("`gt doctor` looks at every rig"),
+                .hint("`gt doctor` checks every rig"),
         );
     }
     let lock = lock_repository(town, rig)?;

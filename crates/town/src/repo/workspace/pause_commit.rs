@@ -40,6 +40,6 @@ pub(crate) fn is_in_branch(id: impl std::fmt::Display, dir: &Path, wip: &str) ->
         dir.display()
     ))
     .hint(format!(
-        "`gt task resume {id} --keep-wip` lets it stay, like any other"
+        "`gt task resume {id} --keep-wip` keeps it as an ordinary commit"
     ))
 }

@@ -77,7 +77,7 @@ impl Unsaved {
             return None;
         }
         let problem = Problem::conflict(format!(
-            "{identity} has work that is nowhere else: {}",
+            "{identity} has work that exists nowhere else: {}",
             self.words()
         ));
         let problem = self.located(problem);

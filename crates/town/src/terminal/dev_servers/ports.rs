@@ -102,7 +102,7 @@ fn read(town: &Town) -> Result<Noted> {
     serde_json::from_str(&text).map_err(|error| {
         Problem::failed(format!("{} cannot be read", path.display()))
             .caused_by(error)
-            .hint("remove it: the servers then get their ports anew")
+            .hint("remove it: the servers then get new ports")
     })
 }
 

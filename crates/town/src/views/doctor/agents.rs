@@ -35,7 +35,7 @@ pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("names", "every agent has a name of its own"));
+        findings.push(Finding::ok("names", "agent names are unique"));
     }
     findings
 }

@@ -62,7 +62,7 @@ pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
         findings.push(finding.hint(format!("chmod 700 {shown}")).fixable());
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("permissions", "the town is yours alone"));
+        findings.push(Finding::ok("permissions", "only you can read the town"));
     }
     findings
 }

@@ -156,7 +156,7 @@ pub(super) fn check_unread(town: &Town, _fix: bool) -> Vec<Finding> {
     let unread = Work::of(town).unread_beads().unwrap_or_default();
     let told = unread.iter().map(|(rig, bead, why)| {
         Finding::warning("beads", format!("{bead} of {rig} is not shown: {why}"))
-            .hint(format!("mend it in the beads of {rig}"))
+            .hint(format!("correct it in the beads of {rig}"))
     });
     told.collect()
 }

@@ -67,5 +67,5 @@ pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
         return vec![Finding::ok("saves", told)];
     }
     let message = format!("agents have worked since the last save: {told}");
-    vec![Finding::warning("saves", message).hint("`gt save` says what keeps it from saving")]
+    vec![Finding::warning("saves", message).hint("`gt save` shows why it cannot save")]
 }

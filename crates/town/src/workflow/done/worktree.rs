@@ -89,7 +89,7 @@ impl<'a> Worktree<'a> {
         };
         Err(
             Problem::conflict(format!("a {what} is under way in {}", self.dir.display()))
-                .hint(format!("finish it there, or take it back with `{back}`")),
+                .hint(format!("finish it there, or abort it with `{back}`")),
         )
     }
 
@@ -130,11 +130,11 @@ impl<'a> Worktree<'a> {
         };
         let (dir, base) = (self.dir.display(), &self.base.branch);
         Err(Problem::conflict(format!(
-            "{branch} has {commits} that {base} has not, and that are not checked out in {dir}"
+            "{branch} has {commits} that {base} lacks, and {dir} is not on that branch"
         ))
-        .hint(format!("`git switch {branch}` there hands them in"))
+        .hint(format!("`git switch {branch}` there includes them"))
         .hint(format!(
-            "`git branch --force {branch} HEAD` there, where they are not wanted"
+            "`git branch --force {branch} HEAD` there discards them"
         )))
     }
 
@@ -208,9 +208,9 @@ fn gone(agent: &Identity, item: &WorkId, dir: &Path) -> Problem {
         dir.display()
     ))
     .hint(format!(
-        "put it back, or `gt start {agent}` makes it anew, on its branch"
+        "put it back, or `gt start {agent}` creates it again, on its branch"
     ))
     .hint(format!(
-        "`gt work close {item}` closes it without a look at what was done"
+        "`gt work close {item}` closes it without checking the work"
     ))
 }

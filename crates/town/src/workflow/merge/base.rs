@@ -102,9 +102,9 @@ impl<'a> Base<'a> {
         match self.into {
             MergeInto::Own => Ok(()),
             MergeInto::Origin => fetched.map_err(|problem| {
-                Problem::failed(format!("the remote of {} cannot be asked", self.rig))
+                Problem::failed(format!("the remote of {} cannot be reached", self.rig))
                     .caused_by_problem(&problem)
-                    .hint("nothing was merged; `gt mq run` goes on when it can be reached")
+                    .hint("nothing was merged; `gt mq run` continues when it can be reached")
             }),
         }
     }
@@ -129,7 +129,7 @@ impl<'a> Base<'a> {
                 "the rig {} has no branch {}",
                 self.rig, self.branch
             ))
-            .hint("`gt doctor` looks at every rig")
+            .hint("`gt doctor` checks every rig")
         })
     }
 
@@ -238,7 +238,9 @@ impl<'a> Base<'a> {
     fn advance_origin(&self, from: &str, to: &str) -> Result<Advance> {
         // Together with the lease this guarantees that every push is a fast-forward.
         if !self.contains(to, from)? {
-            return Err(Problem::failed(format!("{to} does not go on from {from}")));
+            return Err(Problem::failed(format!(
+                "{to} is not a descendant of {from}"
+            )));
         }
         let pushed = self.push_from(from, to, &self.branch);
         let Err(problem) = pushed else {

@@ -123,7 +123,7 @@ fn check_clean(git: Git<'_>, checkout: &Path, branch: &str) -> Result<()> {
     let dir = checkout.display();
     if let Some(what) = half_done(checkout) {
         return Err(Problem::conflict(format!("a {what} is under way in {dir}"))
-            .hint("finish it, or take it back, first"));
+            .hint("finish or abort it first"));
     }
     let words = ["status", "--porcelain", "-z", "--untracked-files=no"];
     let status = git.run(words)?;

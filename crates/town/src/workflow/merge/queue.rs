@@ -124,7 +124,7 @@ impl Queue<'_> {
                 let offered = format!("gt/merged/{branch}");
                 let files = some_of(&refusal.files);
                 let problem = Problem::conflict(format!(
-                    "{branch} of the remote and what was merged here do not go together: {}",
+                    "{branch} of the remote and what was merged here are in conflict: {}",
                     refusal.reason
                 ));
                 let problem = match (files.is_empty(), &refusal.log) {
@@ -195,7 +195,7 @@ impl Queue<'_> {
                 Advance::Moved => {}
             }
             say(&format!(
-                "{} has moved meanwhile: once more",
+                "{} has moved in the meantime: trying again",
                 self.base.branch
             ));
             self.base.fetch_patiently()?;

@@ -61,7 +61,7 @@ impl TownSnapshot {
         let rig = candidate.rig().unwrap_or_default();
         let (of_rig, all) = count(candidate, &busy);
         let refuse = |whose: &str, count: usize, setting: &str| {
-            let message = format!("{whose} has {count} polecats at work, and no more are allowed");
+            let message = format!("{whose} has {count} polecats at work, the maximum");
             Problem::conflict(message)
                 .hint("`gt polecat list` shows them; wait until one is done")
                 .hint("`gt polecat nuke NAME` removes one, and its item is open again")

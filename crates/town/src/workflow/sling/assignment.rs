@@ -91,8 +91,8 @@ impl Assignment<'_> {
     }
 
     fn unsteady(&self) -> Problem {
-        Problem::conflict(format!("others are giving {} away", self.item.id))
-            .hint("`gt work show` tells who has it now")
+        Problem::conflict(format!("another process is assigning {}", self.item.id))
+            .hint("`gt work show` shows who has it now")
     }
 
     /// Starts an agent that already has the item on its hook, unless it is running.
@@ -210,8 +210,8 @@ impl Assignment<'_> {
         // Between `gt done` and the end of its session it would lose the new work.
         let last = Work::of(self.town).finished(&agent.address())?;
         if last.is_some_and(|last| !last.is_ended) {
-            return Err(Problem::conflict(format!("{agent} is just leaving"))
-                .hint("in a moment it is free"));
+            return Err(Problem::conflict(format!("{agent} is ending its session"))
+                .hint("try again in a moment"));
         }
         let placed = self.change_branch(agent)?;
         self.tell(snapshot, agent, placed)
@@ -227,9 +227,9 @@ impl Assignment<'_> {
         }
         if !workspace::is_settled(self.town, &dir)? {
             return Err(Problem::conflict(format!(
-                "{agent} runs, and something in its worktree is nowhere else"
+                "{agent} runs, and its worktree has work that exists nowhere else"
             ))
-            .hint("`gt polecat show` tells what; let it commit, or give the item to another"));
+            .hint("`gt polecat show` shows it; let it commit, or give the item to another"));
         }
         workspace::place(self.town, agent, &dir, &due).map(Some)
     }

@@ -146,7 +146,7 @@ impl Assignment<'_> {
             failures.extend(back.err());
         }
         for failure in failures {
-            problem = problem.cause(format!("and not all could be taken back: {failure}"));
+            problem = problem.cause(format!("and the rollback is incomplete: {failure}"));
         }
         problem
     }

@@ -224,7 +224,7 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
             .map_err(|problem| {
                 Problem::failed(format!("the remote's {} could not be deleted", remote.name))
                     .caused_by_problem(&problem)
-                    .hint("run it again: what is done already is found so")
+                    .hint("run it again: finished steps are skipped")
             })?;
     }
     fault::point(town, "cleanup.remote");
@@ -280,7 +280,7 @@ fn look_at_remote(
         Err(problem) => {
             town.around().cancel.check()?;
             plan.warnings.push(format!(
-                "the remote cannot be asked, and stays as it is: {problem}"
+                "the remote cannot be reached, and is not changed: {problem}"
             ));
             return Ok(None);
         }
@@ -306,7 +306,7 @@ fn look_at_remote(
 
 fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
     let problem = Problem::conflict(format!(
-        "{id} has work that is nowhere else: {}",
+        "{id} has work that exists nowhere else: {}",
         unsaved.words()
     ));
     let problem = unsaved.located(problem);

@@ -67,7 +67,7 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     done::check_submodules(town, &site.dir, &head, &tip)?;
     if site.count(&head, &tip)? == 0 {
         return Err(Problem::conflict(format!(
-            "{branch} has nothing that {} has not",
+            "{branch} has no commits that {} lacks",
             base.branch
         ))
         .hint(format!("`gt task cleanup {id}` ends a task that is done")));
@@ -120,7 +120,7 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
     let id = &site.id;
     if let Some(what) = half_done(&site.dir) {
         return Err(Problem::conflict(format!("a {what} is under way in {id}"))
-            .hint("finish it, or take it back, first"));
+            .hint("finish or abort it first"));
     }
     wip::refuse(site)?;
     let changed = site.changed()?;

@@ -94,7 +94,7 @@ impl InitError {
                     "`gt attach {agent}` goes to its shell; `{command}` tries it again"
                 ))
                 .hint(format!(
-                    "`{command} --continue-on-failure` goes on without it"
+                    "`{command} --continue-on-failure` continues without it"
                 )),
         }
     }

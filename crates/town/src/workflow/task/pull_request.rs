@@ -74,7 +74,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
     let tip = base.tip()?;
     if site.count(&head, &tip)? == 0 {
         return Err(Problem::conflict(format!(
-            "{branch} has nothing that {} has not",
+            "{branch} has no commits that {} lacks",
             base.branch
         )));
     }
@@ -125,7 +125,7 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
     if request.url.is_none() {
         let told = gh.run(&words, Some(&request.body)).map_err(|problem| {
             problem.hint(format!(
-                "{branch} is pushed; run it again to go on from there"
+                "{branch} is pushed; run it again to continue from there"
             ))
         })?;
         let mut lines = told.lines().rev().map(str::trim);
@@ -217,7 +217,7 @@ impl<'a> Gh<'a> {
         if output.status.code() == Some(NOT_LOGGED_IN) {
             return Err(Problem::environment("gh is not logged in")
                 .cause(said)
-                .hint("`gh auth login`, and then again"));
+                .hint("run `gh auth login`, then try again"));
         }
         let problem = Problem::failed(format!("`{shown}` failed ({})", output.status)).cause(said);
         Err(match self.site.base()?.folder() {

@@ -321,7 +321,7 @@ impl TaskStart<'_> {
             failures.extend(workspace::take_back(town, self.agent, dir, placed).err());
         }
         for failure in failures {
-            problem = problem.cause(format!("and not all could be taken back: {failure}"));
+            problem = problem.cause(format!("and the rollback is incomplete: {failure}"));
         }
         problem
     }

@@ -167,7 +167,7 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     resolver::forget(&site)?;
     let git = site.git().to_the_end();
     git.run(["merge", "--abort"]).map_err(|problem| {
-        Problem::failed("the merge cannot be taken back")
+        Problem::failed("the merge cannot be aborted")
             .caused_by_problem(&problem)
             .hint(format!("look at {} with `git status`", site.dir.display()))
     })?;
@@ -223,7 +223,7 @@ fn hand_over(
         }
         Err(problem) => {
             let causes = problem.causes().join(": ");
-            let words = format!("no agent could be given the conflicts: {problem} {causes}");
+            let words = format!("no agent could be started for the conflicts: {problem} {causes}");
             updated.warnings.push(words.trim_end().to_owned());
         }
     }

@@ -54,7 +54,7 @@ pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
         "{id} is paused: its branch ends in a commit of what was not committed"
     ))
     .hint(format!(
-        "`gt task resume {id}` undoes it; with `--keep-wip` it is one like any other"
+        "`gt task resume {id}` undoes it; `--keep-wip` keeps it as an ordinary commit"
     )))
 }
 
@@ -182,9 +182,9 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         return Ok(Undone::Nothing);
     }
     let kept = if head != wip {
-        Some("the branch has gone on from it")
+        Some("the branch has newer commits")
     } else if half_done(&site.dir).is_some() {
-        Some("something is half done in the worktree")
+        Some("a git operation is under way in the worktree")
     } else if git.count([&wip, "--not", "--remotes"])? == 0 {
         Some("it was pushed")
     } else {

@@ -97,8 +97,8 @@ impl<'a> Session<'a> {
     fn command(&self, words: &[String]) -> Result<Command> {
         beads::check_words(words).map_err(|problem| {
             let rig = &self.rig.rig;
-            Problem::usage(format!("the beads of {rig} cannot be told: {problem}"))
-                .hint("what is long belongs into a file of the repository")
+            Problem::usage(format!("the beads of {rig} cannot be updated: {problem}"))
+                .hint("put long text into a file of the repository")
         })?;
         let program = self.rig.program()?;
         let around = &self.beads.around;

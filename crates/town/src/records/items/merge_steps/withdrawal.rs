@@ -86,7 +86,7 @@ fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
         Some(repair) if repair != id => Problem::conflict(format!(
             "{id} could not be merged ({entry}), and is repaired by {repair}"
         ))
-        .hint(format!("`gt work show {repair}` tells who has it"))
+        .hint(format!("`gt work show {repair}` shows who has it"))
         .hint(frees),
         _ => Problem::conflict(format!("{id} could not be merged ({entry})"))
             .hint(format!("`gt mq retry {entry}` tries it once more"))

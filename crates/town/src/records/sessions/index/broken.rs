@@ -17,9 +17,9 @@ impl Broken {
     pub(in crate::records::sessions) fn into_problem(self) -> Problem {
         match self {
             Broken::Damaged(what) | Broken::Outdated(what) => {
-                Problem::failed("the index of lives is damaged")
+                Problem::failed("the index of sessions is damaged")
                     .cause(what)
-                    .hint("`gt sessions rebuild` makes it anew")
+                    .hint("`gt sessions rebuild` creates it again")
             }
             Broken::NoRoom(problem) | Broken::Other(problem) => problem,
         }
@@ -36,7 +36,7 @@ impl From<rusqlite::Error> for Broken {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly};
         let code = error.sqlite_error_code();
-        let problem = || Problem::failed("the index of lives cannot be used");
+        let problem = || Problem::failed("the index of sessions cannot be used");
         match code {
             Some(DiskFull) => Broken::NoRoom(
                 problem()
@@ -46,7 +46,7 @@ impl From<rusqlite::Error> for Broken {
             Some(DatabaseBusy | DatabaseLocked) => Broken::Other(
                 problem()
                     .caused_by(error)
-                    .hint("another gt is at work on it: try again"),
+                    .hint("another gt process uses it: try again"),
             ),
             Some(ReadOnly | CannotOpen) => Broken::Other(
                 problem()

@@ -289,7 +289,7 @@ impl<'a> LocalCopy<'a> {
         fetched?;
         // The commit is on no branch of the remote.
         self.take(git, url, &[&keep]).map_err(|problem| {
-            Problem::failed(format!("its commit {id} is not to be had")).caused_by_problem(&problem)
+            Problem::failed(format!("its commit {id} is not available")).caused_by_problem(&problem)
         })
     }
 
