@@ -127,7 +127,7 @@ fn work_is_not_put_on_the_hook_of_a_missing_agent() {
     exit code: 3
     --- stderr
     error: there is no agent gastown/polecats/Ghost
-    hint: `gt agents --all --stopped` lists all agents
+    hint: `gt agents --stopped` lists all agents
     ");
     assert_eq!(env.json(&["work", "show", &id])["status"], "open");
     env.gt(&["hook", &id, "--agent", "mayor"]).ok();
@@ -159,10 +159,10 @@ fn hook_prints_the_item() {
     --- stdout
     gt-[ID] is off the hook of gastown/crew/max, and open again.
     ");
-    assert_snapshot!(env.snapshot(&["hook", "gt-zzzzz", "--agent", "gastown/max"]), @"
+    assert_snapshot!(env.snapshot(&["hook", "nope-12345", "--agent", "gastown/max"]), @"
     exit code: 3
     --- stderr
-    error: there is no work item gt-[ID]
+    error: there is no work item nope-12345
     hint: `gt work list` shows them
     ");
 }

@@ -664,10 +664,10 @@ fn sling_prints_the_polecat() {
     --- stdout
     ✓ gt-[ID] → gastown/polecats/Toast (started in gt-Toast, branch polecat/Toast/gt-[ID])
     ");
-    assert_snapshot!(env.snapshot(&["sling", "gt-zzzzz"]), @"
+    assert_snapshot!(env.snapshot(&["sling", "nope-12345"]), @"
     exit code: 3
     --- stderr
-    error: there is no work item gt-[ID]
+    error: there is no work item nope-12345
     hint: `gt work list` shows them
     ");
     assert_snapshot!(env.snapshot(&["sling", &id, "unknown"]), @r#"

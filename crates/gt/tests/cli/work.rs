@@ -328,10 +328,10 @@ fn work_prints_items() {
     ID  P  STATUS  TYPE  ASSIGNEE  TITLE
     gt-[ID]  2  open  task  Mend the roof
     ");
-    assert_snapshot!(env.snapshot(&["work", "show", "gt-zzzzz"]), @"
+    assert_snapshot!(env.snapshot(&["work", "show", "nope-12345"]), @"
     exit code: 3
     --- stderr
-    error: there is no work item gt-[ID]
+    error: there is no work item nope-12345
     hint: `gt work list` shows them
     ");
 }
