@@ -217,13 +217,14 @@ pub fn plan(
         let Some(row) = row_of(agent.role()) else {
             continue;
         };
-        let known = memory.agents.entry(address.clone()).or_default();
+        // An agent without a digest is not remembered.
+        let known = memory.agents.get(&address).cloned().unwrap_or_default();
         let readiness = readiness(&agent);
         if readiness == Readiness::Unavailable || now < known.not_before {
             continue;
         }
-        if let Some(pending) = &known.pending {
-            due.push(pending.clone());
+        if let Some(pending) = known.pending {
+            due.push(pending);
             continue;
         }
         let is_new = |matter: &&&Matter| known.told.get(&matter.id) != Some(&matter.revision);
@@ -240,10 +241,10 @@ pub fn plan(
         let digest = Digest {
             text: text(&id, &new, left),
             id,
-            agent: address,
+            agent: address.clone(),
             matters: new.iter().map(|it| (it.id.clone(), it.revision)).collect(),
         };
-        known.pending = Some(digest.clone());
+        memory.agents.entry(address).or_default().pending = Some(digest.clone());
         due.push(digest);
     }
     due

@@ -20,7 +20,7 @@ use std::path::PathBuf;
     version = concat!(env!("CARGO_PKG_VERSION"), env!("GT_BUILD")),
     max_term_width = 100,
     disable_help_subcommand = true,
-    after_help = "`gt help GROUP` lists a group with its subcommands: start, agents, messages, work, merging,\n\
+    after_help = "`gt help GROUP` lists a group with its subcommands: start, agents, messages, work, merging, \
                   history, roles, setup, hooks. `gt help COMMAND` explains a command."
 )]
 pub(crate) struct Cli {

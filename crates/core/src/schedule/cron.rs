@@ -111,7 +111,7 @@ impl CronExpression {
         }
     }
 
-    /// Finds the next local time that matches, and the moment at which it occurs first.
+    /// Returns the first moment of the next local time that matches; `None` at the end of the calendar.
     fn next_time_of_day(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let shift = SignedDuration::from_secs(i64::from(zone.to_offset(after).seconds()));
         // A time that was skipped occurs later than its place on the calendar.

@@ -4,7 +4,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::health::Health;
-use gt_core::state::State;
+use gt_core::state::{Reason, State};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
@@ -205,6 +205,10 @@ fn hooked_items(town: &Town) -> HashMap<String, String> {
 fn what(agent: &AgentView, item: Option<&str>) -> String {
     let reason = agent.report.reason.as_deref().map(output::clean);
     let reason = || reason.clone().unwrap_or_default();
+    let is_new_turn = matches!(
+        agent.report.reason,
+        Some(Reason::TookPrompt | Reason::FirstPrompt)
+    );
     match agent.report.state {
         State::Waiting => reason(),
         State::Limited => match limits::resets_at(&agent.report) {
@@ -212,10 +216,15 @@ fn what(agent: &AgentView, item: Option<&str>) -> String {
             None => reason(),
         },
         State::Error | State::Crashed | State::Paused => reason(),
+        // The state says it already.
+        State::Stopped => String::new(),
         _ if agent.health.is_ill() => complaint(agent),
-        State::Busy | State::Starting | State::Initializing => {
-            item.map_or_else(reason, output::clean)
-        }
+        State::Busy | State::Starting | State::Initializing => match item {
+            Some(item) => output::clean(item),
+            // Every turn begins with a prompt, so that tells nothing.
+            None if is_new_turn => String::new(),
+            None => reason(),
+        },
         _ => item.map(output::clean).unwrap_or_default(),
     }
 }

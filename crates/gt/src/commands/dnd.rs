@@ -91,10 +91,10 @@ fn turn_on(
         let note = dnd::turn_on(town, &who, until)?;
         if !context.json {
             output::line(format!(
-                "{}: {}. Urgent messages pass; `gt dnd off{}` ends it.",
+                "{}: {}. Urgent messages pass; `{}` ends it.",
                 name(&who),
                 words(&note),
-                argument(&who)
+                off_command(&who)
             ))?;
         }
         documents.push(row(town, &who, &note));
@@ -135,15 +135,12 @@ fn show(town: &Town, context: &Context) -> CommandResult {
         let rows = notes.iter().map(|(who, note)| row(town, who, note));
         output::json(&rows.collect::<Vec<_>>())?;
     } else if notes.is_empty() {
-        output::line("Messages are held for no agent and no person. `gt dnd on` holds yours.")?;
+        output::line("No messages are held. `gt dnd on` holds yours.")?;
     } else {
         let mut table = Table::new(&["WHO", "UNTIL", "SINCE", "BY", "HELD"]);
         for (who, note) in &notes {
             let end = note.until.and_then(output::time);
-            let end = end.map_or_else(
-                || format!("gt dnd off{}", argument(who)),
-                |end| output::minute(Some(&end)),
-            );
+            let end = end.map_or_else(|| off_command(who), |end| output::minute(Some(&end)));
             table.row([
                 who.clone().into(),
                 end.into(),
@@ -165,10 +162,10 @@ fn name(who: &str) -> &str {
 }
 
 /// Returns the argument of `gt dnd off` for an address.
-fn argument(who: &str) -> String {
+fn off_command(who: &str) -> String {
     match who {
-        PERSON => String::new(),
-        agent => format!(" {agent}"),
+        PERSON => "gt dnd off".to_owned(),
+        agent => format!("gt dnd off {agent}"),
     }
 }
 

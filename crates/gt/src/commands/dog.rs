@@ -24,7 +24,7 @@ pub(crate) enum DogCommand {
 /// Example: gt dog run 'Find out which branches are merged and still there'
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// What it has to do
+    /// The errand; its first line is the title of the item
     errand: String,
     /// The dog [default: one that is free]
     #[arg(long, value_name = "NAME")]

@@ -138,6 +138,7 @@ fn show_digests(digests: &[ShownDigest<'_>], context: &Context) -> CommandResult
     if context.json {
         let document = |(digest, result): &ShownDigest<'_>| {
             let result = result.as_ref();
+            // The error is a field of its own.
             let how = result.and_then(|it| it.as_ref().ok()).map(|it| it.as_str());
             let error = result.and_then(|it| it.as_ref().err());
             output::without_nulls(json!({

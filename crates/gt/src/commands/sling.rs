@@ -85,6 +85,7 @@ pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
         (None, true) => BatchChoice::None,
         (None, false) => BatchChoice::Several,
     };
+    // Items that cannot be read are reported with their own row.
     let present: Vec<&Item> = orders
         .iter()
         .filter_map(|(_, order)| order.as_ref().ok().map(|(item, _)| item))

@@ -51,7 +51,7 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
         }
     }
     wanted.extend(crew);
-    // Before the daemon, which would wake nobody without it.
+    // Before the daemon, which wakes no agent without the mark.
     digest::mark_up(&town)?;
     if !args.no_daemon && daemon::running(&town).is_none() {
         let pid = daemon::start(&town)?;

@@ -82,8 +82,8 @@ fn exhausted_day_pauses_at_the_end_of_the_turn_refuses_starts_and_a_raise_resume
     assert_snapshot!(env.snapshot(&["agents"]), @"
     exit code: 0
     --- stdout
-    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
-    mayor  paused  [N]  healthy  demo  hq-mayor  budget of the day: $[N] of $[N]
+    AGENT  STATE  SINCE  WHAT
+    mayor  paused  [N]  budget of the day: $[N] of $[N]
     ");
     assert_eq!(budget(&env, "day")["level"], "exhausted");
     // No start, with the figure and the command that helps.

@@ -128,7 +128,7 @@ fn up_starts_it_and_down_stops_it() {
     assert_snapshot!(env.masked(&up), @"
     Started the daemon (process [PID]).
     · mayor runs already
-    · deacon runs already
+    · started on demand: deacon. `gt up --all-roles` starts them now.
     ");
     let daemon = pid(&status(&env));
     env.gt(&["up"]).ok();

@@ -15,7 +15,7 @@ fn messages_to_an_agent_are_held_until_it_is_off() {
     let env = TestEnv::with_town();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
     let none = env.gt(&["dnd"]).ok().stdout;
-    assert!(none.starts_with("Messages are held for no agent"), "{none}");
+    assert!(none.starts_with("No messages are held."), "{none}");
     env.gt(&["dnd", "on", "nosuch/agent"]).fails(3);
     env.gt(&["dnd", "until", "yesterday", "mayor"]).fails(2);
     let on = env.gt(&["dnd", "on", "mayor"]).ok().stdout;

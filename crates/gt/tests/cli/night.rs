@@ -224,6 +224,11 @@ impl Night {
             .env
             .json(&["work", "list", "--all", "--rig", "gastown"]);
         for item in list.as_array().unwrap() {
+            // A batch with an escalated item stays open, and role agents have items of their own.
+            let kind = item["type"].as_str().unwrap();
+            if ["batch", "molecule", "step", "handoff"].contains(&kind) {
+                continue;
+            }
             let id = item["id"].as_str().unwrap();
             let status = item["status"].as_str().unwrap();
             let known = self.items.iter().find(|(known, _)| known == id);

@@ -203,7 +203,7 @@ fn agents_without_recording_are_not_recorded() {
     exit code: 3
     --- stderr
     error: there is no recording of [UUID]
-    hint: lives of the role deacon are recorded from the next start on with `[record]` and `enabled = true` in ~/gt/roles/deacon.toml
+    hint: sessions of the role deacon are recorded from the next start on with `[record]` and `enabled = true` in ~/gt/roles/deacon.toml
     ");
     let shown = env.json(&["sessions", "show", &id]);
     assert_eq!(shown.get("recording"), None);

@@ -95,7 +95,7 @@ fn docked_rig_has_no_agents_and_starts_none() {
     --- stdout
     Started the daemon (process [PID]).
     ✓ mayor [STATE] in hq-mayor (demo, [N] s)
-    ✓ deacon [STATE] in hq-deacon (demo, [N] s)
+    · started on demand: deacon. `gt up --all-roles` starts them now.
     ");
     assert!(folder(&env).exists());
     env.gt(&["rig", "park", "gastown"]).ok();
@@ -135,10 +135,10 @@ fn rig_status_and_restart() {
       running  2
       to merge  0
 
-    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
-    gastown/witness  [STATE]  [N]  healthy  demo  gt-witness
-    gastown/refinery  [STATE]  [N]  healthy  demo  gt-refinery
-    gastown/crew/max  stopped  -  gt-crew-max
+    AGENT  STATE  SINCE  WHAT
+    gastown/witness  [STATE]  [N]
+    gastown/refinery  [STATE]  [N]
+    gastown/crew/max  stopped
     ");
     env.gt(&["rig", "restart", "gastown"]).ok();
     assert_ne!(env.pid("gastown/witness"), before);

@@ -91,7 +91,17 @@ fn narrowed(line: &str) -> String {
 
 /// Units before which a number is an amount that differs.
 const UNITS: &[&str] = &[
-    "s", "ms", "min", "second", "seconds", "B", "kB", "MB", "tokens",
+    "s",
+    "ms",
+    "min",
+    "second",
+    "seconds",
+    "B",
+    "kB",
+    "MB",
+    "tokens",
+    "from the cache",
+    "into the cache",
 ];
 
 /// Words after which a number is a process id.

@@ -104,19 +104,19 @@ fn status_lists_what_needs_attention_once() {
           ! gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`
         ");
     let session = env.agent("gastown/crew/max")["session"].clone();
-    assert_snapshot!(env.snapshot(&["sessions", "show", session.as_str().unwrap()]), @r"
-        exit code: 0
-        --- stdout
-        agent  gastown/crew/max
-        outcome  running
-        started  [TIME] [TIME] (lasted [N])
-        usage  4 in, 22 out, 0 from the cache, 275 into the cache, demo
-        harness  demo
-        container  gt-crew-max
-        folder  ~/gt/gastown/crew/max
-        session  [UUID]
-        conversation  [UUID]
-        ");
+    assert_snapshot!(env.snapshot(&["sessions", "show", session.as_str().unwrap()]), @"
+    exit code: 0
+    --- stdout
+    agent  gastown/crew/max
+    outcome  running
+    started  [TIME] [TIME] (lasted [N])
+    usage  4 in, 22 out, [N] from the cache, [N] into the cache, demo
+    harness  demo
+    container  gt-crew-max
+    folder  ~/gt/gastown/crew/max
+    session  [UUID]
+    conversation  [UUID]
+    ");
     env.tmux(Tmux::new("kill-server"));
     wait_until("the loss is in the status", TIMEOUT, || {
         let status = env.gt(&["status"]).ok().stdout;

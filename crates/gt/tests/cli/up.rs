@@ -151,7 +151,7 @@ fn idle_town_with_a_daemon_starts_no_agent() {
     wait_until("another sweep has run", TIMEOUT, || {
         (runs("upkeep") >= 2).then_some(())
     });
-    // An item that is only open is nobody's trouble.
+    // An item that is only open needs no decision.
     env.gt(&["work", "create", "Later", "--rig", "gastown"])
         .ok();
     wait_until("the digests were looked at", TIMEOUT, || {

@@ -64,7 +64,7 @@ mod tests {
         };
         check(&at("free"), None);
         check(&at("socket"), None);
-        check(&at("file"), Some("no socket"));
+        check(&at("file"), Some("not a socket"));
         check(folder.path(), Some("a folder"));
         check(&at("no/such"), Some("there is no folder"));
         check(&at("file/below"), Some("Not a directory"));

@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(plant_on(Some(whole), "", false).0, whole);
         let (after, problems) = plant_on(Some("// mine\n{}"), "", false);
         assert_eq!(after, "// mine\n{}");
-        assert!(problems[0].contains("left alone"), "{problems:?}");
+        assert!(problems[0].contains("was not changed"), "{problems:?}");
         assert_eq!(plant_on(Some("[1]"), "", false).0, "[1]");
     }
 

@@ -148,10 +148,10 @@ fn due(town: &Town, memory: &mut Memory) -> Result<Vec<Digest>> {
     let matters = matters::collect(town)?;
     if matters.iter().all(|matter| matter.recipient().is_none()) {
         // No agent is concerned, so tmux is not asked.
-        let nobody = |_: &Identity| Readiness::Unavailable;
+        let unavailable = |_: &Identity| Readiness::Unavailable;
         return Ok(digest::plan(
             &matters,
-            nobody,
+            unavailable,
             memory,
             town.clock().seconds(),
         ));

@@ -44,8 +44,7 @@ pub struct Errand {
 pub fn send(town: &Town, errand: &Errand) -> Result<(Item, Slung)> {
     let text = errand.text.trim();
     let Some(title) = text.lines().next().filter(|line| !line.is_empty()) else {
-        return Err(Problem::usage("the errand is empty")
-            .hint("`gt dog run 'Find out why the last three builds failed'`"));
+        return Err(Problem::usage("the errand is empty").hint("`gt dog run ERRAND` names it"));
     };
     // Held until the hook has the item, so that two errands do not choose one dog.
     let lock = FileLock::take(&town.runtime_dir().join("locks/dogs.lock"), TIMEOUT)?;

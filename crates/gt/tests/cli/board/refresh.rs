@@ -78,7 +78,7 @@ fn merge_is_not_refused_because_the_board_is_behind() {
     settle(&board);
     // The command decides, whatever the board's snapshot says.
     board.act("m");
-    board.wait_text("has nothing that");
+    board.wait_text("has no commits that");
     board.press(&["Escape"]);
     board.wait("no menu", |screen| !screen.contains("Start and work"));
     commit(&env, &dir, "mine.txt", "mine\n");

@@ -55,8 +55,8 @@ fn agents_of_a_role_that_do_not_run_are_named_with_their_start() {
     assert_snapshot!(env.snapshot(&["agents", "--role", "dog"]), @"
     exit code: 0
     --- stdout
-    AGENT  STATE  AGE  HEALTH  HARNESS  CONTAINER
-    deacon/dogs/rex  [STATE]  [N]  healthy  demo  hq-dog-rex
+    AGENT  STATE  SINCE  WHAT
+    deacon/dogs/rex  [STATE]  [N]
     ");
 }
 

@@ -107,6 +107,7 @@ fn hook_reports_are_recorded_once() {
     exit code: 3
     --- stderr
     error: there is no agent "mayr"
+    hint: did you mean mayor?
     hint: `gt agents` lists those that run, `gt agents --stopped` those that could
     hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
     "#);
