@@ -60,8 +60,31 @@ else
   threads=${GT_AGENTS_THREADS:-$threads}
   run="cargo test --package gt --test agents --offline -- --ignored --nocapture --test-threads=$threads"
 fi
-if command -v ip >/dev/null 2>&1 && unshare --map-root-user --net true 2>/dev/null; then
-  exec unshare --map-root-user --net sh -c "ip link set lo up && exec $run"
+# Runs the suite, with more arguments for it.
+attempt() {
+  if command -v ip >/dev/null 2>&1 && unshare --map-root-user --net true 2>/dev/null; then
+    unshare --map-root-user --net sh -c "ip link set lo up && exec $run $*"
+  else
+    echo "no network name space is to be had here: the programs run with the machine's own network" >&2
+    $run "$@"
+  fi
+}
+
+if [ -z "${CI:-}" ] || [ "${1:-}" = bench ]; then
+  attempt
+  exit
 fi
-echo "no network name space is to be had here: the programs run with the machine's own network" >&2
-exec $run
+# As in the profile `ci` of nextest, a test that fails in CI runs once more.
+log=$(mktemp)
+{ attempt && echo 0 >"$log.code" || echo $? >"$log.code"; } 2>&1 | tee "$log"
+code=$(cat "$log.code")
+failed=$(awk '/^failures:$/ { listed = 1 } listed && /^    [a-z0-9_:]+$/ { print $1 }' "$log" | sort -u)
+rm -f "$log" "$log.code"
+if [ "$code" -ne 0 ] && [ -n "$failed" ]; then
+  echo "flaky, running again:" $failed
+  # The names below are split on purpose.
+  # shellcheck disable=SC2086
+  attempt --exact $failed
+  exit
+fi
+exit "$code"

@@ -45,7 +45,7 @@ pub struct Matter {
     pub kind: MatterKind,
     /// Id of the escalation or of the merge.
     pub id: String,
-    /// Number of its raise or attempt. A higher one makes it news again.
+    /// Number of raises or attempts. A higher number puts the matter into another digest.
     pub revision: u32,
     pub severity: Severity,
     /// The component that reports it: `patrol`, `merge`, `done`.
@@ -120,7 +120,7 @@ pub struct Recipient {
     takes: fn(&Matter) -> bool,
 }
 
-/// The roles that get digests. The first row that takes a matter decides it.
+/// The roles that get digests. A matter goes to the first row that takes it.
 pub const RECIPIENTS: &[Recipient] = &[
     Recipient {
         role: Role::Boot,

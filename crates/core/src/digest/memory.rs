@@ -47,6 +47,18 @@ impl Memory {
         known.told.extend(matters.map(|(id, at)| (id.clone(), *at)));
     }
 
+    /// Returns the agents that were told of something.
+    pub fn agents(&self) -> Vec<String> {
+        self.agents.keys().cloned().collect()
+    }
+
+    /// Records that an agent ended before it read a digest: its open matters are told again.
+    pub fn unread(&mut self, agent: &str) {
+        if let Some(known) = self.agents.get_mut(agent) {
+            known.told.clear();
+        }
+    }
+
     /// Records that a digest has not reached its agent. Returns the number of failures in a row.
     pub fn failed(&mut self, digest: &Digest, now: i64) -> u32 {
         let known = self.agents.entry(digest.agent.clone()).or_default();

@@ -9,7 +9,7 @@
 //!
 //! Clock changes are treated as by Vixie's cron. An expression whose minutes or hours begin with `*`
 //! means intervals, and matches the local time at every moment. Any other names times of day: each
-//! occurs once a day. A time that is skipped occurs as much later as the clocks go forward.
+//! occurs once a day. A skipped time occurs later by the length of the change: 02:30 at 03:30.
 
 use crate::problem::Problem;
 use cronexpr::{Crontab, FallbackTimezoneOption, MakeTimestamp, ParseOptions};

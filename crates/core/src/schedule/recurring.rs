@@ -6,7 +6,7 @@ use super::cron::CronExpression;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// A recurring entry, reduced to what decides about its runs.
+/// The fields of a recurring entry that [`decide`] needs.
 #[derive(Clone, Debug)]
 pub struct RecurringEntry {
     pub name: String,

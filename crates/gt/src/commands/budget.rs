@@ -170,6 +170,6 @@ fn resolve(town: &Town, scope: Scope) -> Result<Scope, Problem> {
 
 /// Checks all budgets, for a callback.
 pub(super) fn check(context: &Context) -> CommandResult {
-    budgets::check_once(&context.town()?)?;
+    budgets::check_after_turn(&context.town()?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 ///
 /// Messages that are not urgent wait in the agent's queue, and notifications to you (see
 /// [notify] in town.toml) wait too; all are delivered when it ends. Urgent messages and
-/// critical escalations pass. Without a command it shows who is not to be disturbed. For
+/// critical escalations are not held. Without a command it shows for whom it is on. For
 /// example: gt dnd until 18:00 gastown/max
 #[derive(Debug, Args)]
 pub(crate) struct DndArgs {
@@ -29,7 +29,7 @@ pub(crate) struct DndArgs {
 enum DndCommand {
     /// Hold messages until `gt dnd off`
     On(Recipients),
-    /// Deliver what was held, and hold nothing more
+    /// Stop holding messages, and deliver the held ones
     Off(Recipients),
     /// Hold messages until a time
     Until {
@@ -42,7 +42,7 @@ enum DndCommand {
 
 #[derive(Debug, Args)]
 struct Recipients {
-    /// The agents; `human` is you [default: the agent or person that calls this]
+    /// The agents; `human` is you [default: the caller]
     #[arg(value_name = "AGENT")]
     agents: Vec<String>,
 }

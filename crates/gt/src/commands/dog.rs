@@ -26,7 +26,7 @@ pub(crate) enum DogCommand {
 pub(crate) struct RunArgs {
     /// The errand; its first line is the title of the item
     errand: String,
-    /// The dog [default: one that is free]
+    /// The name of the dog [default: a free one, or a new one]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The agent program [default: the role's, GT_HARNESS, the town's]

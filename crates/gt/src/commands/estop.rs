@@ -6,6 +6,7 @@ use gt_core::Problem;
 use gt_town::Town;
 use gt_town::base::estop::{self as file, EstopNote};
 use gt_town::repo::rig;
+use gt_town::supervision::scheduler;
 use gt_town::workflow::estop::{self, Stopped, Thawed};
 use serde_json::json;
 use std::process::ExitCode;
@@ -94,6 +95,8 @@ pub(crate) fn run_thaw(args: &ThawArgs, context: &Context) -> CommandResult {
     let Some(thawed) = estop::thaw(&town, args.rig.as_deref())? else {
         return Err(not_stopped(&town, args.rig.as_deref()));
     };
+    // Items of the schedule waited for the end of the stop.
+    scheduler::wake(&town);
     show_thawed(&thawed, context)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -14,8 +14,8 @@ use std::process::ExitCode;
 
 /// Look after the town once: dead, hung and idle agents, old queues, leftovers
 ///
-/// Applies a table of rules to what is there and carries out what they ask for, each with its reason:
-/// a dead polecat is resumed, an idle one with work is nudged, a queue that stands still is run
+/// Applies a table of rules to the town and carries out their actions, each with its reason:
+/// a dead polecat is resumed, an idle one with work is nudged, a queue that has stopped is run
 /// again. A town does this by itself, with its automatic saves (`automatic` under [patrol] in
 /// town.toml) and once a minute with a daemon.
 ///
@@ -23,7 +23,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct PatrolArgs {
-    /// Only say what would be done
+    /// Print the actions without carrying them out
     #[arg(long)]
     dry_run: bool,
     #[command(subcommand)]
@@ -40,7 +40,7 @@ enum PatrolCommand {
 /// Show what earlier patrols did, the newest last
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// At most so many, the newest
+    /// Maximum number of actions; the newest are shown
     #[arg(long = "lines", short = 'n', value_name = "N", default_value_t = 50)]
     lines: usize,
 }
@@ -56,7 +56,7 @@ struct RulesArgs {}
 /// is raised again.
 #[derive(Debug, Args)]
 struct WakeArgs {
-    /// Only say which agents would get what
+    /// Print the digests that are due without sending them
     #[arg(long)]
     dry_run: bool,
 }

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 
 /// Work items that wait for a free polecat, and recurring work
 ///
-/// `gt sling` beyond a limit puts items here. They start by priority as soon as the limits
-/// of the town allow it. Recurring work creates an item here whenever its time has come.
+/// If a limit is reached, `gt sling` puts items here. They start by priority as soon as the limits
+/// of the town allow it. Recurring work creates and queues an item at each of its times.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ScheduleCommand {
@@ -29,11 +29,11 @@ pub(crate) enum ScheduleCommand {
     Remove(RemoveArgs),
 }
 
-/// Show what waits, in the order in which it starts, and why it waits; and recurring work
+/// List queued items in the order of their start and why each waits, and recurring work
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {}
 
-/// Start now what may start, in this process
+/// Run the scheduler now: start every item that the limits allow
 ///
 /// Without the command it starts by itself: when a polecat finishes or stops, and within
 /// seconds if the daemon runs. With the name of recurring work, its item is queued first.
@@ -44,11 +44,11 @@ pub(crate) struct RunArgs {
     name: Option<String>,
 }
 
-/// Start nothing more from the queue; `gt sling` still starts what has a free slot
+/// Stop starting items from the queue; `gt sling` still starts an item if a slot is free
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {}
 
-/// End a pause, and start what may start
+/// End a pause, and run the scheduler
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {}
 

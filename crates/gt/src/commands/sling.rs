@@ -8,6 +8,7 @@ use gt_core::work::{Item, WorkId};
 use gt_core::{Identity, Kind, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
+use gt_town::base::estop;
 use gt_town::records::items::{Draft, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
@@ -338,6 +339,12 @@ fn read(
         .hint("name one rig or one agent"));
     }
     let target = targets.pop().map(|(_, target)| target);
+    // Checked before items are created.
+    if items.len() + titles.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
+        return Err(
+            Problem::usage("an agent has one hook").hint("name one item, or a rig for all of them")
+        );
+    }
     for title in titles {
         let item = create(town, title, target.as_ref())?;
         if !context.json {
@@ -348,11 +355,6 @@ fn read(
     if items.is_empty() {
         return Err(
             Problem::usage("no work item is named").hint("`gt work ready` shows what can be begun")
-        );
-    }
-    if items.len() > 1 && matches!(target, Some(SlingTarget::Agent(_))) {
-        return Err(
-            Problem::usage("an agent has one hook").hint("name one item, or a rig for all of them")
         );
     }
     Ok((items, target))
@@ -368,11 +370,16 @@ fn create(town: &Town, title: &str, target: Option<&SlingTarget>) -> Result<Item
     };
     let prefix = match (given, target) {
         // An agent of the town works on items of the town.
-        (None, Some(_)) => rig::TOWN_PREFIX.to_owned(),
-        _ => rig::work_prefix(
-            town,
-            &rig::named_or_only(town, given, "name it: `gt sling 'Fix the bug' RIG`")?,
-        )?,
+        (None, Some(_)) => {
+            estop::check(town, None)?;
+            rig::TOWN_PREFIX.to_owned()
+        }
+        _ => {
+            let rig = rig::named_or_only(town, given, "name it: `gt sling 'Fix the bug' RIG`")?;
+            // Refused before the item exists, so that a second try does not make another.
+            estop::check(town, Some(&rig))?;
+            rig::work_prefix(town, &rig)?
+        }
     };
     Work::of(town).create(&Draft {
         prefix,

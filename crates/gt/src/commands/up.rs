@@ -11,7 +11,7 @@ use gt_town::supervision::{daemon, digest};
 
 /// Start the town's own agents and those of its rigs
 ///
-/// The daemon and the mayor. The deacon, and the witness and refinery of every rig that is neither
+/// Starts the daemon and the mayor. The deacon, and the witness and refinery of a rig that is neither
 /// parked nor docked, are started on demand: when something needs their decision. Those whose role
 /// has `on_demand = false` are started now. Agents that run already are left alone.
 #[derive(Debug, Args)]
@@ -19,10 +19,10 @@ pub(crate) struct UpArgs {
     /// Do not start the daemon
     #[arg(long)]
     no_daemon: bool,
-    /// Also the agents that are started on demand: deacon, witnesses and refineries
+    /// Also start the agents that run on demand: deacon, witnesses and refineries
     #[arg(long)]
     all_roles: bool,
-    /// The crew, too
+    /// Also start the crew
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
         }
     }
     wanted.extend(crew);
-    // Before the daemon, which wakes no agent without the mark.
+    // Before the daemon: if it cannot be started, timers still wake role agents.
     digest::mark_up(&town)?;
     if !args.no_daemon && daemon::running(&town).is_none() {
         let pid = daemon::start(&town)?;

@@ -119,6 +119,11 @@ fn night_with_a_crash_an_api_error_and_a_killed_daemon_ends_merged_or_escalated(
         (holder["state"] == "error").then_some(())
     });
     stage.runs_where(&text, &[&hand_in("failing")]);
+    // The event of an action follows the action, so an earlier kill could lose it.
+    wait(&stage, "the patrol has resumed the killed worker", || {
+        let log = read(&stage, &["patrol", "log"]).to_string();
+        log.contains("dead-polecat").then_some(())
+    });
     kill(&read(&stage, &["daemon", "status"])["pid"]);
 
     for id in [&plain, &crash, &failing] {

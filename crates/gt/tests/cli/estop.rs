@@ -77,6 +77,19 @@ fn running_turns_are_interrupted_and_go_on_after_the_thaw() {
 }
 
 #[test]
+fn sling_by_title_creates_no_item_during_a_stop() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["estop"]).ok();
+    for words in [
+        &["sling", "Fix the bug", "gastown"][..],
+        &["sling", "Fix the bug", MAX],
+    ] {
+        assert_eq!(env.gt(words).code, 4, "{words:?}");
+    }
+    assert_eq!(env.json(&["work", "list", "--all"]), json!([]));
+}
+
+#[test]
 fn base_does_not_move_during_a_stop() {
     let env = TestEnv::with_crew(&["max"]);
     let (item, merge) = finish(&env, "max", "a.txt", "a\n");

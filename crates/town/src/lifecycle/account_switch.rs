@@ -10,6 +10,7 @@ use crate::agents::account;
 use crate::base::{estop, files};
 use crate::catalog::harnesses;
 use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
+use crate::records::budget;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
 use crate::terminal::adopted;
@@ -17,6 +18,7 @@ use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::startup::Conversation;
+use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, save};
 use std::path::{Path, PathBuf};
 
@@ -65,6 +67,13 @@ pub(crate) fn switch(
         keep_container: true,
         ..before
     };
+    let item = start::hooked_work(town, identity);
+    budget::refuse_exhausted(
+        town,
+        Some(identity),
+        None,
+        item.as_ref().map(WorkId::as_str),
+    )?;
     let prepared = Prepared::new(town, identity, &options)?;
     Ok(start::take_over(town, &prepared, container, None)?)
 }
@@ -100,6 +109,11 @@ fn carry(
         ))
     };
     let from = from.filter(|_| !originals.is_empty()).ok_or_else(unable)?;
+    if from == to {
+        return Err(
+            Problem::conflict("both accounts have the same folder").cause(to.display().to_string())
+        );
+    }
     let mut places: Vec<(PathBuf, PathBuf)> = Vec::new();
     for original in originals {
         let rest = original.strip_prefix(&from).map_err(|_| unable())?;

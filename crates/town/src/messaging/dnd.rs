@@ -50,7 +50,7 @@ pub fn turn_off(town: &Town, who: &str) -> Result<Ended> {
     Ok(Ended { was_on, held })
 }
 
-/// Delivers what was held for agents and the person whose time is over.
+/// Delivers the held messages of agents, and of the person, whose do-not-disturb time has ended.
 pub fn end_due(town: &Town) -> Result<()> {
     for who in dnd::clear_over(town)? {
         let event = town.event_at("dnd", &who).by_gt().with("state", "over");

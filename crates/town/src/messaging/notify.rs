@@ -57,7 +57,7 @@ pub(crate) fn raise(town: &Town, event: NoticeKind, agent: &str, reason: &str) {
 pub(crate) fn of_item(town: &Town, event: NoticeKind, item: &str, reason: &str) {
     let settings = &town.settings().notify;
     if settings.is_on() && settings.on.contains(&event) && !is_quiet(settings) {
-        begin(town, event, item, reason, Some(item));
+        begin_or_hold(town, event, item, reason, Some(item));
     }
 }
 

@@ -40,8 +40,9 @@ pub fn settle(town: &Town) -> Result<()> {
         return Ok(());
     };
     for batch in work.batches_to_land()? {
-        let draft = message(town, &work, &batch)?;
-        work.land_batch(&batch.item, &draft, &recipient(town, &batch.owner))?;
+        let landed = message(town, &work, &batch)
+            .and_then(|draft| work.land_batch(&batch.item, &draft, &recipient(town, &batch.owner)));
+        landed.or_warn(format_args!("the batch {} does not land", batch.item));
     }
     for landed in work.batches_to_announce()? {
         fault::point(town, "batch.landed");

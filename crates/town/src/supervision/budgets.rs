@@ -8,6 +8,7 @@
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
+use crate::base::settings;
 use crate::base::wake;
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::messaging::notify;
@@ -30,6 +31,9 @@ use std::time::Duration;
 /// Message to an agent whose pause is over.
 const GO_ON: &str = "The budget was raised. Continue with your work.";
 
+/// Waits before the repeated checks after a turn.
+const USAGE_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(8)];
+
 /// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct Checked {
@@ -50,6 +54,21 @@ pub fn check_once(town: &Town) -> Result<Option<Checked>> {
     let lock = budget::lock(town)?;
     drop(turn);
     check_locked(town, lock).map(Some)
+}
+
+/// Checks all budgets after a turn. Programs write the usage of a turn some time after their hook
+/// has reported its end, and no event follows that write, so the check is repeated.
+pub fn check_after_turn(town: &Town) -> Result<()> {
+    check_once(town)?;
+    for delay in USAGE_DELAYS {
+        std::thread::sleep(delay);
+        town.around().cancel.check()?;
+        // The town may have been removed meanwhile.
+        if town.root().join(settings::FILE).exists() {
+            check_once(town)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks all budgets: tells people of new levels, and pauses and resumes agents.

@@ -76,6 +76,7 @@ pub fn run(town: &Town) -> Result<Option<Vec<Woken>>> {
     };
     let before = read(town)?;
     let mut memory = before.clone();
+    take_back_unread(town, &mut memory)?;
     let due = due(town, &mut memory)?;
     if memory != before {
         write(town, &memory)?;
@@ -131,7 +132,7 @@ pub fn mark_up(town: &Town) -> Result<()> {
     files::write_whole(&up_path(town), b"")
 }
 
-/// Records that no role agent is started any more without a command.
+/// Ends the effect of [`mark_up`]. A running daemon still starts role agents.
 pub fn mark_down(town: &Town) -> Result<()> {
     files::remove_if_there(&up_path(town))
 }
@@ -142,6 +143,37 @@ fn is_up(town: &Town) -> bool {
 
 fn up_path(town: &Town) -> PathBuf {
     town.runtime_dir().join("up")
+}
+
+/// Takes digests back from the queues of agents that ended before they read them. Otherwise their
+/// matters would count as told.
+fn take_back_unread(town: &Town, memory: &mut Memory) -> Result<()> {
+    let mut containers = None;
+    for address in memory.agents() {
+        let Some(agent) = Identity::from_address(&address, town.registry()) else {
+            continue;
+        };
+        let queue = Queue::of(town, &agent);
+        let is_digest = |text: &str| text.starts_with("Digest dg-");
+        let waiting = queue.waiting().into_iter();
+        let unread: Vec<_> = waiting.filter(|it| is_digest(&it.text)).collect();
+        if unread.is_empty() {
+            continue;
+        }
+        let containers = match &mut containers {
+            Some(containers) => containers,
+            none => none.insert(containers::list_everywhere(town)?),
+        };
+        if readiness(town, &agent, containers) != Readiness::Startable {
+            continue;
+        }
+        // The memory is written after this: a kill in between tells a matter once more.
+        memory.unread(&address);
+        for message in unread {
+            queue.cancel(&message.id)?;
+        }
+    }
+    Ok(())
 }
 
 fn due(town: &Town, memory: &mut Memory) -> Result<Vec<Digest>> {

@@ -94,7 +94,9 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     let spacing = SPACING / i64::from(town.settings().patrol.speed.max(1));
     for agent in limited {
         let address = agent.identity.address();
-        if let Some(account) = switch::target(town, &agent, &notes, now)? {
+        if let Some(account) = switch::target(town, &agent, &notes, now)?
+            && is_still_limited(town, agent.identity)?
+        {
             notes.moved.insert(address.clone(), agent.until);
             write(&path, &notes)?;
             if switch::to(town, &agent, &account) {
@@ -127,6 +129,15 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
         limit_timer::set(town, next);
     }
     Ok(resumed)
+}
+
+/// Returns whether an agent is limited now. Moves of other agents take seconds, in which it may have
+/// gone on.
+fn is_still_limited(town: &Town, identity: &Identity) -> Result<bool> {
+    let Some(container) = containers::of_agent(town, identity)? else {
+        return Ok(false);
+    };
+    Ok(!limited_among(town, std::slice::from_ref(&container)).is_empty())
 }
 
 /// An agent that waits for the end of its limit.

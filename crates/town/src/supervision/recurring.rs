@@ -95,7 +95,9 @@ pub fn list(town: &Town) -> Result<Vec<(Recurring, Option<Timestamp>)>> {
 
 /// Returns the next planned time of all recurring work; a time in the past is due.
 pub fn next_due(town: &Town) -> Result<Option<Timestamp>> {
-    let planned = list(town)?.into_iter().filter_map(|(_, next)| next);
+    let known = Work::of(town).recurring()?;
+    // `run_due` logs an entry that cannot be read.
+    let planned = known.iter().filter_map(|entry| next(town, entry).ok()?);
     Ok(planned.min())
 }
 
@@ -106,8 +108,11 @@ pub fn run_due(town: &Town) -> Result<Vec<Item>> {
         return Ok(Vec::new());
     }
     let known = work.recurring()?;
-    let entries: Result<Vec<RecurringEntry>> = known.iter().map(parsed).collect();
-    let plan = decide(&entries?, town.clock().now(), &TimeZone::system());
+    let parse = |entry: &Recurring| {
+        parsed(entry).or_warn(format_args!("recurring work {} is skipped", entry.name))
+    };
+    let entries: Vec<RecurringEntry> = known.iter().filter_map(parse).collect();
+    let plan = decide(&entries, town.clock().now(), &TimeZone::system());
     let mut queued = Vec::new();
     for due in plan.due {
         let Some(entry) = known.iter().find(|entry| entry.name == due.name) else {

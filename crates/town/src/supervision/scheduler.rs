@@ -31,7 +31,7 @@ pub const FAULT_POINTS: &[&str] = &["schedule.planned", "schedule.started"];
 
 /// Maximum wait for another run, which sees later entries itself unless it is about to end.
 const TURN_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often a run tries an item whose slot others take.
+/// Maximum number of attempts of one run for an item whose slot another command took.
 const MOST_LOST_SLOTS: usize = 3;
 /// Longest spacing for which a run waits instead of leaving the rest to the next one.
 const LONGEST_SPACING: i64 = 60;
@@ -48,7 +48,7 @@ pub struct ScheduleRun {
     pub held: Option<String>,
 }
 
-/// Starts what may start. Without a queue and batches it costs two reads.
+/// Starts queued items while the limits allow. Without a queue and batches it costs two reads.
 pub fn run(town: &Town) -> Result<ScheduleRun> {
     let mut report = ScheduleRun::default();
     batches::settle_or_warn(town);
@@ -144,7 +144,7 @@ impl Run<'_> {
                     return Ok(());
                 }
                 let pause = pause.and_then(|pause| u64::try_from(pause).ok());
-                // Without a planned time only an outcome continues; the limit lets Ctrl-C through.
+                // Wakes up at least every five seconds, so that Ctrl-C is noticed.
                 let pause = Duration::from_secs(pause.unwrap_or(1).clamp(1, 5));
                 match outcomes.recv_timeout(pause) {
                     Ok(outcome) => self.settle(outcome)?,

@@ -55,11 +55,12 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
     if let Err(problem) = recurring::run_due(town) {
         note("recurring work", problem);
     }
-    if let Err(problem) = limits::resume_due(town, town.clock().seconds()) {
-        note("usage limits", problem);
-    }
+    // Before agents are resumed: an exhausted budget holds them.
     if let Err(problem) = budgets::check_once(town) {
         note("budgets", problem);
+    }
+    if let Err(problem) = limits::resume_due(town, town.clock().seconds()) {
+        note("usage limits", problem);
     }
     // A change of containers is no time for a patrol: its cause may still be at work.
     if saving == Saving::IfDue

@@ -65,7 +65,7 @@ pub fn gather(town: &Town, items: &[&Item], choice: &BatchChoice) -> Result<Gath
     })
 }
 
-/// Returns the item with this id, or a new one with this title. A misspelt id is no title.
+/// Returns the item with this id, or a new one with this title. Text with a known prefix is an id.
 fn named(town: &Town, name: &str, members: &[&Item]) -> Result<BatchParent> {
     let Ok(id) = name.parse::<WorkId>() else {
         return new(town, name.to_owned(), members);

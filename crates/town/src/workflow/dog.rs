@@ -4,8 +4,10 @@
 //! is killed here leaves an open item with the label `errand`, or a dog with the item on its hook that
 //! does not run, which the patrol escalates.
 
+use crate::base::estop;
 use crate::base::lock::FileLock;
 use crate::catalog::directory;
+use crate::records::budget;
 use crate::records::items::{Draft, Work};
 use crate::repo::rig::TOWN_PREFIX;
 use crate::workflow::polecat::TownSnapshot;
@@ -52,6 +54,9 @@ pub fn send(town: &Town, errand: &Errand) -> Result<(Item, Slung)> {
         Some(name) => named(town, name)?,
         None => free(town)?,
     };
+    // Refused before the item exists, so that a second try does not make another.
+    estop::check(town, None)?;
+    budget::refuse_exhausted(town, Some(&dog), None, None)?;
     let sender = match town.caller() {
         Caller::Person(_) => PERSON.to_owned(),
         other => other.as_str().to_owned(),

@@ -83,6 +83,25 @@ fn nothing_to_decide_starts_nothing_and_writes_nothing() {
 }
 
 #[test]
+fn digest_in_the_queue_of_an_agent_that_ended_is_told_again() {
+    let stage = Stage::new();
+    stage.raise("lab/polecats/Toast", Severity::High);
+    assert_eq!(stage.after(0), told(Delivery::Started));
+    stage.raise("lab/polecats/Salt", Severity::High);
+    assert_eq!(stage.after(400), told(Delivery::Queued));
+    let options = crate::lifecycle::stop::StopOptions {
+        force: true,
+        ..Default::default()
+    };
+    crate::lifecycle::stop::stop_one(stage.town(), &witness(), options).unwrap();
+    assert_eq!(stage.queue(&witness()).len(), 1, "it was not read");
+    assert_eq!(stage.after(400), told(Delivery::Started));
+    assert!(stage.is_alive(&witness()));
+    assert_eq!(stage.queue(&witness()), Vec::<String>::new());
+    assert_eq!(stage.after(400), [], "once");
+}
+
+#[test]
 fn absent_agent_is_started_and_a_running_one_gets_a_message() {
     let stage = Stage::new();
     let first = stage.raise("lab/polecats/Toast", Severity::High);

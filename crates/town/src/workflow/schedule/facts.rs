@@ -2,7 +2,7 @@
 
 use super::pause;
 use crate::agents::account::{self, Account};
-use crate::base::processes;
+use crate::base::{estop, processes};
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::start::StartOptions;
 use crate::records::budget;
@@ -47,12 +47,14 @@ impl ScheduleSnapshot {
         let closed = rigs
             .iter()
             .filter_map(|(name, entry)| Some((name.clone(), entry.service()?.to_owned())));
+        let stopped = estop::all(town).into_iter();
+        let stopped = stopped.filter_map(|note| Some((note.rig?, "stopped".to_owned())));
         let entries = Work::of(town).queued_assignments()?;
         let town_now = TownSnapshot::read(town)?;
         let mut snapshot = ScheduleSnapshot {
             queue: Vec::new(),
             running: Vec::new(),
-            closed_rigs: closed.collect(),
+            closed_rigs: closed.chain(stopped).collect(),
             alive: town_now
                 .alive()
                 .filter_map(|container| Some(container.identity()?.address()))
