@@ -123,7 +123,7 @@ fn a_process_answers_like_the_socket() {
     }
 }
 
-/// Up to 3.6 a client that identifies itself like the tmux program crashes the server here.
+/// A client that identifies itself like the tmux program crashes a server of 3.3a here.
 #[cfg(target_os = "linux")]
 #[test]
 fn server_survives_clients_that_connect_while_sessions_come_and_go() {
