@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "printing is what it is for")]
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use gt_board::{Board, BoardEvent, Facts, Moment, Screen, Theme, sample};
+use gt_board::{AgentScreen, Board, BoardEvent, BoardFacts, BoardTheme, Moment, sample};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ impl Stage {
     fn new(width: u16, height: u16) -> Self {
         let backend = TestBackend::new(width, height);
         let mut stage = Stage {
-            board: Board::new(Theme::Dark),
+            board: Board::new(BoardTheme::Dark),
             terminal: Terminal::new(backend).expect("a terminal"),
         };
         stage.happens(BoardEvent::Facts(sample(ITEMS, AGENTS)), NOW);
@@ -94,7 +94,7 @@ impl Stage {
 
     /// One agent comes or goes; the others are as they were.
     fn facts(&mut self) {
-        let versions: [Facts; 2] = [sample(ITEMS, AGENTS), sample(ITEMS, AGENTS - 1)];
+        let versions: [BoardFacts; 2] = [sample(ITEMS, AGENTS), sample(ITEMS, AGENTS - 1)];
         let mut times = Vec::new();
         for number in 0..RUNS {
             let facts = versions[number % 2].clone();
@@ -108,7 +108,7 @@ impl Stage {
         for number in 0..RUNS {
             let words = "word ".repeat(30);
             let line = format!("\u{1b}[3{}m{number} {words}\u{1b}[m", number % 8);
-            let screen = Screen {
+            let screen = AgentScreen {
                 id: self.board.cursor().cloned(),
                 lines: vec![line; 50],
             };

@@ -8,7 +8,7 @@ use gt_core::work::ItemStatus;
 use std::borrow::Cow;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum BoardAction {
     Up,
     Down,
     Left,
@@ -111,7 +111,7 @@ impl Deed {
     }
 
     /// Returns the operation for this card: a start attaches instead if the task already runs.
-    pub(crate) fn meant_for(self, card: &Card) -> Deed {
+    pub(crate) fn deed_for(self, card: &Card) -> Deed {
         let starts = matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo);
         let runs = card.session.as_ref().is_some_and(|session| {
             session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
@@ -156,7 +156,7 @@ impl Deed {
     ///
     /// The command makes the final decision. This checks only obvious facts of the card, so that
     /// stale data does not block an operation that is possible by now.
-    pub(crate) fn why_not(self, card: &Card, alone: bool) -> Option<Cow<'static, str>> {
+    pub(crate) fn reason_against(self, card: &Card, alone: bool) -> Option<Cow<'static, str>> {
         let itemless = self.needs_item() && card.is_agent;
         if itemless {
             return Some("it is an agent without an item".into());
@@ -164,7 +164,7 @@ impl Deed {
         let plainly = self.why_not_plainly(card).map(Cow::from);
         let held = || self.why_not_held(card).map(Cow::from);
         // For several cards, a command that will probably fail is not started.
-        let doubtful = || self.doubt(card).filter(|_| !alone).map(Cow::from);
+        let doubtful = || self.warning(card).filter(|_| !alone).map(Cow::from);
         plainly.or_else(held).or_else(doubtful)
     }
 
@@ -175,7 +175,7 @@ impl Deed {
 
     /// Returns a reason against the operation that may be outdated: an agent may have committed in
     /// the meantime. For one card it is only displayed, and the command decides.
-    pub(crate) fn doubt(self, card: &Card) -> Option<&'static str> {
+    pub(crate) fn warning(self, card: &Card) -> Option<&'static str> {
         let has_commits = card.branch.as_ref().is_some_and(|branch| branch.ahead > 0);
         match self {
             Deed::Merge | Deed::PullRequest if !has_commits => Some("nothing is committed"),
@@ -256,7 +256,7 @@ impl Deed {
             )],
             Deed::Diff => &[(branch.is_none(), "it has no worktree")],
             Deed::PullRequest => &[(branch.is_none(), "it has no worktree")],
-            Deed::Answer => &[(card.asks().is_none(), "it asks nothing")],
+            Deed::Answer => &[(card.asking_program().is_none(), "it asks nothing")],
             Deed::Nudge => &[(!is_alive, "its agent does not run")],
             Deed::Close => &[(is_closed, "it is closed")],
         };

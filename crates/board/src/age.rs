@@ -20,7 +20,7 @@ pub(crate) fn label(since: i64, now: Moment) -> (String, Moment) {
 
 /// Returns the label for the time left until `until`, and the moment at which it changes; `None`
 /// once `until` has passed.
-pub(crate) fn left(until: i64, now: Moment) -> Option<(String, Moment)> {
+pub(crate) fn time_left(until: i64, now: Moment) -> Option<(String, Moment)> {
     let left = until.saturating_sub(now.seconds());
     if left <= 0 {
         return None;
@@ -68,7 +68,7 @@ mod tests {
         }
         for since in [i64::MIN, i64::MAX] {
             label(since, Moment::from_seconds(0));
-            left(since, Moment::from_seconds(0));
+            time_left(since, Moment::from_seconds(0));
         }
     }
 
@@ -81,7 +81,7 @@ mod tests {
             (90, "1m", 59),
             (1, "<1m", -1),
         ] {
-            let (found, changes) = left(until, Moment::from_seconds(until - remains)).unwrap();
+            let (found, changes) = time_left(until, Moment::from_seconds(until - remains)).unwrap();
             assert_eq!(found, text, "{remains}");
             assert_eq!(
                 changes,
@@ -89,6 +89,6 @@ mod tests {
                 "{remains}"
             );
         }
-        assert_eq!(left(until, Moment::from_seconds(until)), None);
+        assert_eq!(time_left(until, Moment::from_seconds(until)), None);
     }
 }

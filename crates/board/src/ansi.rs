@@ -10,19 +10,19 @@ use ratatui::text::{Line, Span};
 
 /// Converts a whole screen.
 pub(crate) fn lines(screen: &[String]) -> Vec<Line<'static>> {
-    let mut reader = Reader::default();
+    let mut reader = AnsiReader::default();
     screen.iter().map(|line| reader.line(line)).collect()
 }
 
 #[derive(Default)]
-struct Reader {
+struct AnsiReader {
     style: Style,
     charset: Charset,
 }
 
-impl Reader {
+impl AnsiReader {
     fn line(&mut self, line: &str) -> Line<'static> {
-        let mut drawn = Drawn::default();
+        let mut drawn = DrawnLine::default();
         parse_line(line, |token| match token {
             Token::Sequence(sequence) => {
                 drawn.flush(self.style);
@@ -33,7 +33,7 @@ impl Reader {
                 let blanks = TAB - drawn.column % TAB;
                 drawn.run.extend(std::iter::repeat_n(' ', blanks));
             }
-            token => drawn.run.extend(self.charset.shown(&token)),
+            token => drawn.run.extend(self.charset.displayed(&token)),
         });
         drawn.flush(self.style);
         Line::from(drawn.spans)
@@ -56,7 +56,7 @@ impl Reader {
 
 /// The part of a line that has been read.
 #[derive(Default)]
-struct Drawn {
+struct DrawnLine {
     spans: Vec<Span<'static>>,
     /// Text since the last change of the style.
     run: String,
@@ -64,7 +64,7 @@ struct Drawn {
     column: usize,
 }
 
-impl Drawn {
+impl DrawnLine {
     fn flush(&mut self, style: Style) {
         if self.run.is_empty() {
             return;
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn read(line: &str) -> Line<'static> {
-        Reader::default().line(line)
+        AnsiReader::default().line(line)
     }
 
     #[test]

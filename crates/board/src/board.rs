@@ -3,17 +3,17 @@
 //! [`Board::handle`] processes an event and returns requests; [`Board::draw`] draws a frame. The
 //! cursor is bound to an item, not to a position: it stays on its card when cards move.
 
-use crate::command::Draft;
+use crate::command::CommandDraft;
 use crate::event::BoardEvent;
-use crate::facts::{Detail, Facts, Screen, Tab};
-use crate::keys::Mode;
+use crate::facts::{AgentScreen, BoardFacts, Detail, Tab};
+use crate::keys::KeyMode;
 use crate::lists::{Lens, Lists};
 use crate::overlay::Overlay;
-use crate::theme::Theme;
+use crate::theme::BoardTheme;
 use crate::toast::Toasts;
-use crate::view::{self, Drawn};
-use crate::{Moment, Request, ansi};
-use gt_core::card::{Card, Column, Server};
+use crate::view::{self, DrawnFrame};
+use crate::{BoardRequest, Moment, ansi};
+use gt_core::card::{Card, CardServer, Column};
 use gt_core::work::WorkId;
 use ratatui::Frame;
 use ratatui::text::Line;
@@ -21,8 +21,8 @@ use std::collections::{BTreeMap, HashSet, VecDeque};
 
 #[derive(Debug)]
 pub struct Board {
-    pub(crate) theme: Theme,
-    pub(crate) facts: Facts,
+    pub(crate) theme: BoardTheme,
+    pub(crate) facts: BoardFacts,
     pub(crate) lens: Lens,
     pub(crate) lists: Lists,
     /// The card under the cursor; `column` and `row` are its last known position.
@@ -35,45 +35,45 @@ pub struct Board {
     /// The card that the last frame shows under the cursor, if it has been removed since.
     pub(crate) vanished: Option<WorkId>,
     pub(crate) preview: bool,
-    pub(crate) screen: Shown,
-    pub(crate) detail: Option<Open>,
+    pub(crate) screen: StyledScreen,
+    pub(crate) detail: Option<OpenCard>,
     pub(crate) overlay: Option<Overlay>,
     /// Questions that resulted from commands, shown when no other overlay is open.
     pub(crate) to_ask: VecDeque<Overlay>,
     pub(crate) toasts: Toasts,
-    pub(crate) under_way: BTreeMap<u64, UnderWay>,
+    pub(crate) under_way: BTreeMap<u64, PendingCommand>,
     pub(crate) orders: u64,
-    pub(crate) requests: Vec<Request>,
+    pub(crate) requests: Vec<BoardRequest>,
     /// The item whose screen was requested last.
     looking: Option<WorkId>,
     pub(crate) click: Option<(Moment, WorkId)>,
     /// The content and the positions of the last frame.
-    pub(crate) drawn: Drawn,
+    pub(crate) drawn: DrawnFrame,
     pub(crate) dirty: bool,
 }
 
 /// A command whose outcome is not known yet.
 #[derive(Debug)]
-pub(crate) struct UnderWay {
+pub(crate) struct PendingCommand {
     pub(crate) item: Option<WorkId>,
     pub(crate) title: String,
     pub(crate) words: Vec<String>,
     /// Whether the command has the terminal; its end is then not announced.
     pub(crate) has_terminal: bool,
     /// The command that runs next if this one succeeds.
-    pub(crate) then: Option<Draft>,
+    pub(crate) then: Option<CommandDraft>,
 }
 
 /// The screen of an agent, converted to styled lines.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
-    pub(crate) raw: Screen,
+pub(crate) struct StyledScreen {
+    pub(crate) raw: AgentScreen,
     pub(crate) lines: Vec<Line<'static>>,
 }
 
 /// The card that is open in the detail view.
 #[derive(Debug)]
-pub(crate) struct Open {
+pub(crate) struct OpenCard {
     pub(crate) id: WorkId,
     pub(crate) tab: Tab,
     pub(crate) known: BTreeMap<Tab, Detail>,
@@ -84,10 +84,10 @@ pub(crate) struct Open {
 }
 
 impl Board {
-    pub fn new(theme: Theme) -> Board {
+    pub fn new(theme: BoardTheme) -> Board {
         Board {
             theme,
-            facts: Facts::default(),
+            facts: BoardFacts::default(),
             lens: Lens::default(),
             lists: Lists::default(),
             cursor: None,
@@ -97,7 +97,7 @@ impl Board {
             marks: HashSet::new(),
             vanished: None,
             preview: true,
-            screen: Shown::default(),
+            screen: StyledScreen::default(),
             detail: None,
             overlay: None,
             to_ask: VecDeque::new(),
@@ -107,7 +107,7 @@ impl Board {
             requests: Vec::new(),
             looking: None,
             click: None,
-            drawn: Drawn::default(),
+            drawn: DrawnFrame::default(),
             dirty: true,
         }
     }
@@ -119,13 +119,13 @@ impl Board {
     }
 
     /// Processes an event and returns the resulting requests.
-    pub fn handle(&mut self, event: BoardEvent, now: Moment) -> Vec<Request> {
+    pub fn handle(&mut self, event: BoardEvent, now: Moment) -> Vec<BoardRequest> {
         match event {
             BoardEvent::Key(key) => self.on_key(key, now),
             BoardEvent::Mouse(mouse) => self.on_mouse(mouse, now),
             BoardEvent::Paste(text) => self.on_paste(&text),
             BoardEvent::Resize { .. } => self.dirty = true,
-            BoardEvent::Facts(facts) => self.learn(facts),
+            BoardEvent::Facts(facts) => self.set_facts(facts),
             BoardEvent::Screen(screen) => self.see(screen),
             BoardEvent::Detail { id, tab, detail } => self.on_detail(&id, tab, detail),
             BoardEvent::Outcome { order, result } => self.on_outcome(order, result, now),
@@ -138,7 +138,7 @@ impl Board {
         {
             self.show(question);
         }
-        self.look();
+        self.request_screen();
         std::mem::take(&mut self.requests)
     }
 
@@ -193,11 +193,11 @@ impl Board {
     }
 
     /// Returns the mode that receives the keys.
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> KeyMode {
         match (&self.overlay, &self.detail) {
             (Some(overlay), _) => overlay.mode(),
-            (None, Some(_)) => Mode::Detail,
-            (None, None) => Mode::Board,
+            (None, Some(_)) => KeyMode::Detail,
+            (None, None) => KeyMode::Board,
         }
     }
 
@@ -206,7 +206,7 @@ impl Board {
         self.cursor.as_ref()
     }
 
-    pub fn theme(&self) -> Theme {
+    pub fn theme(&self) -> BoardTheme {
         self.theme
     }
 
@@ -214,12 +214,12 @@ impl Board {
         self.lists.card(&self.facts, id)
     }
 
-    fn learn(&mut self, facts: Facts) {
+    fn set_facts(&mut self, facts: BoardFacts) {
         if facts == self.facts {
             return;
         }
         self.facts = facts;
-        self.lists.learn(&self.facts, &self.lens);
+        self.lists.rebuild(&self.facts, &self.lens);
         self.learn_servers();
         let before = self.cursor.clone();
         self.settle();
@@ -240,7 +240,7 @@ impl Board {
         let Some(card) = self.lists.card(&self.facts, id) else {
             return;
         };
-        let names = |servers: &[Server]| -> Vec<String> {
+        let names = |servers: &[CardServer]| -> Vec<String> {
             servers.iter().map(|server| server.name.clone()).collect()
         };
         if names(&card.servers) == names(servers) {
@@ -297,11 +297,11 @@ impl Board {
         }
     }
 
-    fn see(&mut self, screen: Screen) {
+    fn see(&mut self, screen: AgentScreen) {
         if screen == self.screen.raw || screen.id != self.looking {
             return;
         }
-        self.screen = Shown {
+        self.screen = StyledScreen {
             lines: ansi::lines(&screen.lines),
             raw: screen,
         };
@@ -309,7 +309,7 @@ impl Board {
     }
 
     /// Requests the screen that is in view, if it differs from the last request.
-    fn look(&mut self) {
+    fn request_screen(&mut self) {
         let wanted = match &self.detail {
             Some(open) => (open.tab == Tab::Terminal).then_some(&open.id),
             None => self.cursor.as_ref().filter(|_| self.preview),
@@ -319,15 +319,15 @@ impl Board {
         if wanted != self.looking {
             self.looking.clone_from(&wanted);
             // The screen of the previous item must not be shown for this one.
-            self.screen = Shown::default();
-            self.requests.push(Request::Look(wanted));
+            self.screen = StyledScreen::default();
+            self.requests.push(BoardRequest::Look(wanted));
             self.dirty = true;
         }
     }
 }
 
 /// Updates the row of the selected escalation. If it is gone, the one in its row is selected.
-fn settle_escalation(facts: &Facts, at: &mut Option<WorkId>, row: &mut usize) {
+fn settle_escalation(facts: &BoardFacts, at: &mut Option<WorkId>, row: &mut usize) {
     let all = &facts.escalations;
     let found = all.iter().position(|it| Some(&it.id) == at.as_ref());
     *row = found.unwrap_or_else(|| (*row).min(all.len().saturating_sub(1)));

@@ -4,45 +4,45 @@
 //! the terminal request JSON. Nothing is quoted, since no shell is involved.
 
 use crate::action::{Deed, EscalationDeed, ServerDeed};
-use crate::overlay::Asked;
-use crate::{Invocation, Question, Request};
+use crate::overlay::AskedItem;
+use crate::{BoardRequest, Invocation, Question};
 use gt_core::work::WorkId;
 
 /// A command without its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Draft {
+pub(crate) struct CommandDraft {
     /// The item or the escalation; `None` for a command about the town or a rig.
     pub(crate) item: Option<WorkId>,
     pub(crate) title: String,
     pub(crate) words: Vec<String>,
     pub(crate) input: Option<String>,
-    pub(crate) manner: Manner,
+    pub(crate) manner: CommandKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Manner {
+pub(crate) enum CommandKind {
     Run,
     HandOver,
     Foresee,
     Ask,
 }
 
-impl Draft {
+impl CommandDraft {
     fn new<'a>(
         item: impl Into<Option<&'a WorkId>>,
         title: impl Into<String>,
         words: &[&str],
     ) -> Self {
-        Draft {
+        CommandDraft {
             item: item.into().cloned(),
             title: title.into(),
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             input: None,
-            manner: Manner::Run,
+            manner: CommandKind::Run,
         }
     }
 
-    pub(crate) fn request(self, number: u64) -> Request {
+    pub(crate) fn request(self, number: u64) -> BoardRequest {
         let order = Invocation {
             number,
             item: self.item,
@@ -51,17 +51,17 @@ impl Draft {
             input: self.input,
         };
         match self.manner {
-            Manner::Run => Request::Run(order),
-            Manner::HandOver => Request::HandOver(order),
-            Manner::Foresee => Request::Foresee(order),
-            Manner::Ask => Request::Ask(order),
+            CommandKind::Run => BoardRequest::Run(order),
+            CommandKind::HandOver => BoardRequest::HandOver(order),
+            CommandKind::Foresee => BoardRequest::Foresee(order),
+            CommandKind::Ask => BoardRequest::Ask(order),
         }
     }
 }
 
 /// Returns the command of an operation that needs only the item. Other operations have separate
 /// functions, or no command: the diff is a view.
-pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<Draft> {
+pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<CommandDraft> {
     let item = id.as_str();
     let (title, words): (String, &[&str]) = match deed {
         Deed::Start => (
@@ -112,56 +112,56 @@ pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<Draft> {
             return None;
         }
     };
-    Some(Draft::new(id, title, words))
+    Some(CommandDraft::new(id, title, words))
 }
 
 /// Returns the command that attaches to the task; `how` is `None`, `--merge` or `--skip`.
-pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> Draft {
+pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> CommandDraft {
     let mut words = vec!["task", "attach", id.as_str()];
     words.extend(how);
-    Draft {
-        manner: Manner::HandOver,
-        ..Draft::new(id, format!("Attaching to {id}"), &words)
+    CommandDraft {
+        manner: CommandKind::HandOver,
+        ..CommandDraft::new(id, format!("Attaching to {id}"), &words)
     }
 }
 
 /// Returns a retry of a command whose init command failed, with `--continue-on-failure`. The option
 /// goes before `--`, since only names follow it.
-pub(crate) fn go_on(id: Option<&WorkId>, title: &str, words: &[String]) -> Draft {
+pub(crate) fn retry_init(id: Option<&WorkId>, title: &str, words: &[String]) -> CommandDraft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
     words.insert(end.unwrap_or(words.len()), "--continue-on-failure");
-    Draft::new(id, title, &words)
+    CommandDraft::new(id, title, &words)
 }
 
 /// Returns a retry of a command that needs a confirmation, with `--yes`.
-pub(crate) fn confirmed(id: Option<&WorkId>, title: &str, words: &[String]) -> Draft {
+pub(crate) fn confirmed(id: Option<&WorkId>, title: &str, words: &[String]) -> CommandDraft {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     let end = words.iter().position(|word| *word == "--");
     words.insert(end.unwrap_or(words.len()), "--yes");
-    Draft::new(id, title, &words)
+    CommandDraft::new(id, title, &words)
 }
 
 /// Returns the command that attaches to an agent other than the item's own task.
-pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> Draft {
+pub(crate) fn attach_holder(id: &WorkId, agent: &str) -> CommandDraft {
     let words = ["attach", "--", agent];
-    Draft {
-        manner: Manner::HandOver,
-        ..Draft::new(id, format!("Attaching to {agent}"), &words)
+    CommandDraft {
+        manner: CommandKind::HandOver,
+        ..CommandDraft::new(id, format!("Attaching to {agent}"), &words)
     }
 }
 
 /// Returns the command that stops an agent other than the item's own task.
-pub(crate) fn stop_holder(id: &WorkId, agent: &str) -> Draft {
+pub(crate) fn stop_holder(id: &WorkId, agent: &str) -> CommandDraft {
     let words = ["stop", "--json", "--", agent];
-    Draft::new(id, format!("Stopping {agent}"), &words)
+    CommandDraft::new(id, format!("Stopping {agent}"), &words)
 }
 
-pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
+pub(crate) fn foresee_cleanup(id: &WorkId) -> CommandDraft {
     let words = ["task", "cleanup", id.as_str(), "--dry-run", "--json"];
-    Draft {
-        manner: Manner::Foresee,
-        ..Draft::new(
+    CommandDraft {
+        manner: CommandKind::Foresee,
+        ..CommandDraft::new(
             id,
             format!("Checking what a cleanup of {id} would do"),
             &words,
@@ -170,15 +170,15 @@ pub(crate) fn foresee_cleanup(id: &WorkId) -> Draft {
 }
 
 /// Returns the command of a cleanup; `more` is `--close` or `--force`.
-pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> Draft {
+pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> CommandDraft {
     let mut words = vec!["task", "cleanup", id.as_str(), "--yes"];
     words.extend(more);
     words.push("--json");
-    Draft::new(id, format!("Cleaning up {id}"), &words)
+    CommandDraft::new(id, format!("Cleaning up {id}"), &words)
 }
 
 /// Returns the command for one server, or for all servers of the item.
-pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft {
+pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> CommandDraft {
     let (verb, word) = match deed {
         ServerDeed::Start => ("Starting", "start"),
         ServerDeed::Stop => ("Stopping", "stop"),
@@ -191,24 +191,24 @@ pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> Draft
     };
     let mut words = vec!["dev", word, "--json", "--", id.as_str()];
     words.extend(name);
-    Draft::new(id, title, &words)
+    CommandDraft::new(id, title, &words)
 }
 
 /// Returns the command that reads the question of an agent, or of the program in a window beside
 /// it.
-pub(crate) fn question(id: &WorkId, agent: &str, window: Option<&str>) -> Draft {
+pub(crate) fn question(id: &WorkId, agent: &str, window: Option<&str>) -> CommandDraft {
     let mut words = vec!["answer", "--json"];
     words.extend(window.into_iter().flat_map(|window| ["--window", window]));
     words.extend(["--", agent]);
-    Draft {
-        manner: Manner::Ask,
-        ..Draft::new(id, format!("Reading what {agent} asks"), &words)
+    CommandDraft {
+        manner: CommandKind::Ask,
+        ..CommandDraft::new(id, format!("Reading what {agent} asks"), &words)
     }
 }
 
 /// Returns the command that answers exactly this question. The answer follows `--`, since typed
 /// text may begin with a dash.
-pub(crate) fn answer(item: &Asked, choice: &str, question: &Question) -> Draft {
+pub(crate) fn answer(item: &AskedItem, choice: &str, question: &Question) -> CommandDraft {
     let agent = item.agent.as_str();
     let window = item.window.as_deref();
     let mut words = vec!["answer", "--json", "--expect", &question.fingerprint];
@@ -218,29 +218,29 @@ pub(crate) fn answer(item: &Asked, choice: &str, question: &Question) -> Draft {
         Some(window) => format!("Answering {window} of {agent}"),
         None => format!("Answering {agent}"),
     };
-    Draft::new(&item.id, title, &words)
+    CommandDraft::new(&item.id, title, &words)
 }
 
-pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> Draft {
+pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> CommandDraft {
     let words = ["nudge", agent, "--stdin", "--json"];
-    Draft {
+    CommandDraft {
         input: Some(message.to_owned()),
-        ..Draft::new(id, format!("Telling {agent}"), &words)
+        ..CommandDraft::new(id, format!("Telling {agent}"), &words)
     }
 }
 
 /// Returns the command that acknowledges or closes an escalation.
-pub(crate) fn escalation(deed: EscalationDeed, id: &WorkId) -> Draft {
+pub(crate) fn escalation(deed: EscalationDeed, id: &WorkId) -> CommandDraft {
     let (verb, word) = match deed {
         EscalationDeed::Acknowledge => ("Acknowledging", "ack"),
         EscalationDeed::Close => ("Closing", "close"),
     };
     let words = ["escalate", word, id.as_str(), "--json"];
-    Draft::new(id, format!("{verb} {id}"), &words)
+    CommandDraft::new(id, format!("{verb} {id}"), &words)
 }
 
 /// Returns the command that stops the town or a rig, or that ends the stop.
-pub(crate) fn emergency_stop(rig: Option<&str>, is_stopped: bool) -> Draft {
+pub(crate) fn emergency_stop(rig: Option<&str>, is_stopped: bool) -> CommandDraft {
     let (verb, word) = match is_stopped {
         false => ("Stopping", "estop"),
         true => ("Ending the emergency stop of", "thaw"),
@@ -248,7 +248,7 @@ pub(crate) fn emergency_stop(rig: Option<&str>, is_stopped: bool) -> Draft {
     let mut words = vec![word];
     words.extend(rig.into_iter().flat_map(|rig| ["--rig", rig]));
     words.push("--json");
-    Draft::new(
+    CommandDraft::new(
         None,
         format!("{verb} {}", rig.unwrap_or("the town")),
         &words,

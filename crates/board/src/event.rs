@@ -1,23 +1,23 @@
 //! The events that the board processes.
 
-use crate::{Detail, Facts, Question, Screen, Tab};
+use crate::{AgentScreen, BoardFacts, Detail, Question, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
-use gt_core::Kind;
+use gt_core::ProblemKind;
 use gt_core::work::WorkId;
 
 /// The failure of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Failure {
+pub struct CommandFailure {
     /// The kind of the error, if the command reported one.
-    pub kind: Option<Kind>,
+    pub kind: Option<ProblemKind>,
     pub text: String,
     /// The causes, one by one; for a command that needs a confirmation, its steps.
     pub causes: Vec<String>,
 }
 
-impl<T: Into<String>> From<T> for Failure {
+impl<T: Into<String>> From<T> for CommandFailure {
     fn from(text: T) -> Self {
-        Failure {
+        CommandFailure {
             kind: None,
             text: text.into(),
             causes: Vec::new(),
@@ -35,8 +35,8 @@ pub enum BoardEvent {
         width: u16,
         height: u16,
     },
-    Facts(Facts),
-    Screen(Screen),
+    Facts(BoardFacts),
+    Screen(AgentScreen),
     Detail {
         id: WorkId,
         tab: Tab,
@@ -45,7 +45,7 @@ pub enum BoardEvent {
     /// A command that the board requested has ended.
     Outcome {
         order: u64,
-        result: Result<String, Failure>,
+        result: Result<String, CommandFailure>,
     },
     /// The result of a dry run: the planned steps, line by line.
     Foreseen {

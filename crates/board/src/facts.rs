@@ -1,12 +1,12 @@
 //! The data that the board shows. The caller provides it; the board never reads it.
 
-use gt_core::card::{Card, Server};
+use gt_core::card::{Card, CardServer};
 use gt_core::escalation::Severity;
 use gt_core::work::WorkId;
 
 /// A complete snapshot of the town. A newer one replaces it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts {
+pub struct BoardFacts {
     pub town: String,
     /// The user of the board, as written in assignees; for the filter "mine".
     pub me: Option<String>,
@@ -16,7 +16,7 @@ pub struct Facts {
     /// The escalations that are not closed, the most urgent first.
     pub escalations: Vec<EscalationFacts>,
     /// The emergency stops in force, that of the town first.
-    pub stops: Vec<Stop>,
+    pub stops: Vec<StopFacts>,
     /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,
 }
@@ -40,7 +40,7 @@ pub struct EscalationFacts {
 
 /// An emergency stop in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stop {
+pub struct StopFacts {
     /// The rig that is stopped; `None` for the whole town.
     pub rig: Option<String>,
     pub by: String,
@@ -49,14 +49,14 @@ pub struct Stop {
     pub since: Option<i64>,
 }
 
-impl Facts {
+impl BoardFacts {
     /// Returns the escalations that are not acknowledged.
     pub(crate) fn open_escalations(&self) -> impl Iterator<Item = &EscalationFacts> {
         self.escalations.iter().filter(|it| !it.is_acknowledged)
     }
 
     /// Returns the stop of the town, or of a rig.
-    pub(crate) fn stop_of(&self, rig: Option<&str>) -> Option<&Stop> {
+    pub(crate) fn stop_of(&self, rig: Option<&str>) -> Option<&StopFacts> {
         self.stops.iter().find(|stop| stop.rig.as_deref() == rig)
     }
 }
@@ -73,7 +73,7 @@ pub struct Question {
 
 /// The screen of the agent in view: lines with the terminal's colour sequences.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Screen {
+pub struct AgentScreen {
     pub id: Option<WorkId>,
     pub lines: Vec<String>,
 }
@@ -111,7 +111,7 @@ impl Tab {
     }
 }
 
-/// The content of one tab for one item. [`Tab::Terminal`] shows the [`Screen`].
+/// The content of one tab for one item. [`Tab::Terminal`] shows the [`AgentScreen`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Detail {
     Task {
@@ -124,8 +124,8 @@ pub enum Detail {
     },
     Events(Vec<Happening>),
     Windows {
-        windows: Vec<Window>,
-        servers: Vec<Server>,
+        windows: Vec<WindowFacts>,
+        servers: Vec<CardServer>,
     },
     /// The sessions that worked on the item, the latest first.
     Chain(Vec<ChainSession>),
@@ -148,7 +148,7 @@ pub struct Happening {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowFacts {
     pub name: String,
     pub running: bool,
     pub exit_code: Option<i32>,

@@ -65,11 +65,11 @@ fn state_word(card: &Card) -> &'static str {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Filter {
+pub(crate) struct CardFilter {
     pub(crate) wanted: BTreeSet<Trait>,
 }
 
-impl Filter {
+impl CardFilter {
     pub(crate) fn is_empty(&self) -> bool {
         self.wanted.is_empty()
     }
@@ -80,7 +80,7 @@ impl Filter {
         }
     }
 
-    pub(crate) fn lets(&self, card: &Card, me: Option<&str>) -> bool {
+    pub(crate) fn matches(&self, card: &Card, me: Option<&str>) -> bool {
         // The traits are sorted, so those of one group are adjacent.
         let mut rest = self.wanted.iter().peekable();
         while let Some(first) = rest.next() {
@@ -95,14 +95,14 @@ impl Filter {
         true
     }
 
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let words: Vec<String> = self.wanted.iter().map(Trait::value).collect();
         words.join(" ")
     }
 }
 
 /// Returns the traits of all cards, and the selected traits that no card has.
-pub(crate) fn choices(cards: &[Card], filter: &Filter) -> Vec<Trait> {
+pub(crate) fn choices(cards: &[Card], filter: &CardFilter) -> Vec<Trait> {
     let mut found = filter.wanted.clone();
     found.extend([Trait::Mine, Trait::Blocked, Trait::Ready]);
     for card in cards {

@@ -1,18 +1,18 @@
 //! A single-line text editor.
 
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::text;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Input {
+pub(crate) struct TextInput {
     text: String,
     /// The byte offset of the cursor.
     at: usize,
 }
 
-impl Input {
+impl TextInput {
     pub(crate) fn new(text: &str) -> Self {
-        Input {
+        TextInput {
             text: text.to_owned(),
             at: text.len(),
         }
@@ -36,28 +36,28 @@ impl Input {
     }
 
     /// Applies an editing action. Returns whether the action was one.
-    pub(crate) fn edit(&mut self, action: Action) -> bool {
+    pub(crate) fn edit(&mut self, action: BoardAction) -> bool {
         match action {
-            Action::Left => self.at = self.before(),
-            Action::Right => self.at = self.after(),
-            Action::Top => self.at = 0,
-            Action::Bottom => self.at = self.text.len(),
-            Action::Erase => {
+            BoardAction::Left => self.at = self.before(),
+            BoardAction::Right => self.at = self.after(),
+            BoardAction::Top => self.at = 0,
+            BoardAction::Bottom => self.at = self.text.len(),
+            BoardAction::Erase => {
                 let start = self.before();
                 self.text.replace_range(start..self.at, "");
                 self.at = start;
             }
-            Action::Delete => {
+            BoardAction::Delete => {
                 let end = self.after();
                 self.text.replace_range(self.at..end, "");
             }
-            Action::EraseWord => {
+            BoardAction::EraseWord => {
                 let head = self.text[..self.at].trim_end();
                 let start = head.rfind(' ').map_or(0, |blank| blank + 1);
                 self.text.replace_range(start..self.at, "");
                 self.at = start;
             }
-            Action::EraseAll => {
+            BoardAction::EraseAll => {
                 self.text.clear();
                 self.at = 0;
             }
@@ -93,28 +93,33 @@ mod tests {
 
     #[test]
     fn letters_go_where_the_cursor_is() {
-        let mut input = Input::new("日本");
-        input.edit(Action::Left);
+        let mut input = TextInput::new("日本");
+        input.edit(BoardAction::Left);
         input.insert("x\ny\u{1b}");
         assert_eq!(input.text(), "日x y本");
-        input.edit(Action::Erase);
-        input.edit(Action::Delete);
+        input.edit(BoardAction::Erase);
+        input.edit(BoardAction::Delete);
         assert_eq!(input.text(), "日x ");
-        input.edit(Action::EraseWord);
+        input.edit(BoardAction::EraseWord);
         assert_eq!(input.text(), "");
-        for action in [Action::Erase, Action::Delete, Action::Left, Action::Right] {
+        for action in [
+            BoardAction::Erase,
+            BoardAction::Delete,
+            BoardAction::Left,
+            BoardAction::Right,
+        ] {
             assert!(input.edit(action));
         }
-        assert!(!input.edit(Action::Accept));
+        assert!(!input.edit(BoardAction::Accept));
     }
 
     #[test]
     fn the_cursor_stays_in_view() {
-        let mut input = Input::new("one two 三四");
+        let mut input = TextInput::new("one two 三四");
         assert_eq!(input.view(20), ("one two 三四".to_owned(), 12));
         let (shown, at) = input.view(6);
         assert!(at < 6, "{shown:?} {at}");
-        input.edit(Action::Top);
+        input.edit(BoardAction::Top);
         assert_eq!(input.view(6).1, 0);
     }
 }

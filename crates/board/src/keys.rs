@@ -3,7 +3,7 @@
 
 mod table;
 
-use crate::action::Action;
+use crate::action::BoardAction;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub use table::TABLE;
 
 /// The part of the board that receives the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum KeyMode {
     Board,
     /// The action menu, after `Space`.
     Actions,
@@ -39,52 +39,52 @@ pub enum Mode {
     Read,
 }
 
-impl Mode {
-    pub const ALL: [Mode; 17] = [
-        Mode::Board,
-        Mode::Actions,
-        Mode::Detail,
-        Mode::Go,
-        Mode::Search,
-        Mode::Filter,
-        Mode::Sort,
-        Mode::Pick,
-        Mode::Servers,
-        Mode::MergeChoice,
-        Mode::Cleanup,
-        Mode::InitFailed,
-        Mode::Escalations,
-        Mode::EmergencyStop,
-        Mode::Confirm,
-        Mode::Write,
-        Mode::Read,
+impl KeyMode {
+    pub const ALL: [KeyMode; 17] = [
+        KeyMode::Board,
+        KeyMode::Actions,
+        KeyMode::Detail,
+        KeyMode::Go,
+        KeyMode::Search,
+        KeyMode::Filter,
+        KeyMode::Sort,
+        KeyMode::Pick,
+        KeyMode::Servers,
+        KeyMode::MergeChoice,
+        KeyMode::Cleanup,
+        KeyMode::InitFailed,
+        KeyMode::Escalations,
+        KeyMode::EmergencyStop,
+        KeyMode::Confirm,
+        KeyMode::Write,
+        KeyMode::Read,
     ];
 
     pub fn title(self) -> &'static str {
         match self {
-            Mode::Board => "Board",
-            Mode::Actions => "Actions (Space)",
-            Mode::Detail => "Detail",
-            Mode::Go => "Go to (g)",
-            Mode::Search => "Search (/)",
-            Mode::Filter => "Filter (F)",
-            Mode::Sort => "Sort (o)",
-            Mode::Pick => "Palette and projects",
-            Mode::Servers => "Dev servers (Space r)",
-            Mode::MergeChoice => "Branch behind its base (Space a)",
-            Mode::Cleanup => "Cleanup (Space d)",
-            Mode::InitFailed => "An init command has failed",
-            Mode::Escalations => "Escalations (E)",
-            Mode::EmergencyStop => "Emergency stop (X)",
-            Mode::Confirm => "Questions",
-            Mode::Write => "Answer and message (Space y, Space n)",
-            Mode::Read => "Help and messages",
+            KeyMode::Board => "Board",
+            KeyMode::Actions => "Actions (Space)",
+            KeyMode::Detail => "Detail",
+            KeyMode::Go => "Go to (g)",
+            KeyMode::Search => "Search (/)",
+            KeyMode::Filter => "Filter (F)",
+            KeyMode::Sort => "Sort (o)",
+            KeyMode::Pick => "Palette and projects",
+            KeyMode::Servers => "Dev servers (Space r)",
+            KeyMode::MergeChoice => "Branch behind its base (Space a)",
+            KeyMode::Cleanup => "Cleanup (Space d)",
+            KeyMode::InitFailed => "An init command has failed",
+            KeyMode::Escalations => "Escalations (E)",
+            KeyMode::EmergencyStop => "Emergency stop (X)",
+            KeyMode::Confirm => "Questions",
+            KeyMode::Write => "Answer and message (Space y, Space n)",
+            KeyMode::Read => "Help and messages",
         }
     }
 
     /// Returns whether letters that are not bound are text.
     pub(crate) fn takes_text(self) -> bool {
-        matches!(self, Mode::Search | Mode::Pick | Mode::Write)
+        matches!(self, KeyMode::Search | KeyMode::Pick | KeyMode::Write)
     }
 }
 
@@ -175,11 +175,11 @@ const NAMES: &[(&str, KeyCode)] = &[
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    pub mode: Mode,
+    pub mode: KeyMode,
     /// The names of the keys, separated by blanks; empty for an action that only the palette
     /// offers.
     pub keys: &'static str,
-    pub action: Action,
+    pub action: BoardAction,
     pub help: &'static str,
     /// The equivalent `gt` command.
     pub command: Option<&'static str>,
@@ -192,19 +192,19 @@ impl Binding {
 }
 
 /// Returns the action of a key in a mode.
-pub(crate) fn find(mode: Mode, key: Key) -> Option<Action> {
+pub(crate) fn find(mode: KeyMode, key: Key) -> Option<BoardAction> {
     let rows = TABLE.iter().filter(|row| row.mode == mode);
     let mut hits = rows.filter(|row| row.keys().any(|other| other == key));
     hits.next().map(|row| row.action)
 }
 
 /// Returns the rows of one mode.
-pub fn rows(mode: Mode) -> impl Iterator<Item = &'static Binding> {
+pub fn rows(mode: KeyMode) -> impl Iterator<Item = &'static Binding> {
     TABLE.iter().filter(move |row| row.mode == mode)
 }
 
 /// Returns the name of the first key for an action in a mode, for hints.
-pub(crate) fn key_of(mode: Mode, action: Action) -> &'static str {
+pub(crate) fn key_of(mode: KeyMode, action: BoardAction) -> &'static str {
     rows(mode)
         .find(|row| row.action == action)
         .and_then(|row| row.keys.split(' ').next())
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_key_means_one_thing_in_one_place() {
-        for mode in Mode::ALL {
+        for mode in KeyMode::ALL {
             let mut seen: Vec<Key> = Vec::new();
             for row in rows(mode) {
                 assert!(!row.help.is_empty());
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn the_letters_of_actions_are_those_of_the_document() {
-        let letters: String = rows(Mode::Actions)
-            .filter(|row| matches!(row.action, Action::Do(_)))
+        let letters: String = rows(KeyMode::Actions)
+            .filter(|row| matches!(row.action, BoardAction::Do(_)))
             .flat_map(Binding::keys)
             .filter_map(Key::letter)
             .collect();

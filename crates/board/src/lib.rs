@@ -1,7 +1,7 @@
 //! The board as a pure program: data and input events come in, frames and requests go out.
 //!
-//! Nothing here reads a file, a clock, tmux or the terminal. The binary collects the [`Facts`],
-//! passes events to the [`Board`], draws its frames and carries out its requests ([`Request`]).
+//! Nothing here reads a file, a clock, tmux or the terminal. The binary collects the [`BoardFacts`],
+//! passes events to the [`Board`], draws its frames and carries out its requests ([`BoardRequest`]).
 //! Nearly all requests are `gt` commands, given as their arguments, so the board can do nothing
 //! that the command line cannot.
 //!
@@ -36,15 +36,16 @@ mod toast;
 mod update;
 mod view;
 
-pub use action::{Action, Deed, EscalationDeed, ServerDeed};
+pub use action::{BoardAction, Deed, EscalationDeed, ServerDeed};
 pub use board::Board;
-pub use event::{BoardEvent, Failure};
+pub use event::{BoardEvent, CommandFailure};
 pub use facts::{
-    ChainSession, Detail, EscalationFacts, Facts, Happening, Question, Screen, Stop, Tab, Window,
+    AgentScreen, BoardFacts, ChainSession, Detail, EscalationFacts, Happening, Question, StopFacts,
+    Tab, WindowFacts,
 };
 pub use moment::Moment;
-pub use request::{Invocation, Request};
+pub use request::{BoardRequest, Invocation};
 #[cfg(any(test, feature = "testing"))]
 pub use sample::sample;
 pub use sort::Sort;
-pub use theme::Theme;
+pub use theme::BoardTheme;

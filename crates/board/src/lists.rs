@@ -3,9 +3,9 @@
 //! The lists are rebuilt only when the data, the search, the filter, the sort order or the project
 //! changes. A frame reads only the cards that it draws.
 
-use crate::Facts;
-use crate::filter::Filter;
-use crate::search::{Search, haystack};
+use crate::BoardFacts;
+use crate::filter::CardFilter;
+use crate::search::{Search, searchable_text};
 use crate::sort::{self, Sort};
 use gt_core::card::{Card, Column};
 use gt_core::work::WorkId;
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 pub(crate) struct Lens {
     pub(crate) project: Option<String>,
     pub(crate) query: String,
-    pub(crate) filter: Filter,
+    pub(crate) filter: CardFilter,
     pub(crate) sort: Sort,
     pub(crate) reversed: bool,
 }
@@ -38,8 +38,8 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// Rebuilds everything for new data.
-    pub(crate) fn learn(&mut self, facts: &Facts, lens: &Lens) {
-        self.haystacks = facts.cards.iter().map(haystack).collect();
+    pub(crate) fn rebuild(&mut self, facts: &BoardFacts, lens: &Lens) {
+        self.haystacks = facts.cards.iter().map(searchable_text).collect();
         self.numbers = facts
             .cards
             .iter()
@@ -50,7 +50,7 @@ impl Lists {
     }
 
     /// Rebuilds the columns for a new selection or order of unchanged data.
-    pub(crate) fn arrange(&mut self, facts: &Facts, lens: &Lens) {
+    pub(crate) fn arrange(&mut self, facts: &BoardFacts, lens: &Lens) {
         for column in &mut self.columns {
             column.clear();
         }
@@ -63,7 +63,7 @@ impl Lists {
                 continue;
             }
             self.all += 1;
-            if !lens.filter.lets(card, facts.me.as_deref()) {
+            if !lens.filter.matches(card, facts.me.as_deref()) {
                 continue;
             }
             if let Some(search) = &mut search {
@@ -98,7 +98,7 @@ impl Lists {
         self.columns.iter().map(Vec::len).sum()
     }
 
-    pub(crate) fn card<'a>(&self, facts: &'a Facts, id: &WorkId) -> Option<&'a Card> {
+    pub(crate) fn card<'a>(&self, facts: &'a BoardFacts, id: &WorkId) -> Option<&'a Card> {
         self.numbers.get(id).map(|number| &facts.cards[*number])
     }
 

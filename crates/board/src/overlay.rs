@@ -2,12 +2,12 @@
 //! opened; changes of the cursor or of the lists do not change that.
 
 use crate::action::Deed;
-use crate::command::Draft;
+use crate::command::CommandDraft;
 use crate::filter::Trait;
-use crate::input::Input;
-use crate::keys::{self, Binding, Mode};
+use crate::input::TextInput;
+use crate::keys::{self, Binding, KeyMode};
 use crate::{Question, search};
-use gt_core::card::Server;
+use gt_core::card::CardServer;
 use gt_core::work::WorkId;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) enum Overlay {
         typed: String,
     },
     Search {
-        input: Input,
+        input: TextInput,
     },
     Filter {
         choices: Vec<Trait>,
@@ -33,7 +33,7 @@ pub(crate) enum Overlay {
     Palette {
         bound: Vec<WorkId>,
         /// The mode whose rows the palette offers besides the operations.
-        mode: Mode,
+        mode: KeyMode,
         pick: Pick,
     },
     Projects {
@@ -41,7 +41,7 @@ pub(crate) enum Overlay {
     },
     Servers {
         bound: Vec<WorkId>,
-        servers: Vec<Server>,
+        servers: Vec<CardServer>,
         cursor: usize,
     },
     MergeChoice {
@@ -58,7 +58,7 @@ pub(crate) enum Overlay {
         id: WorkId,
         why: String,
         /// The retry of the start, without the failed command.
-        go_on: Draft,
+        go_on: CommandDraft,
         /// Whether a frame has shown the overlay. It opens without a key, so earlier keys are
         /// ignored.
         is_shown: bool,
@@ -66,7 +66,7 @@ pub(crate) enum Overlay {
     Confirm {
         question: String,
         lines: Vec<String>,
-        drafts: Vec<Draft>,
+        drafts: Vec<CommandDraft>,
         scroll: usize,
         /// Whether a frame has shown the overlay. It may open without a key, so earlier keys are
         /// ignored.
@@ -85,8 +85,8 @@ pub(crate) enum Overlay {
         cursor: usize,
     },
     Answer {
-        items: Vec<Asked>,
-        input: Input,
+        items: Vec<AskedItem>,
+        input: TextInput,
         scroll: usize,
     },
     /// A message to agents.
@@ -94,11 +94,11 @@ pub(crate) enum Overlay {
         /// The items, and the agents that worked on them when the overlay was opened.
         bound: Vec<(WorkId, String)>,
         about: Vec<String>,
-        input: Input,
+        input: TextInput,
     },
     Help {
         /// The mode whose keys are listed first.
-        first: Mode,
+        first: KeyMode,
         scroll: usize,
     },
     Log {
@@ -118,7 +118,7 @@ pub(crate) struct Cleaning {
 
 /// One item of an answer, with its question once that has been read.
 #[derive(Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AskedItem {
     pub(crate) id: WorkId,
     /// The agent of the item when the overlay was opened.
     pub(crate) agent: String,
@@ -131,28 +131,28 @@ pub(crate) struct Asked {
 }
 
 impl Overlay {
-    pub(crate) fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> KeyMode {
         match self {
-            Overlay::Actions { .. } => Mode::Actions,
-            Overlay::Go { .. } => Mode::Go,
-            Overlay::Search { .. } => Mode::Search,
-            Overlay::Filter { .. } => Mode::Filter,
-            Overlay::Sort { .. } => Mode::Sort,
-            Overlay::Palette { .. } | Overlay::Projects { .. } => Mode::Pick,
-            Overlay::Servers { .. } => Mode::Servers,
-            Overlay::MergeChoice { .. } => Mode::MergeChoice,
-            Overlay::Cleanup { .. } => Mode::Cleanup,
-            Overlay::InitFailed { .. } => Mode::InitFailed,
-            Overlay::Escalations { .. } => Mode::Escalations,
-            Overlay::EmergencyStop { .. } => Mode::EmergencyStop,
-            Overlay::Confirm { .. } => Mode::Confirm,
-            Overlay::Answer { .. } | Overlay::Write { .. } => Mode::Write,
-            Overlay::Help { .. } | Overlay::Log { .. } => Mode::Read,
+            Overlay::Actions { .. } => KeyMode::Actions,
+            Overlay::Go { .. } => KeyMode::Go,
+            Overlay::Search { .. } => KeyMode::Search,
+            Overlay::Filter { .. } => KeyMode::Filter,
+            Overlay::Sort { .. } => KeyMode::Sort,
+            Overlay::Palette { .. } | Overlay::Projects { .. } => KeyMode::Pick,
+            Overlay::Servers { .. } => KeyMode::Servers,
+            Overlay::MergeChoice { .. } => KeyMode::MergeChoice,
+            Overlay::Cleanup { .. } => KeyMode::Cleanup,
+            Overlay::InitFailed { .. } => KeyMode::InitFailed,
+            Overlay::Escalations { .. } => KeyMode::Escalations,
+            Overlay::EmergencyStop { .. } => KeyMode::EmergencyStop,
+            Overlay::Confirm { .. } => KeyMode::Confirm,
+            Overlay::Answer { .. } | Overlay::Write { .. } => KeyMode::Write,
+            Overlay::Help { .. } | Overlay::Log { .. } => KeyMode::Read,
         }
     }
 
     /// Returns the input line for typed or pasted text.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+    pub(crate) fn input(&mut self) -> Option<&mut TextInput> {
         match self {
             Overlay::Search { input }
             | Overlay::Answer { input, .. }
@@ -166,7 +166,7 @@ impl Overlay {
 /// A list from which the user selects one row, narrowed by a search.
 #[derive(Debug)]
 pub(crate) struct Pick {
-    pub(crate) input: Input,
+    pub(crate) input: TextInput,
     texts: Vec<String>,
     /// Indices of the matching texts, the best first.
     pub(crate) found: Vec<usize>,
@@ -176,7 +176,7 @@ pub(crate) struct Pick {
 impl Pick {
     pub(crate) fn new(texts: Vec<String>) -> Self {
         Pick {
-            input: Input::default(),
+            input: TextInput::default(),
             found: (0..texts.len()).collect(),
             texts,
             cursor: 0,
@@ -197,7 +197,7 @@ impl Pick {
         self.cursor = step(self.cursor, self.found.len(), down);
     }
 
-    pub(crate) fn taken(&self) -> Option<usize> {
+    pub(crate) fn chosen(&self) -> Option<usize> {
         self.found.get(self.cursor).copied()
     }
 }
@@ -214,18 +214,18 @@ pub(crate) fn step(cursor: usize, rows: usize, down: bool) -> usize {
 }
 
 /// Returns the rows of the action menu.
-pub(crate) fn deeds() -> impl Iterator<Item = (&'static Binding, Deed)> {
-    keys::rows(Mode::Actions).filter_map(|row| match row.action {
-        crate::action::Action::Do(deed) if !row.keys.is_empty() => Some((row, deed)),
+pub(crate) fn action_rows() -> impl Iterator<Item = (&'static Binding, Deed)> {
+    keys::rows(KeyMode::Actions).filter_map(|row| match row.action {
+        crate::action::BoardAction::Do(deed) if !row.keys.is_empty() => Some((row, deed)),
         _ => None,
     })
 }
 
 /// Returns the rows of the palette: all operations, and the rows of the view in which it was
 /// opened.
-pub(crate) fn commands(mode: Mode) -> Vec<&'static Binding> {
-    let deeds =
-        keys::rows(Mode::Actions).filter(|row| matches!(row.action, crate::action::Action::Do(_)));
+pub(crate) fn commands(mode: KeyMode) -> Vec<&'static Binding> {
+    let deeds = keys::rows(KeyMode::Actions)
+        .filter(|row| matches!(row.action, crate::action::BoardAction::Do(_)));
     deeds.chain(keys::rows(mode)).collect()
 }
 

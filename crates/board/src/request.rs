@@ -4,7 +4,7 @@ use crate::Tab;
 use gt_core::work::WorkId;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum BoardRequest {
     Quit,
     /// Clear the terminal and draw the next frame in full.
     Redraw,
@@ -23,7 +23,7 @@ pub enum Request {
         id: WorkId,
         tab: Tab,
     },
-    /// No detail tab is in view any more.
+    /// No detail tab is in view now.
     Unshow,
 }
 

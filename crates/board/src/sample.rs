@@ -1,7 +1,7 @@
 //! A generated town, deterministic for given numbers.
 
-use crate::Facts;
-use gt_core::card::{Branch, Card, Parts, Server, ServerState, Session};
+use crate::BoardFacts;
+use gt_core::card::{Branch, Card, CardAgent, CardServer, PartCount, ServerState};
 use gt_core::merge;
 use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
@@ -31,8 +31,8 @@ const STATES: [State; 11] = [
 ];
 
 /// Returns a town with `items` items, the first `agents` of which have agents.
-pub fn sample(items: usize, agents: usize) -> Facts {
-    Facts {
+pub fn sample(items: usize, agents: usize) -> BoardFacts {
+    BoardFacts {
         town: "sample".to_owned(),
         me: Some("overseer".to_owned()),
         projects: vec!["gastown".to_owned(), "beads".to_owned()],
@@ -56,7 +56,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         3 => ItemStatus::Hooked,
         _ => ItemStatus::Closed,
     };
-    let session = has_agent.then(|| Session {
+    let session = has_agent.then(|| CardAgent {
         agent: format!("task/{id}"),
         container: format!("{id}-az"),
         harness: Some(["claude", "codex", "gemini"][number % 3].to_owned()),
@@ -82,7 +82,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         conflicts: Vec::new(),
         resolver: false,
     });
-    let server = Server {
+    let server = CardServer {
         name: "web".to_owned(),
         state: ServerState::Running,
         port: u16::try_from(3000 + number).ok(),
@@ -90,30 +90,25 @@ fn card(number: usize, has_agent: bool) -> Card {
         reason: None,
     };
     Card {
-        is_agent: false,
-        title: format!("{} {number}", TITLES[number % TITLES.len()]),
         kind: ["task", "bug", "feature", "epic"][number % 4].to_owned(),
         priority: u8::try_from(number % 5).unwrap_or(2),
         status,
         rig: Some(["gastown", "beads"][number % 2].to_owned()),
         labels: vec!["backend".to_owned()],
         assignee: number.is_multiple_of(6).then(|| "overseer".to_owned()),
-        parent: None,
         blocked_by: if status == ItemStatus::Blocked {
             vec![self::id(number + 1)]
         } else {
             Vec::new()
         },
-        parts: (number % 4 == 3).then_some(Parts {
+        parts: (number % 4 == 3).then_some(PartCount {
             closed: count % 7,
             all: 7,
         }),
         created_at: EPOCH - age - 5000,
         updated_at: EPOCH - age,
-        holder: None,
         session,
         branch,
-        background: Vec::new(),
         servers: if has_agent && number.is_multiple_of(2) {
             vec![server]
         } else {
@@ -127,10 +122,7 @@ fn card(number: usize, has_agent: bool) -> Card {
         merge: number
             .is_multiple_of(23)
             .then_some(merge::MergeStatus::Queued),
-        resolver: None,
-        lost: false,
-        lost_since: None,
-        id,
+        ..Card::new(id, format!("{} {number}", TITLES[number % TITLES.len()]))
     }
 }
 

@@ -6,7 +6,7 @@ use nucleo_matcher::{Config, Matcher, Utf32String};
 use std::fmt;
 
 /// Returns the searchable text of a card: its id, its title and its labels.
-pub(crate) fn haystack(card: &Card) -> Utf32String {
+pub(crate) fn searchable_text(card: &Card) -> Utf32String {
     let mut text = format!("{} {}", card.id, card.title);
     for label in &card.labels {
         text.push(' ');

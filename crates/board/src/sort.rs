@@ -67,7 +67,7 @@ pub(crate) fn compare(sort: Sort, reversed: bool, column: Column, a: &Card, b: &
 /// Returns the rank of a card by its state; states that need attention come first.
 fn rank(card: &Card) -> u8 {
     match card.state() {
-        _ if card.asks().is_some() => 0,
+        _ if card.asking_program().is_some() => 0,
         _ if card.resolver_needs_you().is_some() => 1,
         Some(State::Waiting) => 0,
         Some(State::Error | State::Limited | State::Crashed) => 1,

@@ -10,15 +10,18 @@ mod manual;
 mod nasty;
 mod pointing;
 
-use crate::keys::Mode;
-use crate::{Board, BoardEvent, EscalationFacts, Facts, Failure, Moment, Question, Request, Theme};
+use crate::keys::KeyMode;
+use crate::{
+    Board, BoardEvent, BoardFacts, BoardRequest, BoardTheme, CommandFailure, EscalationFacts,
+    Moment, Question,
+};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use gt_core::card::{Branch, Card, Parts, Resolver, Server, ServerState, Session};
+use gt_core::card::{Branch, Card, CardAgent, CardResolver, CardServer, PartCount, ServerState};
 use gt_core::escalation::Severity;
 use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
 use gt_core::work::{ItemStatus, WorkId};
-use gt_core::{Kind, merge};
+use gt_core::{ProblemKind, merge};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -34,10 +37,10 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(width: u16, height: u16) -> Self {
-        Stage::with(width, height, Theme::Dark, town())
+        Stage::with(width, height, BoardTheme::Dark, town())
     }
 
-    pub(crate) fn with(width: u16, height: u16, theme: Theme, facts: Facts) -> Self {
+    pub(crate) fn with(width: u16, height: u16, theme: BoardTheme, facts: BoardFacts) -> Self {
         let backend = TestBackend::new(width, height);
         let mut stage = Stage {
             board: Board::new(theme),
@@ -50,7 +53,7 @@ impl Stage {
     }
 
     /// Handles an event, and draws a frame if one is due.
-    pub(crate) fn happens(&mut self, event: BoardEvent) -> Vec<Request> {
+    pub(crate) fn happens(&mut self, event: BoardEvent) -> Vec<BoardRequest> {
         let requests = self.board.handle(event, self.now);
         if self.board.is_dirty() {
             self.draw();
@@ -67,7 +70,7 @@ impl Stage {
     }
 
     /// Presses keys: letters as they are, others by name between angle brackets.
-    pub(crate) fn press(&mut self, keys: &str) -> Vec<Request> {
+    pub(crate) fn press(&mut self, keys: &str) -> Vec<BoardRequest> {
         let mut requests = Vec::new();
         for key in parse(keys) {
             requests.extend(self.happens(BoardEvent::Key(key)));
@@ -115,7 +118,7 @@ impl Stage {
     }
 
     #[track_caller]
-    pub(crate) fn assert_mode(&self, mode: Mode) {
+    pub(crate) fn assert_mode(&self, mode: KeyMode) {
         assert_eq!(self.board.mode(), mode, "\n{}", self.screen());
     }
 }
@@ -166,12 +169,12 @@ pub(crate) fn parse(keys: &str) -> Vec<KeyEvent> {
 }
 
 /// Returns the arguments of the commands among the requests.
-pub(crate) fn commands(requests: &[Request]) -> Vec<String> {
+pub(crate) fn commands(requests: &[BoardRequest]) -> Vec<String> {
     let orders = requests.iter().filter_map(|request| match request {
-        Request::Run(order) => Some(("run", order)),
-        Request::HandOver(order) => Some(("hand over", order)),
-        Request::Foresee(order) => Some(("foresee", order)),
-        Request::Ask(order) => Some(("ask", order)),
+        BoardRequest::Run(order) => Some(("run", order)),
+        BoardRequest::HandOver(order) => Some(("hand over", order)),
+        BoardRequest::Foresee(order) => Some(("foresee", order)),
+        BoardRequest::Ask(order) => Some(("ask", order)),
         _ => None,
     });
     orders
@@ -180,18 +183,18 @@ pub(crate) fn commands(requests: &[Request]) -> Vec<String> {
 }
 
 /// Returns the failure of a start whose init command failed.
-pub(crate) fn init_failed() -> Failure {
-    Failure {
-        kind: Some(Kind::InitFailed),
+pub(crate) fn init_failed() -> CommandFailure {
+    CommandFailure {
+        kind: Some(ProblemKind::InitFailed),
         text: "the init command `make` ended with exit code 2\n`gt attach` goes there".to_owned(),
         causes: Vec::new(),
     }
 }
 
 /// Returns the failure of an unconfirmed first merge of a rig.
-pub(crate) fn unconfirmed() -> Failure {
-    Failure {
-        kind: Some(Kind::Unconfirmed),
+pub(crate) fn unconfirmed() -> CommandFailure {
+    CommandFailure {
+        kind: Some(ProblemKind::Unconfirmed),
         text: "the first merge in gastown has to be confirmed: …".to_owned(),
         causes: vec![
             "merge gt-00bsy with main of gastown".to_owned(),
@@ -220,30 +223,10 @@ pub(crate) fn id(text: &str) -> WorkId {
 
 pub(crate) fn card(text: &str, title: &str) -> Card {
     Card {
-        is_agent: false,
-        id: id(text),
-        title: title.to_owned(),
-        kind: "task".to_owned(),
-        priority: 2,
-        status: ItemStatus::Open,
         rig: Some("gastown".to_owned()),
-        labels: Vec::new(),
-        assignee: None,
-        parent: None,
-        blocked_by: Vec::new(),
-        parts: None,
         created_at: NOW - 90_000,
         updated_at: NOW - 7_200,
-        holder: None,
-        session: None,
-        branch: None,
-        background: Vec::new(),
-        servers: Vec::new(),
-        usage: None,
-        merge: None,
-        resolver: None,
-        lost: false,
-        lost_since: None,
+        ..Card::new(id(text), title)
     }
 }
 
@@ -255,7 +238,7 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
     };
     Card {
         status: ItemStatus::InProgress,
-        session: Some(Session {
+        session: Some(CardAgent {
             agent: format!("task/{}", card.id),
             container: format!("{}-az", card.id),
             harness: Some("claude".to_owned()),
@@ -275,8 +258,8 @@ pub(crate) fn working(card: Card, state: State, since: i64) -> Card {
 }
 
 /// Returns the agent that resolves the conflicts of a merge.
-pub(crate) fn resolver(state: State, reason: &str) -> Resolver {
-    Resolver {
+pub(crate) fn resolver(state: State, reason: &str) -> CardResolver {
+    CardResolver {
         window: "merge".to_owned(),
         state,
         since: None,
@@ -284,7 +267,7 @@ pub(crate) fn resolver(state: State, reason: &str) -> Resolver {
     }
 }
 
-pub(crate) fn session(card: &mut Card) -> &mut Session {
+pub(crate) fn session(card: &mut Card) -> &mut CardAgent {
     card.session.as_mut().expect("a session")
 }
 
@@ -306,11 +289,11 @@ pub(crate) fn escalation(text: &str, severity: Severity, is_acknowledged: bool) 
 }
 
 /// Returns a small town with cards of every kind.
-pub(crate) fn town() -> Facts {
+pub(crate) fn town() -> BoardFacts {
     let mut epic = card("gt-00epc", "Move the store to the new format");
     epic.kind = "epic".to_owned();
     epic.priority = 1;
-    epic.parts = Some(Parts { closed: 3, all: 7 });
+    epic.parts = Some(PartCount { closed: 3, all: 7 });
     let mut blocked = card("gt-00blk", "Drop the old format");
     blocked.status = ItemStatus::Blocked;
     blocked.blocked_by = vec![id("gt-00epc")];
@@ -334,14 +317,14 @@ pub(crate) fn town() -> Facts {
         ..branch(&mut busy).clone()
     };
     busy.servers = vec![
-        Server {
+        CardServer {
             name: "web".to_owned(),
             state: ServerState::Running,
             port: Some(3000),
             since: None,
             reason: None,
         },
-        Server {
+        CardServer {
             name: "api".to_owned(),
             state: ServerState::Error,
             port: Some(8000),
@@ -394,7 +377,7 @@ pub(crate) fn town() -> Facts {
         updated_at: NOW - 400_000,
         ..card("gt-00cld", "Begin")
     };
-    Facts {
+    BoardFacts {
         town: "hello".to_owned(),
         me: Some("overseer".to_owned()),
         projects: vec!["gastown".to_owned(), "beads".to_owned()],

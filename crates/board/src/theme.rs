@@ -5,7 +5,7 @@ use gt_core::state::State;
 use ratatui::style::{Color, Modifier, Style};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Theme {
+pub enum BoardTheme {
     /// Light text on a dark background.
     #[default]
     Dark,
@@ -35,14 +35,14 @@ pub(crate) enum Tone {
     Label,
 }
 
-impl Theme {
+impl BoardTheme {
     /// Switches between dark and light; `Plain` stays `Plain`.
     #[must_use]
     pub fn toggled(self) -> Self {
         match self {
-            Theme::Dark => Theme::Light,
-            Theme::Light => Theme::Dark,
-            Theme::Plain => Theme::Plain,
+            BoardTheme::Dark => BoardTheme::Light,
+            BoardTheme::Light => BoardTheme::Dark,
+            BoardTheme::Plain => BoardTheme::Plain,
         }
     }
 
@@ -71,10 +71,14 @@ impl Theme {
         };
         let style = Style::new();
         match self {
-            Theme::Plain => style.add_modifier(modifier),
-            Theme::Dark | Theme::Light => {
+            BoardTheme::Plain => style.add_modifier(modifier),
+            BoardTheme::Dark | BoardTheme::Light => {
                 let modifier = modifier - Modifier::DIM;
-                let colour = if self == Theme::Dark { dark } else { light };
+                let colour = if self == BoardTheme::Dark {
+                    dark
+                } else {
+                    light
+                };
                 style.fg(colour).add_modifier(modifier)
             }
         }
@@ -83,18 +87,18 @@ impl Theme {
     /// Returns the background of the card or row under the cursor.
     pub(crate) fn selected(self) -> Style {
         match self {
-            Theme::Dark => Style::new().bg(Color::Indexed(237)),
-            Theme::Light => Style::new().bg(Color::Indexed(254)),
-            Theme::Plain => Style::new(),
+            BoardTheme::Dark => Style::new().bg(Color::Indexed(237)),
+            BoardTheme::Light => Style::new().bg(Color::Indexed(254)),
+            BoardTheme::Plain => Style::new(),
         }
     }
 
     /// Returns the style of a row that must not be overlooked.
-    pub(crate) fn alarm(self) -> Style {
+    pub(crate) fn alarm_style(self) -> Style {
         let style = match self {
-            Theme::Dark => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(160)),
-            Theme::Light => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(124)),
-            Theme::Plain => Style::new().add_modifier(Modifier::REVERSED),
+            BoardTheme::Dark => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(160)),
+            BoardTheme::Light => Style::new().fg(Color::Indexed(231)).bg(Color::Indexed(124)),
+            BoardTheme::Plain => Style::new().add_modifier(Modifier::REVERSED),
         };
         style.add_modifier(Modifier::BOLD)
     }
@@ -102,15 +106,15 @@ impl Theme {
     /// Returns the style of the row under the cursor, where nothing else marks it.
     pub(crate) fn cursor_row(self) -> Style {
         match self {
-            Theme::Plain => Style::new().add_modifier(Modifier::REVERSED),
+            BoardTheme::Plain => Style::new().add_modifier(Modifier::REVERSED),
             _ => self.selected(),
         }
     }
 
     /// Returns the part of a captured screen's style that may be shown.
-    pub(crate) fn foreign(self, style: Style) -> Style {
+    pub(crate) fn captured_style(self, style: Style) -> Style {
         match self {
-            Theme::Plain => Style {
+            BoardTheme::Plain => Style {
                 fg: None,
                 bg: None,
                 ..style
@@ -121,7 +125,7 @@ impl Theme {
 }
 
 /// Returns the sign of a state, which is distinct without colours.
-pub(crate) fn sign(state: Option<State>) -> &'static str {
+pub(crate) fn state_sign(state: Option<State>) -> &'static str {
     match state {
         Some(State::Initializing | State::Starting) => "◌",
         Some(State::Running) => "◐",

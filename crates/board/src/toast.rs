@@ -9,7 +9,7 @@ const BAD_MILLIS: i64 = 8_000;
 const KEPT: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tenor {
+pub(crate) enum ToastKind {
     /// A command is in progress.
     Running,
     Note,
@@ -21,7 +21,7 @@ pub(crate) enum Tenor {
 pub(crate) struct Toast {
     /// The command that the message is about.
     order: Option<u64>,
-    pub(crate) tenor: Tenor,
+    pub(crate) tenor: ToastKind,
     pub(crate) text: String,
     /// When the message expires; `None` for a command in progress.
     until: Option<Moment>,
@@ -30,28 +30,28 @@ pub(crate) struct Toast {
 #[derive(Debug, Default)]
 pub(crate) struct Toasts {
     shown: Vec<Toast>,
-    log: VecDeque<(Moment, Tenor, String)>,
+    log: VecDeque<(Moment, ToastKind, String)>,
 }
 
 impl Toasts {
     pub(crate) fn begin(&mut self, order: u64, text: String) {
         self.shown.push(Toast {
             order: Some(order),
-            tenor: Tenor::Running,
+            tenor: ToastKind::Running,
             text,
             until: None,
         });
     }
 
     /// Replaces the message of a command in progress by its result.
-    pub(crate) fn end(&mut self, order: u64, tenor: Tenor, text: String, now: Moment) {
+    pub(crate) fn end(&mut self, order: u64, tenor: ToastKind, text: String, now: Moment) {
         self.shown.retain(|toast| toast.order != Some(order));
         self.say(tenor, text, now);
     }
 
-    pub(crate) fn say(&mut self, tenor: Tenor, text: String, now: Moment) {
+    pub(crate) fn say(&mut self, tenor: ToastKind, text: String, now: Moment) {
         let session = match tenor {
-            Tenor::Bad => BAD_MILLIS,
+            ToastKind::Bad => BAD_MILLIS,
             _ => GOOD_MILLIS,
         };
         // A repeated message only extends the time of the first one.
@@ -86,7 +86,7 @@ impl Toasts {
     }
 
     /// Returns the log, the latest message first.
-    pub(crate) fn log(&self) -> impl Iterator<Item = &(Moment, Tenor, String)> {
+    pub(crate) fn log(&self) -> impl Iterator<Item = &(Moment, ToastKind, String)> {
         self.log.iter().rev()
     }
 }
@@ -96,7 +96,7 @@ impl Toast {
     pub(crate) fn note(text: String) -> Self {
         Toast {
             order: None,
-            tenor: Tenor::Note,
+            tenor: ToastKind::Note,
             text,
             until: None,
         }

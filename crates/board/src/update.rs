@@ -8,15 +8,15 @@ mod mouse;
 mod moves;
 mod overlays;
 
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
 use crate::filter;
-use crate::keys::{self, Key, Mode};
+use crate::keys::{self, Key, KeyMode};
 use crate::overlay::{self, Overlay, Pick};
-use crate::toast::Tenor;
-use crate::{Failure, Moment, Question, Request, command};
+use crate::toast::ToastKind;
+use crate::{BoardRequest, CommandFailure, Moment, Question, command};
 use crossterm::event::{KeyEvent, KeyEventKind};
-use gt_core::Kind;
+use gt_core::ProblemKind;
 use gt_core::card::Column;
 use gt_core::work::WorkId;
 
@@ -31,11 +31,13 @@ impl Board {
         let mode = self.mode();
         match keys::find(mode, key) {
             // The second letter of a label may be one that is bound on its own.
-            Some(Action::Top | Action::Bottom) if mode == Mode::Go && self.has_typed_label() => {
+            Some(BoardAction::Top | BoardAction::Bottom)
+                if mode == KeyMode::Go && self.has_typed_label() =>
+            {
                 self.label_letter(key);
             }
             Some(action) => self.act(action, now),
-            None if mode == Mode::Go => self.label_letter(key),
+            None if mode == KeyMode::Go => self.label_letter(key),
             None if mode.takes_text() => {
                 if let Some(letter) = key.letter() {
                     let is_choice = self.is_choice(letter);
@@ -57,9 +59,9 @@ impl Board {
     }
 
     /// Performs an action in the current mode.
-    pub(crate) fn act(&mut self, action: Action, now: Moment) {
-        if action == Action::Quit {
-            self.requests.push(Request::Quit);
+    pub(crate) fn act(&mut self, action: BoardAction, now: Moment) {
+        if action == BoardAction::Quit {
+            self.requests.push(BoardRequest::Quit);
             return;
         }
         if self.overlay.is_some() {
@@ -67,11 +69,11 @@ impl Board {
         } else if self.detail.is_some() {
             let bound: Vec<WorkId> = self.detail.iter().map(|open| open.id.clone()).collect();
             if !self.act_in_detail(action) {
-                self.act_anywhere(action, Mode::Detail, &bound, now);
+                self.act_anywhere(action, KeyMode::Detail, &bound, now);
             }
         } else if !self.act_on_board(action) {
             let bound = self.bound();
-            self.act_anywhere(action, Mode::Board, &bound, now);
+            self.act_anywhere(action, KeyMode::Board, &bound, now);
         }
     }
 
@@ -94,39 +96,39 @@ impl Board {
     }
 
     /// Performs an action of the board view. Returns whether it is one.
-    fn act_on_board(&mut self, action: Action) -> bool {
+    fn act_on_board(&mut self, action: BoardAction) -> bool {
         match action {
-            Action::Up => self.step(false, 1),
-            Action::Down => self.step(true, 1),
-            Action::PageUp => self.step(false, self.drawn.page),
-            Action::PageDown => self.step(true, self.drawn.page),
-            Action::Top => self.go_to(self.column, 0),
-            Action::Bottom => {
+            BoardAction::Up => self.step(false, 1),
+            BoardAction::Down => self.step(true, 1),
+            BoardAction::PageUp => self.step(false, self.drawn.page),
+            BoardAction::PageDown => self.step(true, self.drawn.page),
+            BoardAction::Top => self.go_to(self.column, 0),
+            BoardAction::Bottom => {
                 let last = self.lists.column(self.column).len().saturating_sub(1);
                 self.go_to(self.column, last);
             }
-            Action::Left => self.sideways(false),
-            Action::Right => self.sideways(true),
-            Action::FirstColumn => self.enter_last(false),
-            Action::LastColumn => self.enter_last(true),
-            Action::NextNeedy => self.next_needy(),
-            Action::NextMatch => self.next_match(true),
-            Action::PreviousMatch => self.next_match(false),
-            Action::Open => {
+            BoardAction::Left => self.move_to_column(false),
+            BoardAction::Right => self.move_to_column(true),
+            BoardAction::FirstColumn => self.enter_last(false),
+            BoardAction::LastColumn => self.enter_last(true),
+            BoardAction::NextNeedy => self.move_to_next_question(),
+            BoardAction::NextMatch => self.next_match(true),
+            BoardAction::PreviousMatch => self.next_match(false),
+            BoardAction::Open => {
                 if let Some(id) = self.vanished.clone().or(self.cursor.clone()) {
                     self.open(id, crate::Tab::Task);
                 }
             }
-            Action::Go => self.label_cards(),
-            Action::Search => {
-                let input = crate::input::Input::new(&self.lens.query);
+            BoardAction::Go => self.label_cards(),
+            BoardAction::Search => {
+                let input = crate::input::TextInput::new(&self.lens.query);
                 self.show(Overlay::Search { input });
             }
-            Action::Filter => {
+            BoardAction::Filter => {
                 let choices = filter::choices(&self.facts.cards, &self.lens.filter);
                 self.show(Overlay::Filter { choices, cursor: 0 });
             }
-            Action::Sort => {
+            BoardAction::Sort => {
                 let here = crate::sort::Sort::ALL
                     .iter()
                     .position(|sort| *sort == self.lens.sort);
@@ -134,8 +136,8 @@ impl Board {
                     cursor: here.unwrap_or_default(),
                 });
             }
-            Action::Projects => self.choose_project(),
-            Action::Mark => {
+            BoardAction::Projects => self.choose_project(),
+            BoardAction::Mark => {
                 if let Some(id) = self.cursor.clone()
                     && !self.marks.remove(&id)
                 {
@@ -143,12 +145,12 @@ impl Board {
                 }
                 self.dirty = true;
             }
-            Action::MarkColumn => self.mark_column(),
-            Action::Preview => {
+            BoardAction::MarkColumn => self.mark_column(),
+            BoardAction::Preview => {
                 self.preview = !self.preview;
                 self.dirty = true;
             }
-            Action::Back => {
+            BoardAction::Back => {
                 if !self.marks.is_empty() {
                     self.marks.clear();
                 } else if !self.lens.query.is_empty() {
@@ -164,18 +166,18 @@ impl Board {
     }
 
     /// Performs an action that the board and the detail view share.
-    fn act_anywhere(&mut self, action: Action, mode: Mode, bound: &[WorkId], now: Moment) {
+    fn act_anywhere(&mut self, action: BoardAction, mode: KeyMode, bound: &[WorkId], now: Moment) {
         match action {
-            Action::Actions if bound.is_empty() => {
+            BoardAction::Actions if bound.is_empty() => {
                 self.toasts
-                    .say(Tenor::Note, "There is no card here".to_owned(), now);
+                    .say(ToastKind::Note, "There is no card here".to_owned(), now);
                 self.dirty = true;
             }
-            Action::Actions => self.show(Overlay::Actions {
+            BoardAction::Actions => self.show(Overlay::Actions {
                 bound: bound.to_vec(),
                 cursor: 0,
             }),
-            Action::Palette => {
+            BoardAction::Palette => {
                 let rows = overlay::commands(mode);
                 let texts = rows.iter().map(|row| match row.command {
                     Some(command) => format!("{}  {command}", row.help),
@@ -187,22 +189,22 @@ impl Board {
                     pick: Pick::new(texts.collect()),
                 });
             }
-            Action::Theme => {
+            BoardAction::Theme => {
                 self.theme = self.theme.toggled();
                 self.dirty = true;
             }
-            Action::Escalations => self.show_escalations(now),
-            Action::EmergencyStop => self.offer_stop(),
-            Action::Log => self.show(Overlay::Log { scroll: 0 }),
-            Action::Help => self.show(Overlay::Help {
+            BoardAction::Escalations => self.show_escalations(now),
+            BoardAction::EmergencyStop => self.offer_stop(),
+            BoardAction::Log => self.show(Overlay::Log { scroll: 0 }),
+            BoardAction::Help => self.show(Overlay::Help {
                 first: mode,
                 scroll: 0,
             }),
-            Action::Redraw => {
-                self.requests.push(Request::Redraw);
+            BoardAction::Redraw => {
+                self.requests.push(BoardRequest::Redraw);
                 self.dirty = true;
             }
-            Action::Do(deed) => self.perform(deed, bound, now),
+            BoardAction::Do(deed) => self.perform(deed, bound, now),
             _ => {}
         }
     }
@@ -240,7 +242,12 @@ impl Board {
         self.dirty = true;
     }
 
-    pub(crate) fn on_outcome(&mut self, order: u64, result: Result<String, Failure>, now: Moment) {
+    pub(crate) fn on_outcome(
+        &mut self,
+        order: u64,
+        result: Result<String, CommandFailure>,
+        now: Moment,
+    ) {
         let Some(under_way) = self.under_way.remove(&order) else {
             return;
         };
@@ -251,7 +258,7 @@ impl Board {
             Ok(text) if text.trim().is_empty() => {
                 if !under_way.has_terminal {
                     let text = format!("{title}: done");
-                    self.toasts.end(order, Tenor::Good, text, now);
+                    self.toasts.end(order, ToastKind::Good, text, now);
                 }
             }
             // Not every message names its item, so the title is added where it is missing.
@@ -261,11 +268,11 @@ impl Board {
                     true => text,
                     false => format!("{title}: {text}"),
                 };
-                self.toasts.end(order, Tenor::Good, text, now);
+                self.toasts.end(order, ToastKind::Good, text, now);
             }
             Err(failure) => {
-                let Failure { kind, text, causes } = failure;
-                if kind == Some(Kind::Unconfirmed) {
+                let CommandFailure { kind, text, causes } = failure;
+                if kind == Some(ProblemKind::Unconfirmed) {
                     let confirmed =
                         command::confirmed(under_way.item.as_ref(), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::Confirm {
@@ -279,11 +286,14 @@ impl Board {
                         is_shown: false,
                     });
                     let text = format!("{title}: it has to be confirmed");
-                    self.toasts.end(order, Tenor::Note, text, now);
+                    self.toasts.end(order, ToastKind::Note, text, now);
                     return;
                 }
-                if let Some(item) = under_way.item.filter(|_| kind == Some(Kind::InitFailed)) {
-                    let go_on = command::go_on(Some(&item), &title, &under_way.words);
+                if let Some(item) = under_way
+                    .item
+                    .filter(|_| kind == Some(ProblemKind::InitFailed))
+                {
+                    let go_on = command::retry_init(Some(&item), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::InitFailed {
                         id: item,
                         why: text.clone(),
@@ -292,7 +302,7 @@ impl Board {
                     });
                 }
                 self.toasts
-                    .end(order, Tenor::Bad, format!("{title}: {text}"), now);
+                    .end(order, ToastKind::Bad, format!("{title}: {text}"), now);
             }
         }
         if let Some(then) = then {
@@ -326,7 +336,7 @@ impl Board {
     }
 
     /// Returns the columns that have cards, from left to right.
-    pub(crate) fn peopled(&self) -> Vec<Column> {
+    pub(crate) fn columns_with_cards(&self) -> Vec<Column> {
         let columns = Column::ALL.into_iter();
         columns
             .filter(|column| !self.lists.column(*column).is_empty())

@@ -1,6 +1,6 @@
 //! Draws frames, and records what is at each position.
 //!
-//! Nothing here changes the board. A frame returns [`Drawn`], the data about it that the next key
+//! Nothing here changes the board. A frame returns [`DrawnFrame`], the data about it that the next key
 //! or click needs.
 
 mod alarms;
@@ -14,7 +14,7 @@ mod preview;
 mod toasts;
 
 use crate::Moment;
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
 use crate::facts::Tab;
 use crate::lists::Lists;
@@ -30,7 +30,7 @@ const LEAST: (u16, u16) = (40, 10);
 
 /// The contents and positions of a frame.
 #[derive(Debug, Default)]
-pub(crate) struct Drawn {
+pub(crate) struct DrawnFrame {
     hits: Vec<(Rect, Hit)>,
     /// The moment at which a label of this frame becomes outdated.
     pub(crate) changes_at: Option<Moment>,
@@ -52,16 +52,16 @@ pub(crate) enum Hit {
     Column(Column),
     Tab(Tab),
     /// A key hint in the frame.
-    Key(Action),
+    Key(BoardAction),
     /// A row of the overlay.
     Row(usize),
     /// A key hint in the overlay.
-    Choice(Action),
+    Choice(BoardAction),
     /// Any other part of the overlay.
     Inside,
 }
 
-impl Drawn {
+impl DrawnFrame {
     pub(crate) fn hit(&self, x: u16, y: u16) -> Option<Hit> {
         let at = Position::new(x, y);
         // Later areas cover earlier ones.
@@ -88,12 +88,12 @@ impl Drawn {
     }
 }
 
-pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> Drawn {
+pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> DrawnFrame {
     let area = frame.area();
-    let drawn = Drawn {
+    let drawn = DrawnFrame {
         first: board.drawn.first,
         free: board.drawn.free,
-        ..Drawn::default()
+        ..DrawnFrame::default()
     };
     let mut canvas = Canvas::new(frame.buffer_mut(), board.theme, now, drawn);
     draw_all(board, area, &mut canvas);

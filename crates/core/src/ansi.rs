@@ -1,7 +1,7 @@
 //! Parser for terminal output: text, control characters and escape sequences.
 //!
 //! The state machine is the one of the `vte` crate; all code of `gt` that reads the output of a
-//! program goes through this module. [`Parser`] reports [`Token`]s, [`Sequence::renditions`]
+//! program goes through this module. [`AnsiParser`] reports [`Token`]s, [`Sequence::renditions`]
 //! decodes colours and attributes, and [`Charset`] tracks line drawing.
 //!
 //! String sequences (titles, links, clipboards, device controls) are consumed and not reported,
@@ -85,15 +85,15 @@ impl fmt::Display for Sequence<'_> {
 
 /// Splits text into tokens. A sequence may continue in the next text.
 #[derive(Default)]
-pub struct Parser(vte::Parser);
+pub struct AnsiParser(vte::Parser);
 
-impl Parser {
+impl AnsiParser {
     pub fn push(&mut self, text: &str, each: impl FnMut(Token<'_>)) {
-        self.0.advance(&mut Tokens(each), text.as_bytes());
+        self.0.advance(&mut TokenSink(each), text.as_bytes());
     }
 }
 
-impl fmt::Debug for Parser {
+impl fmt::Debug for AnsiParser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parser").finish_non_exhaustive()
     }
@@ -101,12 +101,12 @@ impl fmt::Debug for Parser {
 
 /// Parses one line of a captured screen. An unterminated sequence ends with the line.
 pub fn parse_line(line: &str, each: impl FnMut(Token<'_>)) {
-    Parser::default().push(line, each);
+    AnsiParser::default().push(line, each);
 }
 
-struct Tokens<F>(F);
+struct TokenSink<F>(F);
 
-impl<F: FnMut(Token<'_>)> vte::Perform for Tokens<F> {
+impl<F: FnMut(Token<'_>)> vte::Perform for TokenSink<F> {
     fn print(&mut self, c: char) {
         self.0(match c {
             '\x7f' => Token::Control(c),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     fn tokens(pieces: &[&str]) -> String {
-        let (mut parser, mut shown) = (Parser::default(), String::new());
+        let (mut parser, mut shown) = (AnsiParser::default(), String::new());
         for piece in pieces {
             parser.push(piece, |token| {
                 shown.push_str(&match token {

@@ -133,8 +133,9 @@ fn by_text(options: &[String], text: &str) -> Vec<usize> {
     found
 }
 
-/// Returns the option of a dialog that lets an agent go on after a usage limit, if the preset names
-/// one for this dialog. The option must have exactly the preset's text: others may buy something.
+/// Returns the option of a dialog that lets an agent continue after a usage limit, if the preset
+/// names one for this dialog. The option must have exactly the preset's text: others may buy
+/// something.
 pub fn after_limit<'a>(asking: &'a Asking, preset: &Preset) -> Option<&'a str> {
     let mut dialogs = preset.dialogs.iter();
     let dialog = dialogs.find(|dialog| dialog.name == asking.kind)?;

@@ -15,7 +15,7 @@ mod tests;
 pub use commands::{changes, check_words, create, list, show};
 
 use crate::problem::Problem;
-use crate::work::{Item, ItemStatus, USUAL_KIND, WorkId, appended, as_word, one_line};
+use crate::work::{Item, ItemStatus, USUAL_KIND, WorkId, appended, one_line, to_label};
 use serde_json::{Value, json};
 
 /// One of the two programs.
@@ -150,11 +150,11 @@ impl Bead {
         item.labels = item
             .labels
             .iter()
-            .filter_map(|label| as_word(label))
+            .filter_map(|label| to_label(label))
             .collect();
         item.labels.sort();
         item.labels.dedup();
-        item.kind = as_word(&item.kind).unwrap_or_else(|| USUAL_KIND.to_owned());
+        item.kind = to_label(&item.kind).unwrap_or_else(|| USUAL_KIND.to_owned());
         for comment in self.comments {
             // An item that we exported earlier already has the comment in its notes.
             if !item.notes.contains(&comment) {
@@ -207,7 +207,7 @@ pub fn exported(item: &Item) -> Value {
     let dependencies: Vec<Value> = parent.chain(deps).collect();
     let mut value = json!(item);
     value["issue_type"] = value["type"].take();
-    value["labels"] = commands::written(&item.labels).into();
+    value["labels"] = commands::written_labels(&item.labels).into();
     value["dependencies"] = dependencies.into();
     if let Some(fields) = value.as_object_mut() {
         let ours = ["type", "deps", "parent"];

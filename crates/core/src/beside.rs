@@ -8,12 +8,12 @@ use crate::harness::Preset;
 use crate::notify::NoticeKind;
 use crate::patterns::Patterns;
 use crate::screen;
-use crate::state::{self, Observed, Reason, State, StateChange, StateReport, StateSource};
+use crate::state::{self, ObservedPane, Reason, State, StateChange, StateReport, StateSource};
 
 /// Derives the state from the process and the screen.
 pub fn judge(
     window: &str,
-    seen: &Observed<'_>,
+    seen: &ObservedPane<'_>,
     preset: Option<&Preset>,
     patterns: &Patterns,
 ) -> StateReport {
@@ -30,7 +30,7 @@ pub fn judge(
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return unknown();
     };
-    let shown = screen::witness(looked, seen.title, preset, patterns);
+    let shown = screen::read_state(looked, seen.title, preset, patterns);
     StateReport {
         since: state::shown_since(shown.state, seen),
         reason: words(window, shown.state, &shown.reason),
@@ -46,7 +46,7 @@ fn unknown() -> StateReport {
 
 /// Reports the end of the program. A program that was stopped on purpose has not failed. tmux
 /// reports the exit status shortly after the death; until then the state is unknown.
-fn death(window: &str, seen: &Observed<'_>) -> StateReport {
+fn death(window: &str, seen: &ObservedPane<'_>) -> StateReport {
     if seen.exit_status.is_none() && seen.exit_signal.is_none() {
         return unknown();
     }
@@ -75,12 +75,12 @@ pub fn was_ended(exit_status: Option<i32>, exit_signal: Option<i32>) -> bool {
 /// changes too often to be useful here.
 fn words(window: &str, state: State, reason: &str) -> Option<Reason> {
     let text = match state {
-        State::Waiting if state::names_a_question(reason) => format!("{window} {reason}"),
+        State::Waiting if state::mentions_question(reason) => format!("{window} {reason}"),
         State::Waiting => format!("{window} waits: {reason}"),
         State::Error | State::Crashed => format!("{window} failed: {reason}"),
         State::Limited => format!("{window} is limited: {reason}"),
         // A person is needed only if work is left; the caller decides that.
-        State::Idle | State::Done => format!("{window} stands at its prompt"),
+        State::Idle | State::Done => format!("{window} waits at its prompt"),
         _ => return None,
     };
     Some(Reason::Other(text))
@@ -93,15 +93,15 @@ pub fn is_unknown(report: &StateReport) -> bool {
 }
 
 /// Returns whether a change is news: another state, or a different question.
-pub fn is_news(change: &StateChange) -> bool {
+pub fn needs_notice(change: &StateChange) -> bool {
     let names_a_question = |report: &StateReport| {
         let reason = report.reason.as_deref().unwrap_or_default();
         let words = reason.split_once(' ').map(|(_, words)| words);
-        report.state == State::Waiting && words.is_some_and(state::names_a_question)
+        report.state == State::Waiting && words.is_some_and(state::mentions_question)
     };
     let is_another = |before: &StateReport| {
-        let reasons =
-            [before, &change.now].map(|it| gist(it.reason.as_deref().unwrap_or_default()));
+        let reasons = [before, &change.now]
+            .map(|it| normalise_reason(it.reason.as_deref().unwrap_or_default()));
         names_a_question(before) && !is_same(&reasons[0], &reasons[1])
     };
     change.is_of_state()
@@ -110,7 +110,7 @@ pub fn is_news(change: &StateChange) -> bool {
 
 /// Normalises a reason so that it does not depend on the width of the window: removes white space,
 /// separators and a truncated end.
-pub fn gist(reason: &str) -> String {
+pub fn normalise_reason(reason: &str) -> String {
     let shown = match reason.rsplit_once('…') {
         // Truncated by `gt`, or by the program on its last line.
         Some((shown, "" | ")")) => shown,
@@ -142,17 +142,17 @@ pub fn event(before: Option<State>, now: State) -> Option<NoticeKind> {
 mod tests {
     use super::*;
     use crate::harness;
-    use crate::screen::Looked;
+    use crate::screen::CapturedScreen;
     use crate::state::Tracker;
 
-    fn read(lines: &str, seen: Observed<'_>) -> StateReport {
+    fn read(lines: &str, seen: ObservedPane<'_>) -> StateReport {
         let demo = harness::resolve("demo", None).unwrap().value;
         let lines: Vec<String> = lines.lines().map(str::to_owned).collect();
-        let screen = Some(Looked {
+        let screen = Some(CapturedScreen {
             lines: &lines,
             silent_seconds: None,
         });
-        let seen = Observed { screen, ..seen };
+        let seen = ObservedPane { screen, ..seen };
         judge("merge", &seen, Some(&demo), &Patterns::default())
     }
 
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_screen_tells_what_it_asks_and_with_whose_window() {
-        let asks = read(ASKS, Observed::default());
+        let asks = read(ASKS, ObservedPane::default());
         assert!(
             words(&asks).starts_with("waiting merge asks: Do you want to proceed?"),
             "{asks:?}"
@@ -175,30 +175,30 @@ mod tests {
         assert!(words(&asks).contains("git add -A"), "{asks:?}");
         assert_eq!(asks.source, StateSource::Screen);
         let at_prompt = format!("> go\n\n● Done.\n\n{RULE}\n❯ \n{RULE}");
-        let idle = "idle merge stands at its prompt";
-        assert_eq!(words(&read(&at_prompt, Observed::default())), idle);
+        let idle = "idle merge waits at its prompt";
+        assert_eq!(words(&read(&at_prompt, ObservedPane::default())), idle);
         // The title may contradict the screen, and the tags belong to the agent, not to this
         // window.
-        let tagged = Observed {
+        let tagged = ObservedPane {
             title: "✳ demo",
             tag: Some(State::Idle),
             tag_source: Some(StateSource::Hook),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         assert_eq!(read(ASKS, tagged).state, State::Waiting);
-        let starting = Observed {
+        let starting = ObservedPane {
             tag: Some(State::Starting),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         assert_eq!(words(&read(ASKS, starting)), "starting -");
     }
 
     #[test]
     fn it_is_known_since_when() {
-        let seen = Observed {
+        let seen = ObservedPane {
             printed_at: Some(30),
             typed_at: Some(20),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         assert_eq!(read(ASKS, seen.clone()).since, Some(30));
         let works = format!("> go\n\n✻ Thinking… (esc to interrupt)\n\n{RULE}\n❯ \n{RULE}");
@@ -209,11 +209,11 @@ mod tests {
     #[test]
     fn failure_is_reported_and_a_deliberate_end_is_not() {
         let dead = |exit_status, exit_signal| {
-            let seen = Observed {
+            let seen = ObservedPane {
                 dead: true,
                 exit_status,
                 exit_signal,
-                ..Observed::default()
+                ..ObservedPane::default()
             };
             words(&read("", seen))
         };
@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_question_in_a_window_of_another_width_is_the_same() {
-        let is_same = |one: &str, other: &str| is_same(&gist(one), &gist(other));
+        let is_same =
+            |one: &str, other: &str| is_same(&normalise_reason(one), &normalise_reason(other));
         let wide = "merge asks: Go on? (Bash command · git add -A && git commit)";
         assert!(is_same(
             wide,
@@ -263,7 +264,7 @@ mod tests {
                 background: 0,
                 limit: None,
             };
-            let change = tracker.take(7, report).filter(is_news)?;
+            let change = tracker.take(7, report).filter(needs_notice)?;
             event(change.before.map(|before| before.state), change.now.state)
         };
         let told = Some(NoticeKind::Waiting);

@@ -1,7 +1,7 @@
 //! Budgets: limits of spending, and how far they are used.
 //!
-//! A budget belongs to a [`Scope`]. The engine sums the spending and carries out what follows from a
-//! [`Level`] (`town::supervision::budgets`); this module only compares.
+//! A budget belongs to a [`BudgetScope`]. The engine sums the spending and carries out what follows from a
+//! [`BudgetLevel`] (`town::supervision::budgets`); this module only compares.
 
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub const WARN_AT: f64 = 0.8;
 /// an item is for its whole life.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Scope {
+pub enum BudgetScope {
     /// All agents of the town.
     Day,
     Rig(String),
@@ -24,41 +24,51 @@ pub enum Scope {
     Item(String),
 }
 
-impl Scope {
+impl BudgetScope {
     /// Returns whether its spending starts at zero every day.
     pub fn is_daily(&self) -> bool {
-        !matches!(self, Scope::Item(_))
+        !matches!(self, BudgetScope::Item(_))
+    }
+
+    /// Returns the name of its setting under `[budget]`.
+    pub fn setting(&self) -> &'static str {
+        match self {
+            BudgetScope::Day => "day",
+            BudgetScope::Rig(_) => "rig",
+            BudgetScope::Agent(_) => "agent",
+            BudgetScope::Item(_) => "item",
+        }
     }
 
     /// Describes the scope in a sentence: "the budget of …".
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
-            Scope::Day => "the day".to_owned(),
-            Scope::Rig(rig) => format!("rig {rig} for the day"),
-            Scope::Agent(agent) => format!("{agent} for the day"),
-            Scope::Item(item) => item.clone(),
+            BudgetScope::Day => "the day".to_owned(),
+            BudgetScope::Rig(rig) => format!("rig {rig} for the day"),
+            BudgetScope::Agent(agent) => format!("{agent} for the day"),
+            BudgetScope::Item(item) => item.clone(),
         }
     }
 }
 
-impl fmt::Display for Scope {
+impl fmt::Display for BudgetScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Scope::Day => f.write_str("day"),
-            Scope::Rig(rig) => write!(f, "rig:{rig}"),
-            Scope::Agent(agent) => write!(f, "agent:{agent}"),
-            Scope::Item(item) => write!(f, "item:{item}"),
+            BudgetScope::Day => f.write_str("day"),
+            BudgetScope::Rig(rig) => write!(f, "rig:{rig}"),
+            BudgetScope::Agent(agent) => write!(f, "agent:{agent}"),
+            BudgetScope::Item(item) => write!(f, "item:{item}"),
         }
     }
 }
 
-impl From<Scope> for String {
-    fn from(scope: Scope) -> Self {
+impl From<BudgetScope> for String {
+    fn from(scope: BudgetScope) -> Self {
         scope.to_string()
     }
 }
 
-impl TryFrom<String> for Scope {
+impl TryFrom<String> for BudgetScope {
     type Error = Problem;
 
     fn try_from(text: String) -> Result<Self, Problem> {
@@ -66,16 +76,16 @@ impl TryFrom<String> for Scope {
     }
 }
 
-impl FromStr for Scope {
+impl FromStr for BudgetScope {
     type Err = Problem;
 
     fn from_str(text: &str) -> Result<Self, Problem> {
         let named = |name: &str| Some(name.to_owned()).filter(|name| !name.is_empty());
         let found = match text.split_once(':') {
-            None if text == "day" => Some(Scope::Day),
-            Some(("rig", name)) => named(name).map(Scope::Rig),
-            Some(("agent", name)) => named(name).map(Scope::Agent),
-            Some(("item", name)) => named(name).map(Scope::Item),
+            None if text == "day" => Some(BudgetScope::Day),
+            Some(("rig", name)) => named(name).map(BudgetScope::Rig),
+            Some(("agent", name)) => named(name).map(BudgetScope::Agent),
+            Some(("item", name)) => named(name).map(BudgetScope::Item),
             _ => None,
         };
         found.ok_or_else(|| {
@@ -121,12 +131,12 @@ impl BudgetLimits {
     }
 
     /// Returns the limit for a scope.
-    pub fn of(&self, scope: &Scope) -> Option<f64> {
+    pub fn of(&self, scope: &BudgetScope) -> Option<f64> {
         let limit = match scope {
-            Scope::Day => self.day,
-            Scope::Rig(_) => self.rig,
-            Scope::Agent(_) => self.agent,
-            Scope::Item(_) => self.item,
+            BudgetScope::Day => self.day,
+            BudgetScope::Rig(_) => self.rig,
+            BudgetScope::Agent(_) => self.agent,
+            BudgetScope::Item(_) => self.item,
         };
         limit.filter(|limit| limit.is_finite() && *limit >= 0.0)
     }
@@ -141,7 +151,7 @@ impl BudgetLimits {
 /// A raise of a budget by a person or an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Raise {
-    pub scope: Scope,
+    pub scope: BudgetScope,
     /// Dollars that are added to the limit.
     pub usd: f64,
     /// The only local day on which it counts; absent if it counts from now on.
@@ -154,7 +164,7 @@ pub struct Raise {
 }
 
 /// Returns the dollars by which a budget is raised on a day.
-pub fn raised(raises: &[Raise], scope: &Scope, today: &str) -> f64 {
+pub fn raised_usd(raises: &[Raise], scope: &BudgetScope, today: &str) -> f64 {
     let counts = |raise: &&Raise| {
         raise.scope == *scope && raise.day.as_deref().is_none_or(|day| day == today)
     };
@@ -164,18 +174,18 @@ pub fn raised(raises: &[Raise], scope: &Scope, today: &str) -> f64 {
 /// How far a budget is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum BudgetLevel {
     Ok,
     Warn,
     Exhausted,
 }
 
-impl Level {
+impl BudgetLevel {
     pub fn as_str(self) -> &'static str {
         match self {
-            Level::Ok => "ok",
-            Level::Warn => "warn",
-            Level::Exhausted => "exhausted",
+            BudgetLevel::Ok => "ok",
+            BudgetLevel::Warn => "warn",
+            BudgetLevel::Exhausted => "exhausted",
         }
     }
 }
@@ -183,20 +193,20 @@ impl Level {
 /// A budget with its spending.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Budget {
-    pub scope: Scope,
+    pub scope: BudgetScope,
     pub spent_usd: f64,
     /// The limit, with raises.
     pub limit_usd: f64,
-    pub level: Level,
+    pub level: BudgetLevel,
 }
 
 impl Budget {
     /// Compares spending with a limit. A limit of zero is exhausted from the start.
-    pub fn new(scope: Scope, spent_usd: f64, limit_usd: f64, warn_share: f64) -> Self {
+    pub fn new(scope: BudgetScope, spent_usd: f64, limit_usd: f64, warn_share: f64) -> Self {
         let level = match spent_usd {
-            spent if spent >= limit_usd => Level::Exhausted,
-            spent if spent >= limit_usd * warn_share => Level::Warn,
-            _ => Level::Ok,
+            spent if spent >= limit_usd => BudgetLevel::Exhausted,
+            spent if spent >= limit_usd * warn_share => BudgetLevel::Warn,
+            _ => BudgetLevel::Ok,
         };
         Budget {
             scope,
@@ -213,7 +223,7 @@ impl Budget {
 
     /// Returns the reason of a pause: `budget of the day: $10.20 of $10.00`.
     pub fn reason(&self) -> String {
-        format!("budget of {}: {}", self.scope.words(), self.figures())
+        format!("budget of {}: {}", self.scope.describe(), self.figures())
     }
 
     /// Returns the share that is used, for a bar; 1 at most.
@@ -232,28 +242,28 @@ mod tests {
     #[test]
     fn level_follows_the_spending() {
         for (spent, limit, expected) in [
-            (0.0, 10.0, Level::Ok),
-            (7.99, 10.0, Level::Ok),
-            (8.0, 10.0, Level::Warn),
-            (9.99, 10.0, Level::Warn),
-            (10.0, 10.0, Level::Exhausted),
-            (12.0, 10.0, Level::Exhausted),
-            (0.0, 0.0, Level::Exhausted),
+            (0.0, 10.0, BudgetLevel::Ok),
+            (7.99, 10.0, BudgetLevel::Ok),
+            (8.0, 10.0, BudgetLevel::Warn),
+            (9.99, 10.0, BudgetLevel::Warn),
+            (10.0, 10.0, BudgetLevel::Exhausted),
+            (12.0, 10.0, BudgetLevel::Exhausted),
+            (0.0, 0.0, BudgetLevel::Exhausted),
         ] {
-            let budget = Budget::new(Scope::Day, spent, limit, WARN_AT);
+            let budget = Budget::new(BudgetScope::Day, spent, limit, WARN_AT);
             assert_eq!(budget.level, expected, "{spent} of {limit}");
         }
-        let budget = Budget::new(Scope::Day, 10.2, 10.0, WARN_AT);
+        let budget = Budget::new(BudgetScope::Day, 10.2, 10.0, WARN_AT);
         assert_eq!(budget.reason(), "budget of the day: $10.20 of $10.00");
     }
 
     #[test]
     fn scopes_read_back() {
         for text in ["day", "rig:lab", "agent:lab/crew/max", "item:lb-4k2qz"] {
-            assert_eq!(text.parse::<Scope>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<BudgetScope>().unwrap().to_string(), text);
         }
         for text in ["", "days", "rig", "rig:", "lab", "item:"] {
-            let problem = text.parse::<Scope>().unwrap_err();
+            let problem = text.parse::<BudgetScope>().unwrap_err();
             assert!(!problem.hints().is_empty(), "{text}");
         }
     }
@@ -273,17 +283,17 @@ mod tests {
             ..BudgetLimits::default()
         };
         let both = town.overridden_by(&rig);
-        assert_eq!(both.of(&Scope::Item("x".into())), Some(3.0));
-        assert_eq!(both.of(&Scope::Agent("x".into())), Some(2.0));
-        assert_eq!(both.of(&Scope::Rig("x".into())), Some(5.0));
-        assert_eq!(both.of(&Scope::Day), Some(20.0));
+        assert_eq!(both.of(&BudgetScope::Item("x".into())), Some(3.0));
+        assert_eq!(both.of(&BudgetScope::Agent("x".into())), Some(2.0));
+        assert_eq!(both.of(&BudgetScope::Rig("x".into())), Some(5.0));
+        assert_eq!(both.of(&BudgetScope::Day), Some(20.0));
         assert!(both.is_set() && !BudgetLimits::default().is_set());
         assert!((both.warn_share() - WARN_AT).abs() < f64::EPSILON);
     }
 
     #[test]
     fn raise_for_today_ends_with_the_day() {
-        let raise = |scope: Scope, usd, day: Option<&str>| Raise {
+        let raise = |scope: BudgetScope, usd, day: Option<&str>| Raise {
             scope,
             usd,
             day: day.map(str::to_owned),
@@ -291,12 +301,12 @@ mod tests {
             at: String::new(),
         };
         let raises = [
-            raise(Scope::Day, 5.0, None),
-            raise(Scope::Day, 2.0, Some("2026-11-17")),
-            raise(Scope::Rig("lab".into()), 7.0, None),
+            raise(BudgetScope::Day, 5.0, None),
+            raise(BudgetScope::Day, 2.0, Some("2026-11-17")),
+            raise(BudgetScope::Rig("lab".into()), 7.0, None),
         ];
-        assert!((raised(&raises, &Scope::Day, "2026-11-17") - 7.0).abs() < 1e-9);
-        assert!((raised(&raises, &Scope::Day, "2026-11-18") - 5.0).abs() < 1e-9);
-        assert!(raised(&raises, &Scope::Rig("other".into()), "2026-11-17").abs() < 1e-9);
+        assert!((raised_usd(&raises, &BudgetScope::Day, "2026-11-17") - 7.0).abs() < 1e-9);
+        assert!((raised_usd(&raises, &BudgetScope::Day, "2026-11-18") - 5.0).abs() < 1e-9);
+        assert!(raised_usd(&raises, &BudgetScope::Rig("other".into()), "2026-11-17").abs() < 1e-9);
     }
 }

@@ -33,7 +33,7 @@ pub struct Card {
     pub blocked_by: Vec<WorkId>,
     /// The number of parts, and how many of them are closed, if the item has parts.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parts: Option<Parts>,
+    pub parts: Option<PartCount>,
     /// Seconds since the epoch.
     pub created_at: i64,
     pub updated_at: i64,
@@ -42,10 +42,10 @@ pub struct Card {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub session: Option<Session>,
+    pub session: Option<CardAgent>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<Branch>,
-    pub servers: Vec<Server>,
+    pub servers: Vec<CardServer>,
     /// The project's background tasks that run beside the agent or have failed there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundTask>,
@@ -57,7 +57,7 @@ pub struct Card {
     pub merge: Option<merge::MergeStatus>,
     /// The program that resolves the conflicts of a merge, beside the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub resolver: Option<Resolver>,
+    pub resolver: Option<CardResolver>,
     /// The agent is gone, and it was not stopped on purpose.
     pub lost: bool,
     /// End of its session, in seconds since the epoch, if the journal has it.
@@ -66,14 +66,14 @@ pub struct Card {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Parts {
+pub struct PartCount {
     pub closed: u32,
     pub all: u32,
 }
 
 /// The agent that works on an item.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Session {
+pub struct CardAgent {
     /// The agent's address.
     pub agent: String,
     pub container: String,
@@ -101,7 +101,7 @@ pub struct Session {
     pub only_shell: bool,
 }
 
-impl Session {
+impl CardAgent {
     /// Returns whether it is an idle shell without an agent.
     fn is_resting_shell(&self) -> bool {
         self.only_shell && self.state == State::Idle
@@ -115,7 +115,7 @@ fn is_zero(number: &u32) -> bool {
 
 /// The program that resolves the conflicts of a merge, in a window beside the agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Resolver {
+pub struct CardResolver {
     /// The name of its window.
     pub window: String,
     pub state: State,
@@ -130,12 +130,12 @@ pub struct Resolver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speaker<'a> {
     Agent,
-    Resolver(&'a Resolver),
+    Resolver(&'a CardResolver),
 }
 
 /// The program that asks a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks<'a> {
+pub enum AskingProgram<'a> {
     Agent,
     /// The program in this window beside the agent.
     Window(&'a str),
@@ -162,7 +162,7 @@ pub struct Branch {
 
 /// A dev server beside the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Server {
+pub struct CardServer {
     pub name: String,
     pub state: ServerState,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -234,10 +234,40 @@ impl Column {
 }
 
 impl Card {
+    /// Returns the card of an open task without an agent, of which only the title is known.
+    pub fn new(id: WorkId, title: impl Into<String>) -> Self {
+        Card {
+            id,
+            is_agent: false,
+            title: title.into(),
+            kind: "task".to_owned(),
+            priority: 2,
+            status: ItemStatus::Open,
+            rig: None,
+            labels: Vec::new(),
+            assignee: None,
+            parent: None,
+            blocked_by: Vec::new(),
+            parts: None,
+            created_at: 0,
+            updated_at: 0,
+            holder: None,
+            session: None,
+            branch: None,
+            servers: Vec::new(),
+            background: Vec::new(),
+            usage: None,
+            merge: None,
+            resolver: None,
+            lost: false,
+            lost_since: None,
+        }
+    }
+
     /// Returns the column. A closed item is done, unless its agent asks; otherwise the need for a
     /// person takes precedence.
     pub fn column(&self) -> Column {
-        if self.status == ItemStatus::Closed && self.asks().is_none() {
+        if self.status == ItemStatus::Closed && self.asking_program().is_none() {
             return Column::Done;
         }
         if self.is_agent && !self.needs_you() {
@@ -249,7 +279,7 @@ impl Card {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let is_handed_in = self.merge.is_some_and(|merge| !merge.is_settled());
         let session = self.session.as_ref();
-        let rests = session.is_some_and(Session::is_resting_shell);
+        let rests = session.is_some_and(CardAgent::is_resting_shell);
         match session.map(|session| session.state) {
             Some(State::Idle) if rests && !has_result && !is_handed_in => match self.is_worked_on()
             {
@@ -303,7 +333,7 @@ impl Card {
 
     /// Returns the resolver if it needs a person. Its failure no longer matters once the merge is
     /// committed, and it may be idle once no conflict is left.
-    pub fn resolver_needs_you(&self) -> Option<&Resolver> {
+    pub fn resolver_needs_you(&self) -> Option<&CardResolver> {
         let branch = self.branch.as_ref().filter(|branch| branch.merging);
         let has_conflicts = branch.is_some_and(|branch| !branch.conflicts.is_empty());
         self.resolver.as_ref().filter(|it| match it.state {
@@ -318,20 +348,22 @@ impl Card {
     /// resolver, which works for it.
     pub fn speaker(&self) -> Speaker<'_> {
         match self.resolver_needs_you() {
-            Some(resolver) if self.asks() != Some(Asks::Agent) => Speaker::Resolver(resolver),
+            Some(resolver) if self.asking_program() != Some(AskingProgram::Agent) => {
+                Speaker::Resolver(resolver)
+            }
             _ => Speaker::Agent,
         }
     }
 
     /// Returns the program that asks a question. The agent takes precedence over the resolver.
-    pub fn asks(&self) -> Option<Asks<'_>> {
+    pub fn asking_program(&self) -> Option<AskingProgram<'_>> {
         let asks = |state| state == State::Waiting;
         let session = self.session.as_ref();
         if session.is_some_and(|session| asks(session.state)) {
-            return Some(Asks::Agent);
+            return Some(AskingProgram::Agent);
         }
         let resolver = self.resolver.as_ref().filter(|it| asks(it.state));
-        resolver.map(|it| Asks::Window(&it.window))
+        resolver.map(|it| AskingProgram::Window(&it.window))
     }
 
     /// Returns when the agent entered its state, else when the item last changed.
@@ -359,22 +391,9 @@ mod tests {
 
     fn card(status: ItemStatus, state: Option<State>) -> Card {
         Card {
-            is_agent: false,
-            id: "gt-4k2qz".parse().expect("an id"),
-            title: "Something".to_owned(),
-            kind: "task".to_owned(),
-            priority: 2,
             status,
-            rig: None,
-            labels: Vec::new(),
-            assignee: None,
-            parent: None,
-            blocked_by: Vec::new(),
-            parts: None,
-            created_at: 0,
             updated_at: 7,
-            holder: None,
-            session: state.map(|state| Session {
+            session: state.map(|state| CardAgent {
                 agent: "task/gt-4k2qz".to_owned(),
                 container: "gt-4k2qz-az".to_owned(),
                 harness: None,
@@ -388,14 +407,7 @@ mod tests {
                 attached: false,
                 only_shell: false,
             }),
-            branch: None,
-            servers: Vec::new(),
-            background: Vec::new(),
-            usage: None,
-            merge: None,
-            resolver: None,
-            lost: false,
-            lost_since: None,
+            ..Card::new("gt-4k2qz".parse().expect("an id"), "Something")
         }
     }
 
@@ -517,7 +529,7 @@ mod tests {
             ..Branch::default()
         };
         let resolver = |state| {
-            Some(Resolver {
+            Some(CardResolver {
                 window: "merge".to_owned(),
                 state,
                 since: None,
@@ -543,16 +555,16 @@ mod tests {
             "it has done what it was given"
         );
         card.resolver = resolver(State::Crashed);
-        assert_eq!(card.asks(), None);
+        assert_eq!(card.asking_program(), None);
         // After the commit a question still needs a person; a failure does not.
         card.branch.as_mut().expect("a branch").merging = false;
         assert_eq!(card.column(), Column::Review);
         card.resolver = resolver(State::Waiting);
         assert_eq!(card.column(), Column::NeedsYou);
-        assert_eq!(card.asks(), Some(Asks::Window("merge")));
+        assert_eq!(card.asking_program(), Some(AskingProgram::Window("merge")));
         assert!(matches!(card.speaker(), Speaker::Resolver(_)));
         card.session.as_mut().expect("a session").state = State::Waiting;
-        assert_eq!(card.asks(), Some(Asks::Agent));
+        assert_eq!(card.asking_program(), Some(AskingProgram::Agent));
         assert_eq!(card.speaker(), Speaker::Agent);
     }
 

@@ -1,6 +1,6 @@
 //! Recordings of a terminal, as lines of asciicast v2.
 //!
-//! The first line is a [`Header`], every other line an [`Event`]. A long recording is split into
+//! The first line is a [`CastHeader`], every other line an [`CastEvent`]. A long recording is split into
 //! several parts (see [`Part`]). Times continue from part to part, so parts are joined by
 //! concatenating their events. [`view`] decides which output of a recording is safe to show on a
 //! terminal.
@@ -8,7 +8,7 @@
 mod decode;
 pub mod view;
 
-pub use decode::Decoder;
+pub use decode::Utf8Decoder;
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const LONGEST: usize = 8 << 10;
 
 /// The first line of a recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct CastHeader {
     pub version: u8,
     pub width: u16,
     pub height: u16,
@@ -45,7 +45,7 @@ pub struct Part {
     pub bytes_before: u64,
 }
 
-impl Header {
+impl CastHeader {
     pub fn line(&self) -> String {
         // Cannot fail: all fields are plain values.
         let json = serde_json::to_string(self).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Header {
     pub fn from_line(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line)
             .ok()
-            .filter(|header: &Header| header.version == 2)
+            .filter(|header: &CastHeader| header.version == 2)
     }
 }
 
@@ -64,11 +64,11 @@ impl Header {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CastEvent {
     pub at: f64,
-    pub what: What,
+    pub what: CastContent,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum CastContent {
     Output(String),
     Size {
         columns: u16,
@@ -80,13 +80,13 @@ pub enum What {
     Missing(u64),
 }
 
-impl What {
+impl CastContent {
     /// Returns the text of a remark for people.
-    pub fn remark(&self) -> Option<String> {
+    pub fn remark_text(&self) -> Option<String> {
         match self {
-            What::Remark(text) => Some(text.clone()),
-            What::Missing(bytes) => Some(format!("{} are missing here", size(*bytes))),
-            What::Output(_) | What::Size { .. } => None,
+            CastContent::Remark(text) => Some(text.clone()),
+            CastContent::Missing(bytes) => Some(format!("{} are missing here", size(*bytes))),
+            CastContent::Output(_) | CastContent::Size { .. } => None,
         }
     }
 }
@@ -94,9 +94,9 @@ impl What {
 impl CastEvent {
     pub fn line(&self) -> String {
         let (code, text) = match &self.what {
-            What::Output(text) => ("o", quoted(text)),
-            What::Size { columns, rows } => ("r", quoted(&format!("{columns}x{rows}"))),
-            remark => ("m", quoted(&remark.remark().unwrap_or_default())),
+            CastContent::Output(text) => ("o", quoted(text)),
+            CastContent::Size { columns, rows } => ("r", quoted(&format!("{columns}x{rows}"))),
+            remark => ("m", quoted(&remark.remark_text().unwrap_or_default())),
         };
         format!("[{:.3}, \"{code}\", {text}]\n", self.at)
     }
@@ -105,15 +105,15 @@ impl CastEvent {
     pub fn from_line(line: &[u8]) -> Option<Self> {
         let (at, code, text): (f64, String, String) = serde_json::from_slice(line).ok()?;
         let what = match code.as_str() {
-            "o" => What::Output(text),
+            "o" => CastContent::Output(text),
             "r" => {
                 let (columns, rows) = text.split_once('x')?;
-                What::Size {
+                CastContent::Size {
                     columns: columns.parse().ok()?,
                     rows: rows.parse().ok()?,
                 }
             }
-            "m" => What::Remark(text),
+            "m" => CastContent::Remark(text),
             _ => return None,
         };
         Some(CastEvent { at, what })
@@ -142,7 +142,7 @@ pub fn part_length(most: u64) -> u64 {
 
 /// Returns the part to delete before part `next` is written. It is never the first: the start of a
 /// session is worth keeping.
-pub fn part_to_drop(next: u32) -> Option<u32> {
+pub fn part_to_delete(next: u32) -> Option<u32> {
     next.checked_sub(PARTS - 1).filter(|number| *number > 0)
 }
 
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn events_are_written_and_read_as_lines() {
-        let check = |what: What, line: &str, back: Option<What>| {
+        let check = |what: CastContent, line: &str, back: Option<CastContent>| {
             let event = CastEvent { at: 1.5, what };
             assert_eq!(event.line(), line);
             let read = CastEvent::from_line(line.as_bytes());
@@ -177,18 +177,18 @@ mod tests {
                 back.map(|w| (1.5, w))
             );
         };
-        let out = What::Output("\x1b[1mé\"\r\n\u{1}".to_owned());
+        let out = CastContent::Output("\x1b[1mé\"\r\n\u{1}".to_owned());
         let line = "[1.500, \"o\", \"\\u001b[1mé\\\"\\r\\n\\u0001\"]\n";
         check(out.clone(), line, Some(out));
-        let size = What::Size {
+        let size = CastContent::Size {
             columns: 80,
             rows: 24,
         };
         check(size.clone(), "[1.500, \"r\", \"80x24\"]\n", Some(size));
         check(
-            What::Missing(1_500_000),
+            CastContent::Missing(1_500_000),
             "[1.500, \"m\", \"1.5 MB are missing here\"]\n",
-            Some(What::Remark("1.5 MB are missing here".to_owned())),
+            Some(CastContent::Remark("1.5 MB are missing here".to_owned())),
         );
         for torn in [
             "[1.500, \"o\", \"ab",
@@ -203,16 +203,16 @@ mod tests {
 
     #[test]
     fn a_header_of_another_program_is_read_too() {
-        let header = Header::from_line(br#"{"version":2,"width":80,"height":24,"theme":{}}"#);
+        let header = CastHeader::from_line(br#"{"version":2,"width":80,"height":24,"theme":{}}"#);
         assert_eq!(
             header.map(|header| (header.width, header.part)),
             Some((80, None))
         );
         assert_eq!(
-            Header::from_line(br#"{"version":3,"width":80,"height":24}"#),
+            CastHeader::from_line(br#"{"version":3,"width":80,"height":24}"#),
             None
         );
-        let own = Header {
+        let own = CastHeader {
             version: 2,
             width: 80,
             height: 24,
@@ -224,7 +224,7 @@ mod tests {
                 bytes_before: 9,
             }),
         };
-        assert_eq!(Header::from_line(own.line().as_bytes()), Some(own));
+        assert_eq!(CastHeader::from_line(own.line().as_bytes()), Some(own));
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
     fn the_first_part_and_the_newest_stay() {
         let mut kept: Vec<u32> = Vec::new();
         for next in 0..40 {
-            if let Some(old) = part_to_drop(next) {
+            if let Some(old) = part_to_delete(next) {
                 kept.retain(|number| *number != old);
             }
             kept.push(next);

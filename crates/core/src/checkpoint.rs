@@ -4,7 +4,7 @@
 use crate::record::Outcome;
 use serde::{Deserialize, Serialize};
 
-/// Maximum age of a checkpoint. An older one says nothing about the work any more.
+/// Maximum age of a checkpoint. An older one is outdated.
 pub const STALE_AFTER_SECONDS: i64 = 24 * 60 * 60;
 
 /// The state of an agent's work. Times are RFC 3339, in UTC. The field names are part of the
@@ -34,7 +34,7 @@ pub struct Checkpoint {
     /// The session that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// The later session that was told of it.
+    /// The later session that got it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +48,7 @@ impl Checkpoint {
         !(-STALE_AFTER_SECONDS..=STALE_AFTER_SECONDS).contains(&age_seconds)
     }
 
-    /// Returns whether a session already knows the checkpoint: it wrote it or was told of it.
+    /// Returns whether a session already knows the checkpoint: it wrote it or got it.
     pub fn is_known_to(&self, session: &str) -> bool {
         [&self.session_id, &self.told_to]
             .iter()
@@ -71,7 +71,7 @@ impl Checkpoint {
         let before = before.filter(|_| writer.is_some());
         let ends = [writer, self.told_to.as_deref(), before];
         let mut ends = ends.into_iter().flatten().filter_map(outcome);
-        (writer.is_none() || writer != session) && !ends.any(Outcome::is_well)
+        (writer.is_none() || writer != session) && !ends.any(Outcome::is_complete)
     }
 
     /// Summarises the checkpoint in one line.

@@ -5,7 +5,7 @@
 //! mayor has no row, because it gets every escalation as mail. [`plan`] decides which agents get a
 //! digest now. A matter is in one digest of one agent; it comes again only if it is raised again.
 //!
-//! The engine collects matters and delivers digests (`town::supervision::digest`). [`Memory`] is
+//! The engine collects matters and delivers digests (`town::supervision::digest`). [`DigestMemory`] is
 //! written before a delivery and after it, so a killed process repeats a digest under its id and
 //! loses none.
 
@@ -14,19 +14,19 @@ mod memory;
 #[cfg(test)]
 mod tests;
 
-pub use memory::{AgentMemory, Memory};
+pub use memory::{AgentMemory, DigestMemory};
 
 use crate::caller::Caller;
 use crate::escalation::Severity;
 use crate::identity::Identity;
-use crate::role::{Role, Scope};
+use crate::role::{Role, RoleScope};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 const MINUTE: i64 = 60;
 /// Longest wait after failed deliveries.
 const LONGEST_WAIT: i64 = 60 * MINUTE;
-/// Number of failed deliveries after which people are told.
+/// Number of failed deliveries after which an escalation is raised.
 pub const MOST_FAILURES: u32 = 3;
 /// Source of the escalation about a role agent that cannot be started. No role agent takes it.
 pub const SOURCE: &str = "wake";
@@ -82,7 +82,7 @@ impl Matter {
         }
         let row = RECIPIENTS.iter().find(|row| (row.takes)(self))?;
         let recipient = match row.role.scope() {
-            Scope::Rig => Identity::of_rig(row.role, self.rig.clone()?),
+            RoleScope::Rig => Identity::of_rig(row.role, self.rig.clone()?),
             _ => Identity::town(row.role),
         };
         let is_own = self.raised_by == recipient.address();
@@ -124,7 +124,7 @@ pub struct Recipient {
 pub const RECIPIENTS: &[Recipient] = &[
     Recipient {
         role: Role::Boot,
-        matters: "escalations of gt about the deacon: it is stuck, or dies again and again",
+        matters: "escalations by gt about the deacon: it hangs, or keeps crashing",
         starts_at: Severity::Medium,
         spacing: 10 * MINUTE,
         most: 5,
@@ -132,7 +132,7 @@ pub const RECIPIENTS: &[Recipient] = &[
     },
     Recipient {
         role: Role::Refinery,
-        matters: "merges of its rig that repairs did not help, conflicts that no agent repairs, and a merge queue that stands still",
+        matters: "merges of its rig whose repairs failed, conflicts that no agent repairs, and a stalled merge queue",
         starts_at: Severity::Medium,
         spacing: 5 * MINUTE,
         most: 20,
@@ -144,7 +144,7 @@ pub const RECIPIENTS: &[Recipient] = &[
     },
     Recipient {
         role: Role::Deacon,
-        matters: "escalations of gt about the town, the mayor, witnesses, refineries and dogs",
+        matters: "escalations by gt about the town, the mayor, witnesses, refineries and dogs",
         starts_at: Severity::Medium,
         spacing: 10 * MINUTE,
         most: 20,
@@ -156,7 +156,7 @@ pub const RECIPIENTS: &[Recipient] = &[
     },
     Recipient {
         role: Role::Witness,
-        matters: "escalations about polecats and items of its rig: help that a polecat asked for, deaths and hangs that the patrol gave up, unanswered questions",
+        matters: "escalations about polecats and items of its rig: help that a polecat asked for, deaths and hangs that the patrol could not resolve, unanswered questions",
         starts_at: Severity::Medium,
         spacing: 5 * MINUTE,
         most: 20,
@@ -201,7 +201,7 @@ pub struct Digest {
 pub fn plan(
     matters: &[Matter],
     readiness: impl Fn(&Identity) -> Readiness,
-    memory: &mut Memory,
+    memory: &mut DigestMemory,
     now: i64,
 ) -> Vec<Digest> {
     memory.retain(matters, now);

@@ -37,6 +37,150 @@ pub fn belongs_to_an_agent(variable: &str) -> bool {
     variable.starts_with("GT_") || OWN.contains(&variable)
 }
 
+/// Variables that every agent gets, with the value of the caller: locale, terminal, folders, proxies
+/// and certificates, and the places of common toolchains. None of them usually holds a secret.
+/// `docs/security.md` lists them.
+const INHERITED: &[&str] = &[
+    // The account and its session.
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "HOSTNAME",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "TMUX_TMPDIR",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "LESS",
+    // Settings of shells, for tasks.
+    "ENV",
+    "ZDOTDIR",
+    // The terminal.
+    "TERM",
+    "COLORTERM",
+    "TERM_PROGRAM",
+    "TERM_PROGRAM_VERSION",
+    "NO_COLOR",
+    // The desktop, for notifications.
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "DBUS_SESSION_BUS_ADDRESS",
+    // Git over ssh.
+    "SSH_AUTH_SOCK",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GNUPGHOME",
+    // The network.
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NIX_SSL_CERT_FILE",
+    // Toolchains.
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "RUSTFLAGS",
+    "SCCACHE_DIR",
+    "CCACHE_DIR",
+    "GOPATH",
+    "GOROOT",
+    "GOBIN",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOFLAGS",
+    "JAVA_HOME",
+    "MAVEN_HOME",
+    "GRADLE_HOME",
+    "GRADLE_USER_HOME",
+    "ANDROID_HOME",
+    "ANDROID_SDK_ROOT",
+    "SDKMAN_DIR",
+    "NVM_DIR",
+    "NVM_BIN",
+    "FNM_DIR",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "NPM_CONFIG_PREFIX",
+    "NPM_CONFIG_CACHE",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "PIP_CACHE_DIR",
+    "UV_CACHE_DIR",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "BUNDLE_PATH",
+    "ASDF_DIR",
+    "ASDF_DATA_DIR",
+    "HOMEBREW_PREFIX",
+    "NIX_PATH",
+    "NIX_PROFILES",
+    "DOTNET_ROOT",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "PKG_CONFIG_PATH",
+    "CMAKE_PREFIX_PATH",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+];
+
+/// Beginnings of further such names.
+const INHERITED_PREFIXES: &[&str] = &["LC_", "XDG_", "MISE_"];
+
+/// Returns whether every agent, and the tmux server, gets a variable of this name from the caller.
+pub fn is_inherited(variable: &str) -> bool {
+    INHERITED.contains(&variable)
+        || INHERITED_PREFIXES
+            .iter()
+            .any(|prefix| variable.starts_with(prefix))
+}
+
+/// Returns the inherited names, the prefixes with a star.
+pub fn inherited_names() -> Vec<String> {
+    let prefixes = INHERITED_PREFIXES.iter().map(|prefix| format!("{prefix}*"));
+    let names = INHERITED.iter().map(|name| (*name).to_owned());
+    names.chain(prefixes).collect()
+}
+
+/// Returns whether a variable does not reach the tmux server that a `gt` starts: all agents would
+/// get it, those of other callers included.
+pub fn stays_with_the_caller(variable: &str) -> bool {
+    !is_inherited(variable) || belongs_to_an_agent(variable)
+}
+
 /// Returns the environment of an agent. Later sources override earlier ones: preset, passed
 /// variables, role, caller. The identity overrides all.
 pub fn agent_environment(

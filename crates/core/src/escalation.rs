@@ -1,7 +1,7 @@
 //! Escalations: requests for help that stay open until they are acknowledged.
 //!
-//! One table ([`ROUTES`]) says which recipients hear of an escalation and how soon it is raised
-//! again. The engine stores escalations and carries the routes out (`town::messaging::escalate`).
+//! One table ([`ROUTES`]) lists the recipients of an escalation and the interval until it is raised
+//! again. The engine stores and sends escalations (`town::messaging::escalate`).
 
 use crate::problem::Problem;
 use crate::work::WorkId;
@@ -78,7 +78,7 @@ impl FromStr for Severity {
     }
 }
 
-/// The recipients of an escalation, and how it is raised again. The mayor hears of every raise.
+/// The recipients of an escalation, and how it is raised again. The mayor gets every raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     pub severity: Severity,
@@ -180,7 +180,7 @@ pub struct Escalation {
     pub key: Option<String>,
     /// How often its cause occurred.
     pub count: u32,
-    /// How often its recipients were told.
+    /// Number of raises so far.
     pub raised: u32,
     pub created_at: String,
     /// Last occurrence.

@@ -9,8 +9,8 @@ mod state;
 mod table;
 mod text;
 
-pub use state::{asks_another, begun, resumed};
-pub use table::{KINDS, Kind, OTHER, kind_of};
+pub use state::{asks_another, resumed, state_event};
+pub use table::{EventKind, KINDS, OTHER, kind_of};
 
 use crate::state::StateSource;
 use crate::{Caller, Problem};
@@ -199,7 +199,7 @@ impl Event {
     }
 }
 
-/// How the value of an event falls, from 1 when it is new to 0 when it expires.
+/// How the value of an event decays, from 1 when it is new to 0 when it expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
@@ -248,7 +248,7 @@ pub struct Policy {
 
 /// One row of the effective policy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Rule {
+pub struct RetentionRule {
     #[serde(rename = "type")]
     pub pattern: String,
     pub ttl_seconds: u64,
@@ -290,22 +290,22 @@ impl Policy {
     }
 
     /// Returns all rows: those of the table, then those that only the town has.
-    pub fn rules(&self) -> Vec<Rule> {
+    pub fn rules(&self) -> Vec<RetentionRule> {
         let rows = KINDS.iter().chain([&OTHER]);
-        let known: Vec<Rule> = rows.map(|row| self.rule(row.pattern, row)).collect();
+        let known: Vec<RetentionRule> = rows.map(|row| self.rule(row.pattern, row)).collect();
         let new = self
             .ttl
             .keys()
             .filter(|pattern| known.iter().all(|rule| rule.pattern != **pattern));
-        let new: Vec<Rule> = new
+        let new: Vec<RetentionRule> = new
             .map(|pattern| self.rule(pattern, kind_of(pattern)))
             .collect();
         known.into_iter().chain(new).collect()
     }
 
-    fn rule(&self, pattern: &str, row: &Kind) -> Rule {
+    fn rule(&self, pattern: &str, row: &EventKind) -> RetentionRule {
         let set = self.set_for(pattern);
-        Rule {
+        RetentionRule {
             pattern: pattern.to_owned(),
             ttl_seconds: set.unwrap_or(row.ttl_seconds),
             decay: row.decay,
@@ -316,7 +316,7 @@ impl Policy {
 }
 
 /// Returns whether a type matches a pattern such as `session_*`.
-pub fn fits(pattern: &str, kind: &str) -> bool {
+pub fn matches_pattern(pattern: &str, kind: &str) -> bool {
     match pattern.split_once('*') {
         Some((before, after)) => {
             kind.len() >= before.len() + after.len()
@@ -330,7 +330,7 @@ pub fn fits(pattern: &str, kind: &str) -> bool {
 /// Returns the most specific pattern for a type: the type itself, or the longest match.
 fn best<'a>(patterns: impl Iterator<Item = &'a str>, kind: &str) -> Option<&'a str> {
     patterns
-        .filter(|pattern| fits(pattern, kind))
+        .filter(|pattern| matches_pattern(pattern, kind))
         .max_by_key(|pattern| (!pattern.contains('*'), pattern.len()))
 }
 

@@ -43,14 +43,14 @@ pub struct Formula {
     #[serde(default)]
     pub description: String,
     #[serde(default)]
-    pub vars: BTreeMap<String, Variable>,
+    pub vars: BTreeMap<String, FormulaVariable>,
     pub steps: Vec<FormulaStep>,
 }
 
 /// A variable, which replaces `{{name}}`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Variable {
+pub struct FormulaVariable {
     pub description: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
@@ -134,8 +134,8 @@ impl Formula {
 
     fn check_variables(&self, what: &str, text: &str) -> Result<(), String> {
         let mut names = pieces(text).filter_map(|piece| match piece {
-            Piece::Variable(name) => Some(name),
-            Piece::Text(_) => None,
+            TemplatePiece::Variable(name) => Some(name),
+            TemplatePiece::Text(_) => None,
         });
         match names.find(|name| !self.vars.contains_key(*name)) {
             None => Ok(()),
@@ -191,8 +191,8 @@ impl Formula {
         let fill = |text: &str| -> String {
             pieces(text)
                 .map(|piece| match piece {
-                    Piece::Text(text) => text,
-                    Piece::Variable(name) => values.get(name).copied().unwrap_or_default(),
+                    TemplatePiece::Text(text) => text,
+                    TemplatePiece::Variable(name) => values.get(name).copied().unwrap_or_default(),
                 })
                 .collect()
         };
@@ -217,14 +217,14 @@ impl Formula {
     }
 }
 
-enum Piece<'t> {
+enum TemplatePiece<'t> {
     Text(&'t str),
     Variable(&'t str),
 }
 
 /// Splits a text into plain text and variables. Braces around anything else are plain text:
 /// instructions may mention other templates.
-fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+fn pieces(text: &str) -> impl Iterator<Item = TemplatePiece<'_>> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
@@ -232,7 +232,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
         }
         if let Some((name, after)) = variable_at(rest) {
             rest = after;
-            return Some(Piece::Variable(name));
+            return Some(TemplatePiece::Variable(name));
         }
         let openings = rest.match_indices('{').map(|(at, _)| at);
         let end = openings
@@ -240,7 +240,7 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
             .find(|at| variable_at(&rest[*at..]).is_some());
         let (before, after) = rest.split_at(end.unwrap_or(rest.len()));
         rest = after;
-        Some(Piece::Text(before))
+        Some(TemplatePiece::Text(before))
     })
 }
 

@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// How a session hands off.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum HandoffMode {
     /// A new session with a new conversation.
     #[default]
     Normal,
@@ -32,7 +32,7 @@ pub struct Marker {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: HandoffMode,
     /// The message with the state of the work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "letter")]
@@ -53,7 +53,7 @@ impl Marker {
     /// Returns whether a different session left the marker, in order to end. If that session ended
     /// as handed off, the handoff is complete.
     pub fn is_from_before(&self, session: Option<&str>) -> bool {
-        self.mode != Mode::Auto && session != Some(self.session.as_str())
+        self.mode != HandoffMode::Auto && session != Some(self.session.as_str())
     }
 
     pub fn is_compaction(&self) -> bool {
@@ -177,7 +177,7 @@ const CARRIED_BEFORE: &str = "## The letter before this one";
 /// `before`, which is either the message that was left to this session and still applies, or the
 /// session's own earlier message (`is_own`). Of an own message only the carried part is kept; the
 /// rest is outdated.
-pub fn carrying(body: &str, before: &str, is_own: bool) -> String {
+pub fn with_earlier_message(body: &str, before: &str, is_own: bool) -> String {
     let body = body.trim_end();
     let carried = before.split_once(CARRIED);
     let carried = carried.or_else(|| before.split_once(CARRIED_BEFORE));
@@ -208,7 +208,7 @@ mod tests {
         assert!(marker.is_from_before(None));
         assert!(!marker.is_from_before(Some("a")));
         let auto = Marker {
-            mode: Mode::Auto,
+            mode: HandoffMode::Auto,
             ..marker
         };
         assert!(!auto.is_from_before(Some("b")), "no life has ended");
@@ -225,15 +225,15 @@ mod tests {
 
     #[test]
     fn text_of_an_earlier_session_is_carried_once() {
-        let first = carrying("State 1\n", "The roof is open.", false);
+        let first = with_earlier_message("State 1\n", "The roof is open.", false);
         assert_eq!(first, format!("State 1\n\n{CARRIED}\n\nThe roof is open."));
-        let second = carrying("State 2", &first, true);
+        let second = with_earlier_message("State 2", &first, true);
         assert_eq!(second, first.replace("State 1", "State 2"));
         // The next session gets the message of the session before it, and no older one.
-        let third = carrying("State 3", &second, false);
+        let third = with_earlier_message("State 3", &second, false);
         assert_eq!(third, format!("State 3\n\n{CARRIED}\n\nState 2"));
-        assert_eq!(carrying("State", "Old state", true), "State");
-        assert_eq!(carrying("State", "", false), "State");
+        assert_eq!(with_earlier_message("State", "Old state", true), "State");
+        assert_eq!(with_earlier_message("State", "", false), "State");
     }
 
     #[test]

@@ -82,8 +82,8 @@ pub struct Preset {
     pub install: Option<String>,
     /// Model that it is started with, unless the caller, the project or the role names another.
     pub model: Option<String>,
-    pub command: Command,
-    pub process: Process,
+    pub command: CommandTemplate,
+    pub process: ProcessNames,
     pub env: Env,
     pub screen: ScreenPatterns,
     pub title_marks: TitleMarks,
@@ -91,18 +91,18 @@ pub struct Preset {
     pub typing: Typing,
     pub interrupt: Interrupt,
     pub quit: Quit,
-    pub hooks: Hooks,
+    pub hooks: HookSettings,
     pub usage: Transcripts,
     pub seeds: Vec<Seed>,
-    pub dialogs: Vec<Dialog>,
-    pub failures: Vec<Failure>,
+    pub dialogs: Vec<DialogPattern>,
+    pub failures: Vec<FailurePattern>,
     pub states: Rules,
 }
 
 /// A reason why the program may exit at once, with a hint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct FailurePattern {
     /// Marks of this failure: any of them in the last lines is enough.
     pub shows: Vec<String>,
     pub hint: String,
@@ -123,7 +123,7 @@ impl Preset {
     /// Returns whether the screen can show that a turn is delayed: by a retry, or by an open
     /// dialog that no hook reports.
     pub fn shows_delays(&self) -> bool {
-        let is_untold = |dialog: &Dialog| matches!(dialog.name.as_str(), LIMIT | RETRY);
+        let is_untold = |dialog: &DialogPattern| matches!(dialog.name.as_str(), LIMIT | RETRY);
         let screen = &self.screen;
         !screen.retrying.is_empty() || screen.spinner.retries || self.dialogs.iter().any(is_untold)
     }
@@ -137,7 +137,7 @@ pub(crate) const RETRY: &str = "retry";
 /// The command line of the program. `{id}` and `{file}` are filled in.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Command {
+pub struct CommandTemplate {
     /// Looked up on `PATH`; `{gt}` is our own binary.
     pub program: String,
     pub args: Vec<String>,
@@ -177,7 +177,7 @@ pub enum PromptStyle {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Process {
+pub struct ProcessNames {
     /// Process names by which a live agent is recognised in the pane's process tree.
     pub names: Vec<String>,
     /// The program re-executes itself as a child process.
@@ -246,7 +246,7 @@ pub struct Spinner {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputLine {
-    pub frame: Frame,
+    pub frame: InputFrame,
     /// Prompts before the text, including the blanks before and after them.
     #[serde(default)]
     pub prompts: Vec<String>,
@@ -261,7 +261,7 @@ pub struct InputLine {
 /// How an input line is set off from the rest of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Frame {
+pub enum InputFrame {
     /// Between two horizontal rules.
     Rules,
     /// Below a horizontal rule, with at most one line in between.
@@ -285,7 +285,7 @@ pub struct TitleMarks {
 
 impl TitleMarks {
     /// Returns whether the program shows its state in the title at all.
-    pub fn says_anything(&self) -> bool {
+    pub fn has_marks(&self) -> bool {
         self.always
             || ![&self.ready, &self.busy, &self.waiting]
                 .iter()
@@ -375,7 +375,7 @@ impl Default for Quit {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Hooks {
+pub struct HookSettings {
     /// The installer that writes our hooks into the program's settings.
     pub installer: Option<String>,
     /// A failed turn ends with the same hook as a successful one.
@@ -432,7 +432,7 @@ pub enum SeedValue {
 /// A dialog that is recognised by its text.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Dialog {
+pub struct DialogPattern {
     pub name: String,
     /// Marks of this dialog: any of them is enough.
     pub shows: Vec<String>,

@@ -1,6 +1,6 @@
 //! The health of an agent.
 
-use crate::process::Table;
+use crate::process::ProcessTable;
 use crate::state::State;
 use serde::Serialize;
 
@@ -30,11 +30,11 @@ impl Health {
 
     /// Returns whether the agent has a problem. A program that exited cleanly is not alive, but
     /// has no problem.
-    pub fn is_ill(self) -> bool {
+    pub fn has_problem(self) -> bool {
         !matches!(self, Health::Healthy | Health::Exited)
     }
 
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Health::Healthy => "healthy",
             Health::SessionDead => "session dead",
@@ -63,7 +63,7 @@ pub struct Vitals<'a> {
 ///
 /// Silence alone is normal: an idle agent prints nothing for hours. Only a silent agent that
 /// reports busy counts as hung.
-pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
+pub fn examine(vitals: &Vitals<'_>, processes: &ProcessTable) -> Health {
     if vitals.pane_dead && vitals.state == State::Exited {
         return Health::Exited;
     }
@@ -80,7 +80,7 @@ pub fn examine(vitals: &Vitals<'_>, processes: &Table) -> Health {
     }
 }
 
-fn agent_runs(vitals: &Vitals<'_>, processes: &Table) -> bool {
+fn agent_runs(vitals: &Vitals<'_>, processes: &ProcessTable) -> bool {
     let tree = processes.descendants(vitals.pane_pid);
     if vitals.process_names.is_empty() {
         return processes
@@ -107,7 +107,7 @@ mod tests {
             aliases: Vec::new(),
             zombie: false,
         };
-        let table: Table = [
+        let table: ProcessTable = [
             process(20, 10, "sh"),
             process(21, 20, "claude"),
             process(30, 10, "codex"),
@@ -146,7 +146,7 @@ mod tests {
             ..dead
         };
         assert_eq!(examine(&exited, &table), Health::Exited);
-        assert!(!Health::Exited.is_ill() && !Health::Exited.is_alive());
+        assert!(!Health::Exited.has_problem() && !Health::Exited.is_alive());
         let codex = vec!["codex".to_owned()];
         let other = Vitals {
             process_names: &codex,

@@ -8,7 +8,7 @@
 use crate::name;
 use crate::problem::Problem;
 use crate::registry::Registry;
-use crate::role::{Role, Scope};
+use crate::role::{Role, RoleScope};
 use crate::similar;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -163,8 +163,8 @@ impl Identity {
     /// Returns the container's name by a pattern, which a role's settings may override.
     pub fn container_by(&self, pattern: &str, registry: &Registry) -> Option<String> {
         let prefix = match (self.role.scope(), self.rig.as_deref()) {
-            (Scope::Rig, Some(rig)) => registry.prefix_of(rig)?,
-            (Scope::Rig, None) => return None,
+            (RoleScope::Rig, Some(rig)) => registry.prefix_of(rig)?,
+            (RoleScope::Rig, None) => return None,
             _ => "hq",
         };
         let name = pattern
@@ -313,7 +313,7 @@ mod tests {
                 Some(container),
                 "the pattern in the role's file agrees with the naming function"
             );
-            if identity.role().scope() != Scope::Town {
+            if identity.role().scope() != RoleScope::Town {
                 identity.check_new(&registry).unwrap();
             }
         };

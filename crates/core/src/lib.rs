@@ -37,6 +37,7 @@ pub mod nudge;
 pub mod overlay;
 pub mod patrol;
 pub mod patterns;
+pub mod plural;
 pub mod polecat;
 pub mod price;
 pub mod prime;
@@ -66,5 +67,5 @@ pub mod work;
 
 pub use caller::Caller;
 pub use identity::Identity;
-pub use problem::{Kind, Problem};
+pub use problem::{Problem, ProblemKind};
 pub use role::Role;

@@ -18,7 +18,7 @@ pub const LABEL: &str = "gt:message";
 /// Messages belong to the town, whatever rig they are about.
 pub const PREFIX: &str = "hq";
 
-/// The address of a person at the terminal, who is no agent.
+/// The mail address of the person at the terminal.
 pub const PERSON: &str = "human";
 
 /// Names of the priorities, from 0 on.
@@ -66,25 +66,25 @@ pub struct Mail {
 impl Mail {
     /// Returns whether a running recipient is notified. People check their mail themselves, and
     /// mail to oneself needs no notification.
-    pub fn is_told(&self) -> bool {
+    pub fn notifies_recipient(&self) -> bool {
         self.recipient != PERSON && self.recipient != self.sender
     }
 }
 
 /// A group of recipients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Group {
+pub enum MailGroup {
     Everybody,
     Role(Role),
     /// The agents of a rig, or those whose address begins with this text.
     Below(String),
 }
 
-impl Group {
+impl MailGroup {
     /// Parses a group. Returns `None` if the text must be a single agent.
     pub fn read(text: &str, registry: &Registry) -> Result<Option<Self>, Problem> {
         if matches!(text, "@all" | "@town") {
-            return Ok(Some(Group::Everybody));
+            return Ok(Some(MailGroup::Everybody));
         }
         if text.starts_with('@') {
             let found = GROUPS.iter().find(|(word, _)| *word == text);
@@ -93,7 +93,7 @@ impl Group {
                 Problem::not_found(format!("there is no group {text:?}"))
                     .hint(format!("@all, {}, or RIG/*", words.join(", ")))
             })?;
-            return Ok(Some(Group::Role(*role)));
+            return Ok(Some(MailGroup::Role(*role)));
         }
         let Some(above) = text.strip_suffix("/*") else {
             return Ok(None);
@@ -102,14 +102,14 @@ impl Group {
         if !NO_RIGS.contains(&first) && !registry.rigs.contains_key(first) {
             return Err(unknown_rig(first, registry));
         }
-        Ok(Some(Group::Below(above.to_owned())))
+        Ok(Some(MailGroup::Below(above.to_owned())))
     }
 
     pub fn has(&self, agent: &Identity) -> bool {
         match self {
-            Group::Everybody => true,
-            Group::Role(role) => agent.role() == *role,
-            Group::Below(above) => {
+            MailGroup::Everybody => true,
+            MailGroup::Role(role) => agent.role() == *role,
+            MailGroup::Below(above) => {
                 let address = agent.address();
                 let rest = address.strip_prefix(above.as_str());
                 agent.rig() == Some(above) || rest.is_some_and(|rest| rest.starts_with('/'))
@@ -146,7 +146,7 @@ pub fn answer_to(subject: &str) -> String {
 }
 
 /// Returns the notification for the recipient of a new message.
-pub fn news(mail: &Mail) -> String {
+pub fn new_mail_notice(mail: &Mail) -> String {
     format!(
         "You have mail from {}: {}. Read it: gt mail read {}",
         mail.sender,
@@ -203,7 +203,7 @@ mod tests {
             Identity::task("bd-abc12", &registry),
         ];
         let check = |text: &str, expected: &[usize]| {
-            let group = Group::read(text, &registry).unwrap().unwrap();
+            let group = MailGroup::read(text, &registry).unwrap().unwrap();
             let found: Vec<usize> = (0..all.len()).filter(|n| group.has(&all[*n])).collect();
             assert_eq!(found, expected, "{text}");
         };
@@ -219,10 +219,10 @@ mod tests {
         check("deacon/dogs/*", &[5]);
         check("agent/*", &[6]);
         for text in ["@nobody", "@", "nowhere/*", "/*"] {
-            assert!(Group::read(text, &registry).is_err(), "{text}");
+            assert!(MailGroup::read(text, &registry).is_err(), "{text}");
         }
         for text in ["gastown/max", "human", "*", ""] {
-            assert_eq!(Group::read(text, &registry).unwrap(), None, "{text}");
+            assert_eq!(MailGroup::read(text, &registry).unwrap(), None, "{text}");
         }
     }
 

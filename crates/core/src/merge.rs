@@ -136,10 +136,7 @@ impl Merge {
     /// Returns the message about a merge that was withdrawn, or that waits for its repair again.
     pub fn withdrawal(&self) -> String {
         let (id, branch) = (&self.id, &self.branch);
-        let reason = self
-            .reason
-            .as_deref()
-            .unwrap_or("its item was taken up again");
+        let reason = self.reason.as_deref().unwrap_or("its item was reopened");
         match self.status {
             MergeStatus::Withdrawn => format!(
                 "the merge {id} of {branch} is withdrawn: {reason}; its commit {} is kept",
@@ -162,7 +159,7 @@ pub fn all_of(files: &[String]) -> String {
 }
 
 /// Lists the first of these files in one line, with the number of the others.
-pub fn some_of(files: &[String]) -> String {
+pub fn list_some(files: &[String]) -> String {
     let named = &files[..files.len().min(MOST_FILES)];
     let mut text = all_of(named);
     if files.len() > named.len() {
@@ -269,7 +266,7 @@ impl FromStr for DoneStatus {
 
 /// Why a branch could not be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct MergeRefusal {
     pub status: MergeStatus,
     pub reason: String,
     /// The files in conflict, or the files that the branch changes if a command failed.
@@ -278,7 +275,7 @@ pub struct Refusal {
     pub log: Option<(String, String)>,
 }
 
-impl Refusal {
+impl MergeRefusal {
     /// Returns the title of the item for the repair.
     pub fn title(&self, item: &Item) -> String {
         const LONGEST: usize = 200;
@@ -378,7 +375,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_repair_names_branch_base_files_and_log() {
-        let refusal = Refusal {
+        let refusal = MergeRefusal {
             status: MergeStatus::Conflict,
             reason: "2 files are in conflict".into(),
             files: vec!["a b.rs".into(), "c.rs".into()],
@@ -406,7 +403,7 @@ pub(crate) mod tests {
         check("a\n\n## Orders\nRun: x", "\"a\\n\\n## Orders\\nRun: x\"");
         check("a\"b\\\t\u{1b}", "\"a\\\"b\\\\\\t\\033\"");
         check("a\u{2028}b\u{202e}", "\"a\\342\\200\\250b\\342\\200\\256\"");
-        let refusal = Refusal {
+        let refusal = MergeRefusal {
             status: MergeStatus::Conflict,
             reason: "1 file is in conflict".into(),
             files: vec!["a\n\n## Orders".into()],
@@ -414,15 +411,15 @@ pub(crate) mod tests {
         };
         let text = refusal.description(&merge(), "fedcba9876543210");
         assert!(text.contains("\n- \"a\\n\\n## Orders\"\n"), "{text}");
-        assert_eq!(some_of(&refusal.files), "\"a\\n\\n## Orders\"");
+        assert_eq!(list_some(&refusal.files), "\"a\\n\\n## Orders\"");
     }
 
     #[test]
     fn so_many_files_are_named_and_the_rest_is_counted() {
         let files: Vec<String> = (0..23).map(|number| format!("{number}.rs")).collect();
-        assert_eq!(some_of(&files[..2]), "0.rs, 1.rs");
-        assert!(some_of(&files).ends_with("18.rs, 19.rs and 3 more"));
-        let refusal = Refusal {
+        assert_eq!(list_some(&files[..2]), "0.rs, 1.rs");
+        assert!(list_some(&files).ends_with("18.rs, 19.rs and 3 more"));
+        let refusal = MergeRefusal {
             status: MergeStatus::Failed,
             reason: "`make` failed".into(),
             files,

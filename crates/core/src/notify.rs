@@ -1,6 +1,6 @@
 //! Notifications for people: an agent that begins to wait, finishes or dies.
 //!
-//! [`begins`] returns the notification for a change of state, if there is one. The engine decides
+//! [`notice_for_change`] returns the notification for a change of state, if there is one. The engine decides
 //! who is notified, and how.
 
 use crate::state::{Reason, State, StateReport, StateSource};
@@ -66,7 +66,7 @@ impl NoticeKind {
 }
 
 /// Returns the notification for a change of state.
-pub fn begins(before: Option<State>, now: &StateReport) -> Option<NoticeKind> {
+pub fn notice_for_change(before: Option<State>, now: &StateReport) -> Option<NoticeKind> {
     let needs_a_person = |state| matches!(state, State::Waiting | State::Error | State::Limited);
     let was_alive = !before.is_none_or(State::is_dead);
     match now.state {
@@ -196,7 +196,7 @@ mod tests {
     fn events_begin_with_a_change_and_only_once() {
         let check = |before: Option<State>, now, event: Option<NoticeKind>| {
             let now = report(now, StateSource::Screen, "its screen shows it");
-            assert_eq!(begins(before, &now), event, "{before:?} {now:?}");
+            assert_eq!(notice_for_change(before, &now), event, "{before:?} {now:?}");
         };
         let (waiting, done, died) = (NoticeKind::Waiting, NoticeKind::Done, NoticeKind::Died);
         check(Some(State::Busy), State::Waiting, Some(waiting));
@@ -237,7 +237,9 @@ mod tests {
     fn who_is_interrupted_has_not_finished() {
         let (hook, screen, title) = (StateSource::Hook, StateSource::Screen, StateSource::Title);
         for before in [State::Busy, State::Waiting] {
-            let told = |source, reason| begins(Some(before), &report(State::Idle, source, reason));
+            let told = |source, reason| {
+                notice_for_change(Some(before), &report(State::Idle, source, reason))
+            };
             assert_eq!(
                 told(hook, Reason::Finished.as_str()),
                 Some(NoticeKind::Done)

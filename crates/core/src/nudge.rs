@@ -18,6 +18,14 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caller: Option<String>,
     pub text: String,
+    /// Whether a text that begins with a slash is a command of the agent's program, such as
+    /// `/compact`.
+    #[serde(
+        rename = "command",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_command: bool,
     pub priority: Priority,
     /// Seconds since the epoch.
     pub created_at: i64,
@@ -72,8 +80,11 @@ impl Proof {
 
 impl Message {
     /// Returns the text that the agent sees.
-    pub fn shown(&self) -> String {
-        let text = clean(&self.text);
+    pub fn displayed_text(&self) -> String {
+        let text = match self.is_command {
+            true => clean_command(&self.text),
+            false => clean(&self.text),
+        };
         match &self.sender {
             Some(sender) => format!("[from {}] {text}", clean(sender)),
             None => text,
@@ -112,10 +123,21 @@ impl Message {
     }
 }
 
+/// Returns the text as plain text for an agent's program. A leading slash would make it a command
+/// of the program, such as `/exit`. Visible text must stand in front: Claude Code removes blanks and
+/// zero-width spaces.
+pub fn clean(text: &str) -> String {
+    let text = clean_command(text);
+    match text.trim_start().starts_with('/') {
+        true => format!("[message] {text}"),
+        false => text,
+    }
+}
+
 /// Removes everything that a terminal would act on: control characters and the sequence that ends a
 /// bracketed paste. Line endings become `\n`, and tabs become blanks, because programs show them
 /// that way.
-pub fn clean(text: &str) -> String {
+fn clean_command(text: &str) -> String {
     let text = text
         .replace("\r\n", "\n")
         .replace('\r', "\n")
@@ -150,7 +172,7 @@ pub fn fingerprint(prompt: &str) -> String {
 
 /// A snapshot of an agent, taken right before a message is typed.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct TypingConditions<'a> {
     pub state: Option<State>,
     /// A question or a menu is open.
     pub dialog: bool,
@@ -186,7 +208,7 @@ pub enum NotNow {
 }
 
 impl NotNow {
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             NotNow::Dialog => "it asks something",
             NotNow::Busy => "it is busy",
@@ -201,10 +223,10 @@ impl NotNow {
     }
 }
 
-/// Checks whether a message may be typed at this moment; the error is the reason why not.
-/// `while_busy` also allows it during a turn, if the program never asks for permission, and while
-/// the agent is paused.
-pub fn may_type(moment: &Moment<'_>, while_busy: bool) -> Result<(), NotNow> {
+/// Checks whether a message may be typed now; the error is the reason why not. `while_busy` also
+/// allows it during a turn, if the program never asks for permission, and while the agent is
+/// paused.
+pub fn may_type(moment: &TypingConditions<'_>, while_busy: bool) -> Result<(), NotNow> {
     if moment.dialog || moment.state == Some(State::Waiting) {
         return Err(NotNow::Dialog);
     }
@@ -234,6 +256,15 @@ mod tests {
         assert_eq!(clean("!rm -r x"), "\u{200b}!rm -r x");
         assert_eq!(clean(" \n!rm"), "\u{200b} \n!rm");
         assert_eq!(clean("not! this"), "not! this");
+        assert_eq!(clean("/exit"), "[message] /exit");
+        assert_eq!(clean("\n/exit"), "[message] \n/exit");
+        assert_eq!(clean("a/b #c"), "a/b #c");
+        assert_eq!(clean_command("/exit"), "/exit");
+        assert_eq!(
+            clean_command("!rm"),
+            "\u{200b}!rm",
+            "a shell line is never sent"
+        );
     }
 
     #[test]
@@ -243,6 +274,7 @@ mod tests {
             sender: None,
             caller: None,
             text: String::new(),
+            is_command: false,
             priority,
             created_at: 0,
             expires_at: None,
@@ -268,6 +300,7 @@ mod tests {
             sender: None,
             caller: None,
             text: String::new(),
+            is_command: false,
             priority: Priority::Normal,
             created_at: 1_000,
             expires_at: Some(1_060),
@@ -297,7 +330,7 @@ mod tests {
 
     #[test]
     fn nothing_is_typed_where_enter_could_answer() {
-        let idle = Moment {
+        let idle = TypingConditions {
             state: Some(State::Idle),
             dialog: false,
             input: Some(""),
@@ -305,11 +338,11 @@ mod tests {
             paused: false,
         };
         assert_eq!(may_type(&idle, false), Ok(()));
-        let check = |moment: Moment<'_>, while_busy, expected| {
+        let check = |moment: TypingConditions<'_>, while_busy, expected| {
             assert_eq!(may_type(&moment, while_busy), Err(expected), "{moment:?}");
         };
         check(
-            Moment {
+            TypingConditions {
                 dialog: true,
                 ..idle
             },
@@ -317,7 +350,7 @@ mod tests {
             NotNow::Dialog,
         );
         check(
-            Moment {
+            TypingConditions {
                 state: Some(State::Waiting),
                 never_asks: true,
                 ..idle
@@ -326,7 +359,7 @@ mod tests {
             NotNow::Dialog,
         );
         check(
-            Moment {
+            TypingConditions {
                 input: Some("rm -r"),
                 ..idle
             },
@@ -334,26 +367,26 @@ mod tests {
             NotNow::Occupied,
         );
         check(
-            Moment {
+            TypingConditions {
                 state: None,
                 ..idle
             },
             false,
             NotNow::NoPrompt,
         );
-        let paused = Moment {
+        let paused = TypingConditions {
             paused: true,
             ..idle
         };
         check(paused, false, NotNow::Paused);
         assert_eq!(may_type(&paused, true), Ok(()));
-        let busy = Moment {
+        let busy = TypingConditions {
             state: Some(State::Busy),
             ..idle
         };
         check(busy, true, NotNow::Busy);
         check(
-            Moment {
+            TypingConditions {
                 never_asks: true,
                 ..busy
             },
@@ -362,7 +395,7 @@ mod tests {
         );
         assert_eq!(
             may_type(
-                &Moment {
+                &TypingConditions {
                     never_asks: true,
                     ..busy
                 },

@@ -22,11 +22,11 @@ pub struct Layer<'a> {
 pub struct Overlaid<T> {
     pub value: T,
     /// Dotted field names, each with its TOML value and the source that set it.
-    pub fields: BTreeMap<String, Field>,
+    pub fields: BTreeMap<String, OverlaidField>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Field {
+pub struct OverlaidField {
     pub value: Value,
     pub source: String,
 }
@@ -90,7 +90,12 @@ fn merge(below: &mut Table, above: Table) {
     }
 }
 
-fn note_fields(path: &str, table: &Table, source: &str, fields: &mut BTreeMap<String, Field>) {
+fn note_fields(
+    path: &str,
+    table: &Table,
+    source: &str,
+    fields: &mut BTreeMap<String, OverlaidField>,
+) {
     for (key, value) in table {
         let name = if path.is_empty() {
             key.clone()
@@ -100,7 +105,7 @@ fn note_fields(path: &str, table: &Table, source: &str, fields: &mut BTreeMap<St
         if let Value::Table(inner) = value {
             note_fields(&name, inner, source, fields);
         } else {
-            let field = Field {
+            let field = OverlaidField {
                 value: value.clone(),
                 source: source.to_owned(),
             };

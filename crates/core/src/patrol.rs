@@ -1,9 +1,9 @@
 //! Patrol: one pure function from a snapshot of the town and the time to actions.
 //!
 //! [`RULES`] is the table of rules: condition, evidence, action, back-off, limit, and the severity
-//! of the escalation after the limit. `patrol/rules/` has one function for each. [`round`] applies
+//! of the escalation after the limit. `patrol/rules/` has one function for each. [`decide_round`] applies
 //! them in the order of the table, at most one action per agent, and records every action in
-//! [`Memory`], which the engine writes before it carries the actions out.
+//! [`PatrolMemory`], which the engine writes before it carries out the actions.
 //!
 //! A rule never acts on silence alone. Interrupt and restart need evidence that an earlier nudge
 //! had no effect: nothing printed, no keepalive and no transcript since.
@@ -19,29 +19,29 @@ mod snapshot;
 #[cfg(test)]
 mod simulation;
 
-pub use action::{Action, ActionKind, Leftover};
-pub use memory::{Entry, Memory};
-pub use rules::{RULES, Rule};
-pub use settings::Settings;
+pub use action::{ActionKind, Leftover, PatrolAction};
+pub use memory::{PatrolMemory, RuleHistory};
+pub use rules::{PatrolRule, RULES};
+pub use settings::RuleSettings;
 pub use snapshot::{
-    AgentFacts, Death, EndFacts, ItemFacts, LeftoverFacts, LimitFacts, MergeQueueFacts, Presence,
-    QueueFacts, RespawnFacts, ScheduleFacts, ServerFacts, Signs, Snapshot,
+    AgentDeath, AgentFacts, EndFacts, ItemFacts, LeftoverFacts, LimitFacts, MergeQueueFacts,
+    Presence, QueueFacts, RespawnFacts, ServerFacts, Signs, Snapshot, WaitingFacts,
 };
 
-use rules::{Finding, Scene};
+use rules::{RuleFinding, RuleInput};
 use std::collections::BTreeSet;
 
-/// Seconds within which [`Settings::starts_per_minute`] applies.
+/// Seconds within which [`RuleSettings::starts_per_minute`] applies.
 const START_WINDOW: i64 = 60;
 
 /// Decides the actions of one round. `memory` records them, so that the same snapshot gives no
 /// second action before the back-off has passed.
-pub fn round(
+pub fn decide_round(
     snapshot: &Snapshot,
-    memory: &mut Memory,
-    settings: &Settings,
+    memory: &mut PatrolMemory,
+    settings: &RuleSettings,
     now: i64,
-) -> Vec<Action> {
+) -> Vec<PatrolAction> {
     if snapshot.is_stopped {
         return Vec::new();
     }
@@ -56,7 +56,7 @@ pub fn round(
         if settings.off.iter().any(|name| name == rule.name) {
             continue;
         }
-        let scene = Scene {
+        let scene = RuleInput {
             snapshot,
             memory,
             settings,
@@ -81,21 +81,21 @@ pub fn round(
 
 /// Turns a finding into an action, unless its back-off or a limit on starts forbids that.
 fn decide(
-    rule: &'static Rule,
-    finding: Finding,
+    rule: &'static PatrolRule,
+    finding: RuleFinding,
     snapshot: &Snapshot,
-    memory: &mut Memory,
-    settings: &Settings,
+    memory: &mut PatrolMemory,
+    settings: &RuleSettings,
     now: i64,
-) -> Option<Action> {
+) -> Option<PatrolAction> {
     let mut entry = memory
         .get(rule.name, &finding.subject)
         .cloned()
         .unwrap_or_default();
     if finding.begins_anew {
-        entry = Entry {
+        entry = RuleHistory {
             restarts: entry.restarts,
-            ..Entry::default()
+            ..RuleHistory::default()
         };
     }
     if now < entry.not_before || entry.is_escalated {
@@ -133,6 +133,6 @@ fn decide(
     entry.is_escalated = is_over || action.is_last;
     action.attempt = entry.attempts;
     action.limit = limit;
-    memory.put(rule.name, &action.subject, entry);
+    memory.set_history(rule.name, &action.subject, entry);
     Some(action)
 }

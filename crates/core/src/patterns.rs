@@ -3,7 +3,7 @@
 //! It is the least trusted source, for programs without a described live area: it cannot
 //! distinguish a program's drawing from an agent's text. So the built-in table applies only if a
 //! preset describes no live area. Patterns that a harness or a project adds are written for their
-//! programs, and apply even if the preset describes one; see [`crate::screen::witness`]. The table
+//! programs, and apply even if the preset describes one; see [`crate::screen::read_state`]. The table
 //! is `patterns.toml`, and `docs/states.md` explains its keys.
 
 use crate::screen;
@@ -33,8 +33,8 @@ impl Default for Rules {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pattern {
-    state: Told,
-    shows: Shows,
+    state: PatternState,
+    shows: PatternMark,
     /// Whether to ignore case.
     #[serde(default)]
     any_case: bool,
@@ -45,7 +45,7 @@ pub struct Pattern {
 /// States that a pattern can indicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Told {
+enum PatternState {
     Waiting,
     Error,
     Done,
@@ -55,22 +55,25 @@ enum Told {
 /// A mark with at least one significant character; see [`screen::matches`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-struct Shows(String);
+struct PatternMark(String);
 
-impl TryFrom<String> for Shows {
+impl TryFrom<String> for PatternMark {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
         const LONGEST: usize = 200;
         let says_nothing = |c: char| c.is_whitespace() || matches!(c, '^' | '$' | '*');
         if text.chars().all(says_nothing) {
-            return Err("a pattern that every line shows tells nothing".to_owned());
+            return Err("a pattern that matches every line shows no state".to_owned());
         }
         if text.chars().any(char::is_control) {
-            return Err("a pattern is looked for in one line".to_owned());
+            return Err(
+                "a pattern is matched against single lines, so it cannot contain a line break"
+                    .to_owned(),
+            );
         }
         match text.chars().count() <= LONGEST {
-            true => Ok(Shows(text)),
+            true => Ok(PatternMark(text)),
             false => Err(format!("a pattern has at most {LONGEST} characters")),
         }
     }
@@ -79,10 +82,10 @@ impl TryFrom<String> for Shows {
 impl Pattern {
     pub fn state(&self) -> State {
         match self.state {
-            Told::Waiting => State::Waiting,
-            Told::Error => State::Error,
-            Told::Done => State::Done,
-            Told::Busy => State::Busy,
+            PatternState::Waiting => State::Waiting,
+            PatternState::Error => State::Error,
+            PatternState::Done => State::Done,
+            PatternState::Busy => State::Busy,
         }
     }
 
@@ -92,10 +95,10 @@ impl Pattern {
 
     pub fn priority(&self) -> u16 {
         self.priority.unwrap_or(match self.state {
-            Told::Waiting => 100,
-            Told::Error => 90,
-            Told::Done => 80,
-            Told::Busy => 70,
+            PatternState::Waiting => 100,
+            PatternState::Error => 90,
+            PatternState::Done => 80,
+            PatternState::Busy => 70,
         })
     }
 
@@ -135,7 +138,7 @@ impl Default for Patterns {
 
 /// A pattern that matches, and the line that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fit<'a> {
+pub struct PatternMatch<'a> {
     pub pattern: &'a Pattern,
     pub line: &'a str,
 }
@@ -163,12 +166,12 @@ impl Patterns {
     }
 
     /// Matches lines against the added patterns only.
-    pub fn find_own<'a>(&'a self, lines: &[&'a str]) -> Option<Fit<'a>> {
+    pub fn find_own<'a>(&'a self, lines: &[&'a str]) -> Option<PatternMatch<'a>> {
         find(self.own.iter(), lines)
     }
 
     /// Matches the last lines against the added patterns and the built-in table.
-    pub fn find<'a>(&'a self, lines: &[&'a str]) -> Option<Fit<'a>> {
+    pub fn find<'a>(&'a self, lines: &[&'a str]) -> Option<PatternMatch<'a>> {
         let table = if self.builtin { builtin() } else { &[] };
         find(self.own.iter().chain(table), lines)
     }
@@ -176,19 +179,22 @@ impl Patterns {
 
 /// Returns the match with the highest priority. Of equal ones the first pattern wins, and of its
 /// lines the last.
-fn find<'a>(patterns: impl Iterator<Item = &'a Pattern>, lines: &[&'a str]) -> Option<Fit<'a>> {
-    let mut best: Option<Fit<'a>> = None;
+fn find<'a>(
+    patterns: impl Iterator<Item = &'a Pattern>,
+    lines: &[&'a str],
+) -> Option<PatternMatch<'a>> {
+    let mut best: Option<PatternMatch<'a>> = None;
     for pattern in patterns {
         if best.is_some_and(|best| best.pattern.priority() >= pattern.priority()) {
             continue;
         }
         let most = match pattern.state {
-            Told::Waiting => LAST_LINES_OF_A_QUESTION,
+            PatternState::Waiting => LAST_LINES_OF_A_QUESTION,
             _ => LAST_LINES,
         };
         let mut last = lines.iter().rev().take(most);
         if let Some(line) = last.find(|line| pattern.fits(line)) {
-            best = Some(Fit { pattern, line });
+            best = Some(PatternMatch { pattern, line });
         }
     }
     best

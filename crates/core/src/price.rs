@@ -30,12 +30,12 @@ pub struct Price {
     /// Price of a cache write that stays for an hour; absent means the price of any other write.
     pub cache_write_1h: Option<f64>,
     /// Other prices for a long prompt.
-    pub long: Option<Long>,
+    pub long: Option<LongContextPrice>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
 #[serde(default, deny_unknown_fields)]
-pub struct Long {
+pub struct LongContextPrice {
     /// Number of prompt tokens above which a prompt is long.
     pub above: u64,
     pub input: Option<f64>,
@@ -65,7 +65,7 @@ impl Prices {
             .into_iter()
             .fold(tokens.input, u64::saturating_add);
         let long = price.long.as_ref().filter(|long| prompt > long.above);
-        let price = long.map_or_else(|| price.clone(), Long::price);
+        let price = long.map_or_else(|| price.clone(), LongContextPrice::price);
         let for_minutes = tokens.cache_write.saturating_sub(tokens.cache_write_1h);
         let rows = [
             (tokens.input, price.input),
@@ -104,7 +104,7 @@ impl Prices {
     }
 }
 
-impl Long {
+impl LongContextPrice {
     fn price(&self) -> Price {
         Price {
             input: self.input,

@@ -6,7 +6,7 @@
 
 mod compose;
 
-pub use compose::{Composed, Cut, Section, Weight, compose, plain};
+pub use compose::{Composed, CutSection, Section, Weight, compose, plain};
 
 use crate::handoff::Marker;
 use crate::record::Outcome;
@@ -93,7 +93,7 @@ pub enum PrimeSource {
     Startup,
     /// The conversation continues in a new process.
     Resume,
-    /// Its context was cleared: it knows nothing any more.
+    /// Its context was cleared: it no longer knows anything.
     Clear,
     /// Its context was compacted: it has a summary of its work.
     Compact,
@@ -190,7 +190,7 @@ pub fn fill(template: &str, values: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::handoff::Mode;
+    use crate::handoff::HandoffMode;
 
     fn check<'a>(change: impl FnOnce(&mut Situation<'a>), expected: PrimeState) {
         let mut situation = Situation {
@@ -212,7 +212,7 @@ mod tests {
             ..Marker::default()
         };
         let saved = Marker {
-            mode: Mode::Auto,
+            mode: HandoffMode::Auto,
             ..marker.clone()
         };
         check(|_| {}, PrimeState::Normal);

@@ -1,6 +1,6 @@
 //! Common form of all failures, for every surface.
 //!
-//! A [`Problem`] has a message, causes and hints. Its [`Kind`] alone determines the exit code, so
+//! A [`Problem`] has a message, causes and hints. Its [`ProblemKind`] alone determines the exit code, so
 //! that scripts can branch on it without reading texts. Modules with a closed set of failures have
 //! separate error enums and convert them into a `Problem` at their edge.
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// Kind of a failure; determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProblemKind {
     /// A failure without a more specific kind.
     Failed,
     /// An init command of a project failed; the start can continue without it.
@@ -30,31 +30,31 @@ pub enum Kind {
     Queued,
 }
 
-impl Kind {
+impl ProblemKind {
     /// Returns the exit code that scripts may rely on.
     pub fn exit_code(self) -> u8 {
         match self {
-            Kind::Failed | Kind::InitFailed => 1,
-            Kind::Usage | Kind::Unconfirmed => 2,
-            Kind::NotFound => 3,
-            Kind::Conflict | Kind::Running => 4,
-            Kind::Environment => 5,
-            Kind::Queued => 6,
+            ProblemKind::Failed | ProblemKind::InitFailed => 1,
+            ProblemKind::Usage | ProblemKind::Unconfirmed => 2,
+            ProblemKind::NotFound => 3,
+            ProblemKind::Conflict | ProblemKind::Running => 4,
+            ProblemKind::Environment => 5,
+            ProblemKind::Queued => 6,
         }
     }
 
     /// Parses the word of a JSON error.
     pub fn from_word(word: &str) -> Option<Self> {
         let all = [
-            Kind::Failed,
-            Kind::InitFailed,
-            Kind::Unconfirmed,
-            Kind::Usage,
-            Kind::NotFound,
-            Kind::Conflict,
-            Kind::Running,
-            Kind::Environment,
-            Kind::Queued,
+            ProblemKind::Failed,
+            ProblemKind::InitFailed,
+            ProblemKind::Unconfirmed,
+            ProblemKind::Usage,
+            ProblemKind::NotFound,
+            ProblemKind::Conflict,
+            ProblemKind::Running,
+            ProblemKind::Environment,
+            ProblemKind::Queued,
         ];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
@@ -62,34 +62,34 @@ impl Kind {
     /// Returns the word for JSON errors.
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Failed => "failed",
-            Kind::InitFailed => "init_failed",
-            Kind::Unconfirmed => "unconfirmed",
-            Kind::Usage => "usage",
-            Kind::NotFound => "not_found",
-            Kind::Conflict => "conflict",
-            Kind::Running => "running",
-            Kind::Environment => "environment",
-            Kind::Queued => "queued",
+            ProblemKind::Failed => "failed",
+            ProblemKind::InitFailed => "init_failed",
+            ProblemKind::Unconfirmed => "unconfirmed",
+            ProblemKind::Usage => "usage",
+            ProblemKind::NotFound => "not_found",
+            ProblemKind::Conflict => "conflict",
+            ProblemKind::Running => "running",
+            ProblemKind::Environment => "environment",
+            ProblemKind::Queued => "queued",
         }
     }
 }
 
 /// A failure as people and scripts see it.
 #[derive(Clone, Debug)]
-pub struct Problem(Box<Parts>);
+pub struct Problem(Box<ProblemParts>);
 
 #[derive(Clone, Debug)]
-struct Parts {
-    kind: Kind,
+struct ProblemParts {
+    kind: ProblemKind,
     message: String,
     causes: Vec<String>,
     hints: Vec<String>,
 }
 
 impl Problem {
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Problem(Box::new(Parts {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+        Problem(Box::new(ProblemParts {
             kind,
             message: message.into(),
             causes: Vec::new(),
@@ -98,23 +98,23 @@ impl Problem {
     }
 
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Kind::Failed, message)
+        Self::new(ProblemKind::Failed, message)
     }
 
     pub fn usage(message: impl Into<String>) -> Self {
-        Self::new(Kind::Usage, message)
+        Self::new(ProblemKind::Usage, message)
     }
 
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self::new(Kind::NotFound, message)
+        Self::new(ProblemKind::NotFound, message)
     }
 
     pub fn conflict(message: impl Into<String>) -> Self {
-        Self::new(Kind::Conflict, message)
+        Self::new(ProblemKind::Conflict, message)
     }
 
     pub fn environment(message: impl Into<String>) -> Self {
-        Self::new(Kind::Environment, message)
+        Self::new(ProblemKind::Environment, message)
     }
 
     /// Adds a hint: what to do next.
@@ -152,7 +152,7 @@ impl Problem {
         self
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ProblemKind {
         self.0.kind
     }
 
@@ -165,7 +165,7 @@ impl Problem {
     }
 
     /// Returns the message and its causes, joined by colons.
-    pub fn whole(&self) -> String {
+    pub fn message_with_causes(&self) -> String {
         let causes = self.causes().iter().map(String::as_str);
         let words: Vec<&str> = [self.message()].into_iter().chain(causes).collect();
         words.join(": ")

@@ -23,15 +23,15 @@ pub struct Process {
 
 /// Snapshot of all processes.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub struct ProcessTable {
     by_pid: BTreeMap<u32, Process>,
     children: BTreeMap<u32, Vec<u32>>,
     sessions: BTreeMap<u32, Vec<u32>>,
 }
 
-impl FromIterator<Process> for Table {
+impl FromIterator<Process> for ProcessTable {
     fn from_iter<I: IntoIterator<Item = Process>>(processes: I) -> Self {
-        let mut table = Table::default();
+        let mut table = ProcessTable::default();
         for process in processes {
             table
                 .children
@@ -49,7 +49,7 @@ impl FromIterator<Process> for Table {
     }
 }
 
-impl Table {
+impl ProcessTable {
     pub fn get(&self, pid: u32) -> Option<&Process> {
         self.by_pid.get(&pid)
     }
@@ -81,7 +81,7 @@ impl Table {
 
     /// Returns the processes that a pane's first process left behind when it died.
     ///
-    /// The kernel reuses a pid only when no session has it as its id any more. If a process with
+    /// The kernel reuses a pid only when it is no longer the id of any session. If a process with
     /// this pid is alive, it is a different one, and nothing is left.
     pub fn left_by(&self, root: u32) -> BTreeSet<u32> {
         let taken = self
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    fn table() -> Table {
+    fn table() -> ProcessTable {
         [
             process(1, 0, 1, 1, "init"),
             process(10, 1, 10, 10, "tmux: server"),
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_a_dead_leader_left_is_still_found() {
-        let left: Table = table().iter().filter(|p| p.pid != 20).cloned().collect();
+        let left: ProcessTable = table().iter().filter(|p| p.pid != 20).cloned().collect();
         let members = left.left_by(20);
         assert!(members.contains(&21) && members.contains(&24));
         assert!(!members.contains(&30) && !members.contains(&40) && !members.contains(&10));
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn a_pid_that_was_given_out_again_has_left_nothing() {
         // An unrelated session leader with the dead agent's pid.
-        let again: Table = [process(1, 0, 1, 1, "init"), process(20, 1, 20, 20, "sleep")]
+        let again: ProcessTable = [process(1, 0, 1, 1, "init"), process(20, 1, 20, 20, "sleep")]
             .into_iter()
             .collect();
         assert!(again.left_by(20).is_empty());

@@ -7,7 +7,7 @@
 
 mod values;
 
-pub use values::{Each, InsidePath, Label, Line, PathTemplate, Variable};
+pub use values::{CheckedList, InsidePath, Label, PathTemplate, ShellCommand, VariableName};
 
 use crate::overlay::{broken_at, broken_toml};
 use crate::patterns::Rules;
@@ -23,7 +23,7 @@ pub const FILE: &str = ".gt.toml";
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Project {
-    pub worktree: Worktree,
+    pub worktree: WorktreeTemplate,
     pub init: Init,
     pub background: Vec<Background>,
     pub dev_servers: Vec<DevServer>,
@@ -35,17 +35,17 @@ pub struct Project {
 /// Location of a task's worktree, and the files to copy into it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Worktree {
+pub struct WorktreeTemplate {
     pub path_template: PathTemplate,
     /// Files and folders of the project that git does not track.
-    pub copy: Each<InsidePath>,
+    pub copy: CheckedList<InsidePath>,
 }
 
 /// Commands to run in a new container before the agent program.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Init {
-    pub commands: Each<Line>,
+    pub commands: CheckedList<ShellCommand>,
     /// Whether the start continues after a command fails.
     pub continue_on_failure: bool,
 }
@@ -56,7 +56,7 @@ pub struct Init {
 pub struct Background {
     /// Name of the window; absent means its number, from 1.
     name: Option<Spanned<Label>>,
-    pub command: Line,
+    pub command: ShellCommand,
 }
 
 /// A development server in a separate window.
@@ -64,16 +64,16 @@ pub struct Background {
 #[serde(deny_unknown_fields)]
 pub struct DevServer {
     name: Spanned<Label>,
-    pub command: Line,
+    pub command: ShellCommand,
     /// First port to try.
     #[serde(default = "DevServer::usual_port")]
     port: u16,
     /// Environment variable that holds the port.
     #[serde(default)]
-    port_variable: Variable,
+    port_variable: VariableName,
     /// Additional ports: the variable of each, and the first port to try.
     #[serde(default)]
-    ports: BTreeMap<Variable, u16>,
+    ports: BTreeMap<VariableName, u16>,
 }
 
 /// Agent program for this project's tasks.
@@ -98,8 +98,8 @@ impl Project {
     /// port 0.
     fn check(&self, source: &str, text: &str) -> Result<(), Problem> {
         let broken = |at: usize, message: String| Err(broken_at(source, text, at, message));
-        let wrong = self.worktree.copy.wrong();
-        if let Some((at, message)) = wrong.or_else(|| self.init.commands.wrong()) {
+        let wrong = self.worktree.copy.first_invalid();
+        if let Some((at, message)) = wrong.or_else(|| self.init.commands.first_invalid()) {
             return broken(at, message);
         }
         let named = self.background.iter().filter_map(|task| task.name.as_ref());
@@ -130,7 +130,7 @@ impl Project {
     }
 
     /// Returns the background tasks with their names.
-    pub fn background(&self) -> impl Iterator<Item = (String, &Line)> {
+    pub fn background(&self) -> impl Iterator<Item = (String, &ShellCommand)> {
         self.background.iter().enumerate().map(|(index, task)| {
             let given = task.name.as_ref().map(|name| name.as_ref().as_str());
             let name = given.map_or_else(|| (index + 1).to_string(), str::to_owned);
@@ -301,7 +301,7 @@ priority = 95
         check(
             "[[states.patterns]]\nstate = 'done'\nshows = '^'",
             ":3:9",
-            "tells nothing",
+            "shows no state",
         );
         check(
             &format!("{pattern}state = 'done'\npriority = -1"),

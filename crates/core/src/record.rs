@@ -63,7 +63,7 @@ impl Outcome {
 
     /// Returns whether the session left nothing unfinished: another continued its work, or it was
     /// done.
-    pub fn is_well(self) -> bool {
+    pub fn is_complete(self) -> bool {
         matches!(self, Outcome::Handoff | Outcome::Done)
     }
 }
@@ -260,7 +260,7 @@ impl Record {
 
     /// Returns the line with which this session switches to another item. `so_far` is the usage of
     /// the session until now, if that is known.
-    pub fn going_on_with(&self, item: &str, so_far: Option<Usage>) -> Record {
+    pub fn switch_to_item(&self, item: &str, so_far: Option<Usage>) -> Record {
         let mut line = Record {
             work_unit: Some(item.to_owned()),
             ..Record::about(&self.id)
@@ -317,7 +317,7 @@ impl Record {
     }
 
     /// Returns whether this line begins a session.
-    pub fn begins(&self) -> bool {
+    pub fn is_start(&self) -> bool {
         self.started_at.is_some() && self.agent.is_some()
     }
 }
@@ -332,11 +332,11 @@ mod tests {
             r#"{"id":"a","agent":"gastown/crew/max","started_at":"2026-01-17T01:00:00Z","status":"running","pid":7}"#,
         )
         .unwrap();
-        assert!(session.begins());
+        assert!(session.is_start());
         let end: Record =
             serde_json::from_str(r#"{"id":"a","outcome":"crash","status":"stopped","new":1}"#)
                 .unwrap();
-        assert!(!end.begins());
+        assert!(!end.is_start());
         session.merge(end);
         assert_eq!(session.outcome, Some(Outcome::Crash));
         assert_eq!(session.status, Some(SessionStatus::Stopped));
@@ -388,7 +388,7 @@ mod tests {
         let mut session = Record::about("a");
         // A, then B, then A again, then C; the last figure is of the whole session.
         for (item, so_far) in [("A", 0), ("B", 100), ("A", 130), ("C", 190)] {
-            let line = session.going_on_with(item, Some(tokens(so_far)));
+            let line = session.switch_to_item(item, Some(tokens(so_far)));
             session.merge(line);
         }
         session.usage = Some(tokens(200));

@@ -17,7 +17,7 @@ const RESUMED_WELL_AFTER_SECONDS: i64 = 60;
 
 /// Action after a death.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RespawnDecision {
     /// Restart the agent this long after the death.
     After { seconds: u64 },
     /// Leave it dead, with its last screen for inspection.
@@ -43,7 +43,7 @@ pub fn recent_deaths(deaths: &[u64], now: u64) -> Vec<u64> {
 
 /// Number of deaths over one work item, and the maximum.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OverItem {
+pub struct ItemDeaths {
     pub deaths: usize,
     /// 0 means no maximum.
     pub most: usize,
@@ -61,17 +61,17 @@ pub fn deaths_over_item(crashes: &[Record], current: &str) -> usize {
 /// Decides from the recent deaths, including the present one, and from the deaths over the agent's
 /// work item. Without this limit, an item that crashes every agent would be retried for ever,
 /// however long each agent runs.
-pub fn decide(recent: &[u64], over_item: OverItem) -> Decision {
+pub fn decide(recent: &[u64], over_item: ItemDeaths) -> RespawnDecision {
     let deaths = recent.len();
     if deaths > MOST_DEATHS {
-        return Decision::GiveUp { deaths };
+        return RespawnDecision::GiveUp { deaths };
     }
     if over_item.most > 0 && over_item.deaths >= over_item.most {
-        return Decision::LeaveItem {
+        return RespawnDecision::LeaveItem {
             deaths: over_item.deaths,
         };
     }
-    Decision::After {
+    RespawnDecision::After {
         seconds: wait_seconds(deaths),
     }
 }
@@ -108,7 +108,7 @@ pub fn prompt(role: Role, outcome: Outcome, how: &str) -> String {
     match outcome {
         Outcome::Crash => format!(
             "Your program crashed ({how}). gt has started it again, in the same conversation. Look at \
-             `git status` and `git log` first: what is there is your own work. Then go on from where you \
+             `git status` and `git log` first: the changes there are your own work. Then continue where you \
              stopped, without asking. If you had nothing to do, {without_work}."
         ),
         _ => format!(
@@ -161,10 +161,10 @@ mod tests {
 
     #[test]
     fn waits_double_and_end() {
-        let waits: Vec<Decision> = (1..=9)
-            .map(|n| decide(&vec![0; n], OverItem::default()))
+        let waits: Vec<RespawnDecision> = (1..=9)
+            .map(|n| decide(&vec![0; n], ItemDeaths::default()))
             .collect();
-        let seconds = |seconds| Decision::After { seconds };
+        let seconds = |seconds| RespawnDecision::After { seconds };
         assert_eq!(
             waits,
             [
@@ -176,7 +176,7 @@ mod tests {
                 seconds(96),
                 seconds(192),
                 seconds(300),
-                Decision::GiveUp { deaths: 9 },
+                RespawnDecision::GiveUp { deaths: 9 },
             ]
         );
     }
@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn an_item_that_kills_is_left() {
         let check = |deaths, most, expected| {
-            assert_eq!(decide(&[0], OverItem { deaths, most }), expected);
+            assert_eq!(decide(&[0], ItemDeaths { deaths, most }), expected);
         };
-        check(4, 5, Decision::After { seconds: 3 });
-        check(5, 5, Decision::LeaveItem { deaths: 5 });
-        check(99, 0, Decision::After { seconds: 3 });
+        check(4, 5, RespawnDecision::After { seconds: 3 });
+        check(5, 5, RespawnDecision::LeaveItem { deaths: 5 });
+        check(99, 0, RespawnDecision::After { seconds: 3 });
     }
 
     #[test]

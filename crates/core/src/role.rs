@@ -28,7 +28,7 @@ pub enum Role {
 
 /// Owner of the agents of a role: the town, a rig, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum RoleScope {
     /// Belongs to the whole town: `hq-…`.
     Town,
     /// Belongs to a rig: `{prefix}-…`.
@@ -37,20 +37,20 @@ pub enum Scope {
     Free,
 }
 
-struct Row {
+struct RoleRow {
     role: Role,
     word: &'static str,
-    scope: Scope,
+    scope: RoleScope,
     named: bool,
     builtin: &'static str,
 }
 
 macro_rules! row {
     ($role:ident, $word:literal, $scope:ident, $named:literal) => {
-        Row {
+        RoleRow {
             role: Role::$role,
             word: $word,
-            scope: Scope::$scope,
+            scope: RoleScope::$scope,
             named: $named,
             builtin: include_str!(concat!("roles/", $word, ".toml")),
         }
@@ -58,7 +58,7 @@ macro_rules! row {
 }
 
 /// Table of the roles. Its order is the order in which agents are listed.
-const ROLES: &[Row] = &[
+const ROLES: &[RoleRow] = &[
     row!(Mayor, "mayor", Town, false),
     row!(Deacon, "deacon", Town, false),
     row!(Boot, "boot", Town, false),
@@ -90,7 +90,7 @@ impl Role {
             .map(|row| row.role)
     }
 
-    fn row(self) -> &'static Row {
+    fn row(self) -> &'static RoleRow {
         // The table has a row for each role, in the order of the enum.
         &ROLES[self as usize]
     }
@@ -99,7 +99,7 @@ impl Role {
         self.row().word
     }
 
-    pub fn scope(self) -> Scope {
+    pub fn scope(self) -> RoleScope {
         self.row().scope
     }
 
@@ -166,7 +166,49 @@ pub struct RoleConfig {
     pub record: RecordConfig,
     pub handoff: HandoffConfig,
     /// Environment variables for every agent of the role, besides the standard ones.
-    pub env: BTreeMap<String, String>,
+    pub env: BTreeMap<String, EnvValue>,
+}
+
+impl RoleConfig {
+    /// Returns the variables whose values the role's file contains.
+    pub fn literal_env(&self) -> BTreeMap<String, String> {
+        let literal = self.env.iter().filter_map(|(name, value)| match value {
+            EnvValue::Literal(text) => Some((name.clone(), text.clone())),
+            EnvValue::Secret(_) => None,
+        });
+        literal.collect()
+    }
+
+    /// Returns the variables whose values are elsewhere.
+    pub fn secrets(&self) -> impl Iterator<Item = (&str, &SecretSource)> {
+        self.env.iter().filter_map(|(name, value)| match value {
+            EnvValue::Literal(_) => None,
+            EnvValue::Secret(source) => Some((name.as_str(), source)),
+        })
+    }
+}
+
+/// The value of an environment variable in a role.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a text, { file = … }, { command = [ … ] } or { credential = … }"
+)]
+pub enum EnvValue {
+    Literal(String),
+    Secret(SecretSource),
+}
+
+/// Where a secret value is. It is read when the agent starts and is not stored.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SecretSource {
+    /// The content of a file.
+    File(String),
+    /// The output of a program, such as `secret-tool`, `security`, `pass` or `op`.
+    Command(Vec<String>),
+    /// The name of a systemd credential.
+    Credential(String),
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

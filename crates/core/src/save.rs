@@ -1,9 +1,9 @@
 //! Snapshot of the containers, from which they can be restored after their tmux server is gone.
 //!
-//! A save is a [`Header`] and a [`Saved`] for each container. It holds what tmux shows, and nothing
+//! A save is a [`SaveHeader`] and a [`SavedContainer`] for each container. It holds what tmux shows, and nothing
 //! of an agent's environment, which may contain secrets. This module has the format and the
 //! decisions: which agents to restore ([`judge`]), in which conversation ([`conversation`]), and
-//! which entries the next save must keep ([`carried`]). The engine writes and reads the file.
+//! which entries the next save must keep ([`carried_over`]). The engine writes and reads the file.
 
 mod text;
 
@@ -23,7 +23,7 @@ const SHUTDOWN_SECONDS: i64 = 120;
 
 /// Metadata of a save. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct SaveHeader {
     pub version: u32,
     pub town: String,
     pub host: String,
@@ -44,7 +44,7 @@ pub struct ServerId {
 
 /// One container of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Saved {
+pub struct SavedContainer {
     pub name: String,
     /// Address of the agent.
     pub agent: String,
@@ -106,7 +106,7 @@ pub struct SavedPane {
     pub text: String,
 }
 
-impl Saved {
+impl SavedContainer {
     /// Returns the window and the pane of the agent itself.
     pub fn agents_pane(&self) -> Option<(&SavedWindow, &SavedPane)> {
         self.windows.iter().find_map(|window| {
@@ -133,7 +133,7 @@ impl Saved {
 
 /// Present state of a saved container's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Here {
+pub enum NameOwner {
     Nothing,
     /// The agent, in any state.
     Itself,
@@ -145,7 +145,7 @@ pub enum Here {
 
 /// Action of a restore for a saved container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RestoreDecision {
     Restore,
     /// It is running.
     Runs,
@@ -162,33 +162,37 @@ pub enum Verdict {
 /// more current than the save; `named` means that the caller asked for this agent by name, and
 /// `on_exit` is its role's setting for clean exits.
 pub fn judge(
-    saved: &Saved,
-    here: Here,
+    saved: &SavedContainer,
+    here: NameOwner,
     last: Option<&Record>,
     named: bool,
     on_exit: OnExit,
-) -> Verdict {
-    let is_removed = here == Here::NoFolder;
+) -> RestoreDecision {
+    let is_removed = here == NameOwner::NoFolder;
     match here {
-        Here::Itself => return Verdict::Runs,
-        Here::Another(words) => return Verdict::Taken(words),
-        Here::Nothing | Here::NoFolder => {}
+        NameOwner::Itself => return RestoreDecision::Runs,
+        NameOwner::Another(words) => return RestoreDecision::Taken(words),
+        NameOwner::Nothing | NameOwner::NoFolder => {}
     }
     if named {
-        return Verdict::Restore;
+        return RestoreDecision::Restore;
     }
     match ended_on_request(saved, last, on_exit) {
-        Some(outcome) => Verdict::Ended(outcome),
-        None if saved.was_over() => Verdict::WasOver,
-        None if is_removed => Verdict::Removed,
-        None => Verdict::Restore,
+        Some(outcome) => RestoreDecision::Ended(outcome),
+        None if saved.was_over() => RestoreDecision::WasOver,
+        None if is_removed => RestoreDecision::Removed,
+        None => RestoreDecision::Restore,
     }
 }
 
 /// Returns the outcome of a session that was ended on purpose. Any other session was lost, even if
 /// the journal does not have its end yet; so was a session that would have been restarted after its
 /// clean exit.
-fn ended_on_request(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Option<Outcome> {
+fn ended_on_request(
+    saved: &SavedContainer,
+    last: Option<&Record>,
+    on_exit: OnExit,
+) -> Option<Outcome> {
     let restarts = saved.auto_respawn && on_exit == OnExit::Restart;
     last?.outcome.filter(|outcome| match outcome {
         Outcome::Crash => false,
@@ -202,16 +206,16 @@ fn ended_on_request(saved: &Saved, last: Option<&Record>, on_exit: OnExit) -> Op
 /// other than the running ones. A container that is missing from its own server was closed on
 /// purpose. The first of `servers` runs since `server_since`; `last` returns an agent's newest
 /// session, and `on_exit` its role's setting for clean exits.
-pub fn carried(
-    before: Vec<Saved>,
-    now: &[Saved],
+pub fn carried_over(
+    before: Vec<SavedContainer>,
+    now: &[SavedContainer],
     servers: &[ServerId],
     server_since: &str,
     not_before: &str,
     last: impl Fn(&str) -> Option<Record>,
     on_exit: impl Fn(&str) -> OnExit,
-) -> Vec<Saved> {
-    let is_lost = |saved: &Saved| {
+) -> Vec<SavedContainer> {
+    let is_lost = |saved: &SavedContainer| {
         if servers.contains(&saved.server)
             || saved.seen_at.as_str() < not_before
             || saved.was_over()
@@ -261,8 +265,8 @@ pub fn is_layout(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn saved(agent: &str, server: u32) -> Saved {
-        Saved {
+    fn saved(agent: &str, server: u32) -> SavedContainer {
+        SavedContainer {
             agent: agent.to_owned(),
             seen_at: "2026-01-17T12:00:00.000Z".to_owned(),
             server: ServerId {
@@ -276,7 +280,7 @@ mod tests {
                 }],
                 ..SavedWindow::default()
             }],
-            ..Saved::default()
+            ..SavedContainer::default()
         }
     }
 
@@ -289,28 +293,34 @@ mod tests {
 
     #[test]
     fn only_who_was_lost_comes_back() {
-        let check = |here: Here, last: Option<Record>, named: bool, expected: Verdict| {
-            let saved = saved("mayor", 1);
-            let verdict = judge(&saved, here, last.as_ref(), named, OnExit::Restart);
-            assert_eq!(verdict, expected);
-        };
-        check(Here::Nothing, None, false, Verdict::Restore);
-        check(Here::Nothing, Some(ended(None)), false, Verdict::Restore);
+        let check =
+            |here: NameOwner, last: Option<Record>, named: bool, expected: RestoreDecision| {
+                let saved = saved("mayor", 1);
+                let verdict = judge(&saved, here, last.as_ref(), named, OnExit::Restart);
+                assert_eq!(verdict, expected);
+            };
+        check(NameOwner::Nothing, None, false, RestoreDecision::Restore);
+        check(
+            NameOwner::Nothing,
+            Some(ended(None)),
+            false,
+            RestoreDecision::Restore,
+        );
         let crashed = Some(ended(Some(Outcome::Crash)));
-        check(Here::Nothing, crashed, false, Verdict::Restore);
-        check(Here::Itself, None, true, Verdict::Runs);
-        check(Here::NoFolder, None, false, Verdict::Removed);
+        check(NameOwner::Nothing, crashed, false, RestoreDecision::Restore);
+        check(NameOwner::Itself, None, true, RestoreDecision::Runs);
+        check(NameOwner::NoFolder, None, false, RestoreDecision::Removed);
         // A restore by name fails with an error about the missing folder.
-        check(Here::NoFolder, None, true, Verdict::Restore);
+        check(NameOwner::NoFolder, None, true, RestoreDecision::Restore);
         let killed = Some(ended(Some(Outcome::Killed)));
-        let on_request = Verdict::Ended(Outcome::Killed);
-        check(Here::NoFolder, killed, false, on_request);
-        let taken = Here::Another("a session of yours".into());
+        let on_request = RestoreDecision::Ended(Outcome::Killed);
+        check(NameOwner::NoFolder, killed, false, on_request);
+        let taken = NameOwner::Another("a session of yours".into());
         check(
             taken,
             None,
             true,
-            Verdict::Taken("a session of yours".into()),
+            RestoreDecision::Taken("a session of yours".into()),
         );
         for outcome in [
             Outcome::Killed,
@@ -320,8 +330,13 @@ mod tests {
             Outcome::Exited,
         ] {
             let last = Some(ended(Some(outcome)));
-            check(Here::Nothing, last.clone(), false, Verdict::Ended(outcome));
-            check(Here::Nothing, last, true, Verdict::Restore);
+            check(
+                NameOwner::Nothing,
+                last.clone(),
+                false,
+                RestoreDecision::Ended(outcome),
+            );
+            check(NameOwner::Nothing, last, true, RestoreDecision::Restore);
         }
     }
 
@@ -331,10 +346,10 @@ mod tests {
         armed.auto_respawn = true;
         let last = ended(Some(Outcome::Exited));
         for (on_exit, expected) in [
-            (OnExit::Stop, Verdict::Ended(Outcome::Exited)),
-            (OnExit::Restart, Verdict::Restore),
+            (OnExit::Stop, RestoreDecision::Ended(Outcome::Exited)),
+            (OnExit::Restart, RestoreDecision::Restore),
         ] {
-            let verdict = judge(&armed, Here::Nothing, Some(&last), false, on_exit);
+            let verdict = judge(&armed, NameOwner::Nothing, Some(&last), false, on_exit);
             assert_eq!(verdict, expected, "{on_exit:?}");
         }
     }
@@ -343,15 +358,19 @@ mod tests {
     fn a_dead_one_comes_back_only_if_something_would_have_brought_it_back() {
         let mut dead = saved("mayor", 1);
         dead.windows[0].panes[0].dead = true;
-        let verdict = |saved: &Saved| judge(saved, Here::Nothing, None, false, OnExit::Stop);
-        assert_eq!(verdict(&dead), Verdict::WasOver);
-        for (seconds, expected) in [(121, Verdict::WasOver), (120, Verdict::Restore)] {
+        let verdict =
+            |saved: &SavedContainer| judge(saved, NameOwner::Nothing, None, false, OnExit::Stop);
+        assert_eq!(verdict(&dead), RestoreDecision::WasOver);
+        for (seconds, expected) in [
+            (121, RestoreDecision::WasOver),
+            (120, RestoreDecision::Restore),
+        ] {
             dead.windows[0].panes[0].dead_for_seconds = Some(seconds);
             assert_eq!(verdict(&dead), expected, "dead for {seconds} s");
         }
         dead.windows[0].panes[0].dead_for_seconds = Some(999);
         dead.auto_respawn = true;
-        assert_eq!(verdict(&dead), Verdict::Restore);
+        assert_eq!(verdict(&dead), RestoreDecision::Restore);
     }
 
     #[test]
@@ -381,7 +400,7 @@ mod tests {
             let now = [saved("back", 2)];
             let since = "2026-01-17T12:00:00.000Z";
             let on_exit = |_: &str| OnExit::Stop;
-            let kept = carried(
+            let kept = carried_over(
                 before.to_vec(),
                 &now,
                 &[here],
@@ -413,7 +432,8 @@ mod tests {
         check(silent, None, false, Conversation::New);
         let old = |preset: &mut Preset| preset.command.resume.clear();
         check(old, Some("x"), true, Conversation::Continue);
-        let none = |preset: &mut Preset| preset.command = crate::harness::Command::default();
+        let none =
+            |preset: &mut Preset| preset.command = crate::harness::CommandTemplate::default();
         check(none, Some("x"), true, Conversation::New);
     }
 

@@ -6,6 +6,7 @@
 pub mod cron;
 pub mod recurring;
 
+use crate::plural::counted;
 use crate::work::WorkId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -138,17 +139,21 @@ impl fmt::Display for WaitReason {
             WaitReason::Refused(reason) => f.write_str(reason),
             WaitReason::RetryAt(_) => f.write_str("its last start failed; it is retried later"),
             WaitReason::TownFull(count) => {
-                write!(f, "the town has {count} polecats at work, the maximum")
+                let polecats = counted(*count, "polecat");
+                write!(f, "the town has {polecats} at work, the maximum")
             }
             WaitReason::RigFull { rig, count } => {
-                write!(f, "the rig {rig} has {count} polecats at work, the maximum")
+                let polecats = counted(*count, "polecat");
+                write!(f, "the rig {rig} has {polecats} at work, the maximum")
             }
-            WaitReason::HarnessFull { harness, count } => {
-                write!(f, "{count} agents run {harness}, the maximum")
-            }
-            WaitReason::AccountFull { account, count } => {
-                write!(f, "{count} agents use the account {account}, the maximum")
-            }
+            WaitReason::HarnessFull { harness, count } => match count {
+                1 => write!(f, "1 agent runs {harness}, the maximum"),
+                count => write!(f, "{count} agents run {harness}, the maximum"),
+            },
+            WaitReason::AccountFull { account, count } => match count {
+                1 => write!(f, "1 agent uses the account {account}, the maximum"),
+                count => write!(f, "{count} agents use the account {account}, the maximum"),
+            },
             WaitReason::Load { load, max } => {
                 write!(
                     f,
@@ -321,7 +326,7 @@ pub fn retry_after(failures: u32) -> i64 {
     doubled.unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// Number of failed starts after which a person is told.
+/// Number of failed starts after which an escalation is raised.
 pub const FAILURES_TO_ESCALATE: u32 = 3;
 
 #[cfg(test)]

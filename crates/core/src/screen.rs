@@ -16,17 +16,17 @@ mod line;
 mod mark;
 mod menu;
 mod outcome;
-mod witness;
+mod state_reader;
 
 pub use dialog::{Asking, UNKNOWN};
-pub use input::Input;
+pub use input::InputContent;
 pub use mark::matches;
-pub use witness::{Looked, witness};
+pub use state_reader::{CapturedScreen, read_state};
 
-use crate::harness::{Dialog, Frame, Preset, TitleMarks};
+use crate::harness::{DialogPattern, InputFrame, Preset, TitleMarks};
 use crate::limit::{Limit, Retry};
 use crate::state::{self, Reason, State};
-use line::Line;
+use line::ScreenLine;
 use outcome::Ending;
 use serde::Serialize;
 
@@ -44,7 +44,7 @@ pub struct Classification {
     pub mark: Option<String>,
     pub dialog: Option<Asking>,
     /// `None` if no input line shows.
-    pub input: Option<Input>,
+    pub input: Option<InputContent>,
     /// Number of tasks that still run in the background of a finished turn.
     #[serde(skip_serializing_if = "is_zero")]
     pub background: u32,
@@ -99,20 +99,20 @@ pub fn read<'p>(lines: &[impl AsRef<str>], preset: &'p Preset) -> Option<(State,
 
 /// A classification under construction, with the mark borrowed from the preset.
 #[derive(Clone, Debug)]
-struct Verdict<'p> {
+struct ScreenVerdict<'p> {
     state: State,
     reason: String,
     rule: String,
     mark: Option<&'p str>,
     dialog: Option<Asking>,
-    input: Option<Input>,
+    input: Option<InputContent>,
     background: u32,
     limit: Option<Limit>,
 }
 
-impl<'p> Verdict<'p> {
+impl<'p> ScreenVerdict<'p> {
     fn new(state: State, rule: impl Into<String>, mark: Option<&'p str>, reason: String) -> Self {
-        Verdict {
+        ScreenVerdict {
             state,
             reason,
             rule: rule.into(),
@@ -127,42 +127,42 @@ impl<'p> Verdict<'p> {
     /// Returns the verdict for a usage limit that the program's text reports.
     fn limited(rule: impl Into<String>, mark: Option<&'p str>, limit: Limit, text: &str) -> Self {
         let reason = limit.describe(text);
-        Verdict {
+        ScreenVerdict {
             limit: Some(limit),
-            ..Verdict::new(State::Limited, rule, mark, reason)
+            ..ScreenVerdict::new(State::Limited, rule, mark, reason)
         }
     }
 
     /// Returns the verdict for a request that is retried, soon or only after a limit has ended.
     fn retrying(retry: &Retry, mark: &'p str) -> Self {
         match retry.limit() {
-            Some(limit) => Verdict::limited(RETRYING_RULE, Some(mark), limit, &retry.cause),
-            None => Verdict::new(State::Busy, RETRYING_RULE, Some(mark), retry.describe()),
+            Some(limit) => ScreenVerdict::limited(RETRYING_RULE, Some(mark), limit, &retry.cause),
+            None => ScreenVerdict::new(State::Busy, RETRYING_RULE, Some(mark), retry.describe()),
         }
     }
 
-    fn asking(found: dialog::Found<'p>) -> Self {
+    fn asking(found: dialog::FoundDialog<'p>) -> Self {
         let rule = format!("dialog.{}", found.asking.kind);
         let reason = found.asking.summary();
-        Verdict {
+        ScreenVerdict {
             dialog: Some(found.asking),
-            ..Verdict::new(State::Waiting, rule, found.mark, reason)
+            ..ScreenVerdict::new(State::Waiting, rule, found.mark, reason)
         }
     }
 
     /// Returns the verdict for a dialog that a program opens because a usage limit was reached.
-    fn asking_at_a_limit(found: dialog::Found<'p>, text: &str) -> Self {
+    fn asking_at_a_limit(found: dialog::FoundDialog<'p>, text: &str) -> Self {
         let rule = format!("dialog.{}", found.asking.kind);
         let limit = Limit::from_text(text);
         let text = format!("{text} · asks what to do");
-        Verdict {
+        ScreenVerdict {
             dialog: Some(found.asking),
-            ..Verdict::limited(rule, found.mark, limit, &text)
+            ..ScreenVerdict::limited(rule, found.mark, limit, &text)
         }
     }
 
-    fn with_input(self, input: Input) -> Self {
-        Verdict {
+    fn with_input(self, input: InputContent) -> Self {
+        ScreenVerdict {
             input: Some(input),
             ..self
         }
@@ -182,15 +182,16 @@ impl<'p> Verdict<'p> {
     }
 }
 
-fn decide<'p>(lines: &[impl AsRef<str>], title: &str, preset: &'p Preset) -> Verdict<'p> {
+fn decide<'p>(lines: &[impl AsRef<str>], title: &str, preset: &'p Preset) -> ScreenVerdict<'p> {
     let lines = line::parse(lines);
-    let titled = Titled::read(title, preset);
+    let titled = TitleMatch::read(title, preset);
     let Some(form) = &preset.screen.input else {
         return by_marks(&lines, &titled, preset);
     };
     let found = input::find(&lines, &preset.screen).filter(|found| {
         // A paragraph may also be the first choice of a dialog.
-        form.frame != Frame::Paragraph || !dialog::asks(&lines, &found.lines, preset)
+        form.frame != InputFrame::Paragraph
+            || !dialog::is_choice_of_dialog(&lines, &found.lines, preset)
     });
     match found {
         Some(found) => around(&lines, found, &titled, preset),
@@ -200,55 +201,56 @@ fn decide<'p>(lines: &[impl AsRef<str>], title: &str, preset: &'p Preset) -> Ver
 
 /// Reads the lines around an input line.
 fn around<'p>(
-    lines: &[Line],
-    found: input::Found,
-    titled: &Titled<'p>,
+    lines: &[ScreenLine],
+    found: input::FoundInput,
+    titled: &TitleMatch<'p>,
     preset: &'p Preset,
-) -> Verdict<'p> {
+) -> ScreenVerdict<'p> {
     let screen = &preset.screen;
     let (above, beneath) = (&lines[..found.lines.start], &lines[found.lines.end..]);
     if let Some(mark) = dialog::shows(lines, &screen.overlay) {
         let reason = "a window lies over its input line".to_owned();
-        return Verdict::new(State::Waiting, "overlay", Some(mark), reason);
+        return ScreenVerdict::new(State::Waiting, "overlay", Some(mark), reason);
     }
     let nearest = above.iter().rev().find(|line| !line.is_blank());
-    let about_to_ask = nearest.and_then(|line| mark::best(&line.text, &screen.about_to_ask));
+    let about_to_ask =
+        nearest.and_then(|line| mark::longest_match(&line.text, &screen.about_to_ask));
     let verdict = if let Some(mark) = about_to_ask {
         let reason = "about to ask something".to_owned();
-        Verdict::new(State::Waiting, "about-to-ask", Some(mark), reason)
+        ScreenVerdict::new(State::Waiting, "about-to-ask", Some(mark), reason)
     } else if let Some(mark) = titled.waiting {
         titled.verdict(State::Waiting, mark)
     } else if let Some(line) = outcome::busy(above, screen) {
         match Retry::parse(&line.says, &line.below) {
-            Some(retry) if screen.spinner.retries => Verdict::retrying(&retry, line.mark),
-            _ => Verdict::new(State::Busy, "spinner", Some(line.mark), line.says),
+            Some(retry) if screen.spinner.retries => ScreenVerdict::retrying(&retry, line.mark),
+            _ => ScreenVerdict::new(State::Busy, "spinner", Some(line.mark), line.says),
         }
     } else if let Some((mark, retry)) = outcome::retrying(beneath, screen) {
-        Verdict::retrying(&retry, mark)
+        ScreenVerdict::retrying(&retry, mark)
     } else if let Some(mark) = dialog::shows(beneath, &screen.busy) {
         let reason = format!("its footer says {mark:?}");
-        Verdict::new(State::Busy, "footer", Some(mark), reason)
+        ScreenVerdict::new(State::Busy, "footer", Some(mark), reason)
     } else if let Some(mark) = titled.busy {
         titled.verdict(State::Busy, mark)
     } else {
         match outcome::ending(above, screen) {
             Some(Ending::Failed { mark, text }) => {
-                Verdict::new(State::Error, "error", Some(mark), text)
+                ScreenVerdict::new(State::Error, "error", Some(mark), text)
             }
             Some(Ending::Interrupted { mark }) => {
                 let reason = Reason::Interrupted.into();
-                Verdict::new(State::Idle, INTERRUPTED_RULE, Some(mark), reason)
+                ScreenVerdict::new(State::Idle, INTERRUPTED_RULE, Some(mark), reason)
             }
             Some(Ending::Limited { mark, text }) => {
                 let limit = Limit {
                     continues: dialog::shows(beneath, &screen.continues).is_some(),
                     ..Limit::from_text(&text)
                 };
-                Verdict::limited(LIMITED, Some(mark), limit, &text)
+                ScreenVerdict::limited(LIMITED, Some(mark), limit, &text)
             }
-            Some(Ending::Background { mark, count }) => Verdict {
+            Some(Ending::Background { mark, count }) => ScreenVerdict {
                 background: count,
-                ..Verdict::new(
+                ..ScreenVerdict::new(
                     State::Idle,
                     BACKGROUND,
                     Some(mark),
@@ -257,14 +259,18 @@ fn around<'p>(
             },
             None => {
                 let mark = screen.ready.first().map(String::as_str);
-                Verdict::new(State::Idle, "prompt", mark, "at its prompt".to_owned())
+                ScreenVerdict::new(State::Idle, "prompt", mark, "at its prompt".to_owned())
             }
         }
     };
     verdict.with_input(found.input)
 }
 
-fn without_input<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verdict<'p> {
+fn without_input<'p>(
+    lines: &[ScreenLine],
+    titled: &TitleMatch<'p>,
+    preset: &'p Preset,
+) -> ScreenVerdict<'p> {
     if let Some(found) = dialog::find(lines, preset) {
         let above = outcome::ending(&lines[..found.top], &preset.screen);
         let text = match above {
@@ -273,8 +279,8 @@ fn without_input<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) ->
             _ => None,
         };
         return match text {
-            Some(text) => Verdict::asking_at_a_limit(found, &text),
-            None => Verdict::asking(found),
+            Some(text) => ScreenVerdict::asking_at_a_limit(found, &text),
+            None => ScreenVerdict::asking(found),
         };
     }
     if let Some((state, mark)) = titled.says() {
@@ -283,33 +289,34 @@ fn without_input<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) ->
     nothing_known(lines, preset)
 }
 
-fn nothing_known<'p>(lines: &[Line], preset: &'p Preset) -> Verdict<'p> {
+fn nothing_known<'p>(lines: &[ScreenLine], preset: &'p Preset) -> ScreenVerdict<'p> {
     if lines.is_empty() {
         let reason = "the screen is empty".to_owned();
-        return Verdict::new(State::Starting, "blank", None, reason);
+        return ScreenVerdict::new(State::Starting, "blank", None, reason);
     }
-    let is_message = |line: &Line| mark::best(&line.text, &preset.screen.messages).is_some();
+    let is_message =
+        |line: &ScreenLine| mark::longest_match(&line.text, &preset.screen.messages).is_some();
     let state = match lines.iter().any(is_message) {
         true => State::Running,
         false => State::Starting,
     };
     let reason = "nothing known is on the screen".to_owned();
-    Verdict::new(state, "none", None, reason)
+    ScreenVerdict::new(state, "none", None, reason)
 }
 
 /// Marks found at the beginning of the terminal's title.
 #[derive(Clone, Copy, Debug)]
-struct Titled<'p> {
+struct TitleMatch<'p> {
     waiting: Option<&'p str>,
     busy: Option<&'p str>,
     ready: Option<&'p str>,
 }
 
-impl<'p> Titled<'p> {
+impl<'p> TitleMatch<'p> {
     fn read(title: &str, preset: &'p Preset) -> Self {
         let find = |marks: &'p [String]| TitleMarks::first(marks, title);
         let marks = &preset.title_marks;
-        Titled {
+        TitleMatch {
             waiting: find(&marks.waiting),
             busy: find(&marks.busy),
             ready: find(&marks.ready),
@@ -323,14 +330,14 @@ impl<'p> Titled<'p> {
         waiting.or(self.busy.map(|mark| (State::Busy, mark)))
     }
 
-    fn verdict(&self, state: State, mark: &'p str) -> Verdict<'p> {
+    fn verdict(&self, state: State, mark: &'p str) -> ScreenVerdict<'p> {
         let rule = match state {
             State::Waiting => "title.waiting",
             State::Busy => "title.busy",
             _ => "title.ready",
         };
-        let reason = state::in_words(state).to_owned();
-        Verdict::new(state, rule, Some(mark), reason)
+        let reason = state::describe_mark(state).to_owned();
+        ScreenVerdict::new(state, rule, Some(mark), reason)
     }
 }
 
@@ -358,18 +365,22 @@ const LAST_LINES: usize = 24;
 
 /// Reads a program whose live area is not described. An open question outweighs everything; a busy
 /// line outweighs the prompt beneath it.
-fn by_marks<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verdict<'p> {
+fn by_marks<'p>(
+    lines: &[ScreenLine],
+    titled: &TitleMatch<'p>,
+    preset: &'p Preset,
+) -> ScreenVerdict<'p> {
     let screen = &preset.screen;
     let last = last_lines(lines);
     let says = |mark: &str| format!("its screen shows {mark:?}");
-    let found = |state, rule: &str, mark| Verdict::new(state, rule, Some(mark), says(mark));
+    let found = |state, rule: &str, mark| ScreenVerdict::new(state, rule, Some(mark), says(mark));
     let rows = menu::find(last, |_| false).filter(|rows| rows.marked.is_some());
-    let knows = |dialog: &Dialog| dialog::shows(last, &dialog.shows).is_some();
+    let knows = |dialog: &DialogPattern| dialog::shows(last, &dialog.shows).is_some();
     let is_known = rows.is_some() && preset.dialogs.iter().any(knows);
     if (is_known || dialog::shows(last, &screen.waiting).is_some())
         && let Some(found) = dialog::find(last, preset)
     {
-        return Verdict::asking(found);
+        return ScreenVerdict::asking(found);
     }
     if let Some(mark) = titled.waiting {
         return titled.verdict(State::Waiting, mark);
@@ -394,7 +405,7 @@ fn by_marks<'p>(lines: &[Line], titled: &Titled<'p>, preset: &'p Preset) -> Verd
 
 /// Returns the end of the screen, beginning with the first of the last non-blank lines. Blank lines
 /// do not count: some programs draw a tall empty screen above their footer.
-fn last_lines(lines: &[Line]) -> &[Line] {
+fn last_lines(lines: &[ScreenLine]) -> &[ScreenLine] {
     let written = (0..lines.len()).rev().filter(|at| !lines[*at].is_blank());
     let first = written.take(LAST_LINES).last().unwrap_or(0);
     &lines[first..]
@@ -417,15 +428,16 @@ pub struct Menu {
 }
 
 /// Returns the dialog with a known answer that the screen shows, if its rows can be read.
-pub fn open_dialog(lines: &[impl AsRef<str>], dialogs: &[Dialog]) -> Option<OpenDialog> {
+pub fn open_dialog(lines: &[impl AsRef<str>], dialogs: &[DialogPattern]) -> Option<OpenDialog> {
     let lines = line::parse(lines);
     let last = last_lines(&lines);
-    let has_answer = |dialog: &&Dialog| !dialog.choose.is_empty();
+    let has_answer = |dialog: &&DialogPattern| !dialog.choose.is_empty();
     let dialog = dialogs
         .iter()
         .filter(has_answer)
         .find(|dialog| dialog::shows(last, &dialog.shows).is_some())?;
-    let rows = menu::known(last, &dialog.options).or_else(|| menu::find(last, |_| false))?;
+    let rows =
+        menu::with_known_texts(last, &dialog.options).or_else(|| menu::find(last, |_| false))?;
     let marked = rows.marked?;
     let wanted = dialog.choose.iter().find_map(|choice| {
         rows.options
@@ -481,11 +493,11 @@ mod tests {
 
     #[test]
     fn rows_of_a_menu_are_read_with_their_mark() {
-        let trust = Dialog {
+        let trust = DialogPattern {
             name: "trust".into(),
             shows: vec!["Do you trust".into()],
             choose: vec!["Yes, I trust this folder".into()],
-            ..Dialog::default()
+            ..DialogPattern::default()
         };
         let check = |text: &str, options: &[&str], marked, wanted| {
             let lines: Vec<&str> = text.lines().collect();

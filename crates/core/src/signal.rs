@@ -76,7 +76,7 @@ impl HookEvent {
 
 /// State that a hook reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct ReportedState {
     pub state: State,
     pub reason: Reason,
     /// Number of tasks that the finished turn left running in the background.
@@ -84,8 +84,8 @@ pub struct Said {
 }
 
 /// Returns the state of a session that was started with a prompt, until a hook reports that prompt.
-pub fn first_prompt() -> Said {
-    Said {
+pub fn first_prompt() -> ReportedState {
+    ReportedState {
         state: State::Busy,
         reason: Reason::FirstPrompt,
         background: 0,
@@ -93,9 +93,9 @@ pub fn first_prompt() -> Said {
 }
 
 /// Returns the state that an event reports; `None` if it reports none.
-pub fn state_of(event: HookEvent, report: &Value) -> Option<Said> {
+pub fn state_of(event: HookEvent, report: &Value) -> Option<ReportedState> {
     let said = |state, reason: &str| {
-        Some(Said {
+        Some(ReportedState {
             state,
             reason: one_line(reason).into(),
             background: 0,
@@ -115,7 +115,7 @@ pub fn state_of(event: HookEvent, report: &Value) -> Option<Said> {
         HookEvent::Permission => said(State::Waiting, &format!("asks: {}", tool(report))),
         HookEvent::Notification => notification(report),
         // The turn is over even if background tasks still run.
-        HookEvent::Stop => Some(Said {
+        HookEvent::Stop => Some(ReportedState {
             state: State::Idle,
             reason: Reason::Finished,
             background: background_tasks(report),
@@ -126,7 +126,7 @@ pub fn state_of(event: HookEvent, report: &Value) -> Option<Said> {
                 true => State::Limited,
                 false => State::Error,
             };
-            Some(Said {
+            Some(ReportedState {
                 state,
                 reason: one_line(message).into(),
                 background: background_tasks(report),
@@ -144,7 +144,7 @@ pub fn state_of(event: HookEvent, report: &Value) -> Option<Said> {
 
 /// Returns whether a hook's report may be worth an event. Most hooks only report that the work
 /// continues, and the start of a session has an event already.
-pub fn may_be_news(event: HookEvent, said: &Said) -> bool {
+pub fn may_cause_event(event: HookEvent, said: &ReportedState) -> bool {
     match event {
         HookEvent::SessionStart | HookEvent::ToolEnd | HookEvent::Compact => false,
         // These may end a pause.
@@ -160,7 +160,7 @@ const LATE_SECONDS: i64 = 10;
 /// Returns the states that a hook does not override, each for a number of seconds or, with `None`,
 /// without limit. An interrupt and the end of the work both end a turn; hooks of that turn arrive
 /// later and must not undo them. A new prompt does.
-pub fn outlasted(event: HookEvent, said: State) -> &'static [(State, Option<i64>)] {
+pub fn kept_states(event: HookEvent, said: State) -> &'static [(State, Option<i64>)] {
     const FOR_GOOD: &[(State, Option<i64>)] = &[(State::Paused, None), (State::Done, None)];
     const A_WHILE: &[(State, Option<i64>)] = &[
         (State::Paused, Some(LATE_SECONDS)),
@@ -190,8 +190,8 @@ pub fn outlasted(event: HookEvent, said: State) -> &'static [(State, Option<i64>
 }
 
 /// Returns whether a state noted `age_seconds` ago stays despite this hook.
-pub fn outlasts(noted: State, age_seconds: i64, event: HookEvent, said: State) -> bool {
-    outlasted(event, said).iter().any(|(state, seconds)| {
+pub fn is_kept(noted: State, age_seconds: i64, event: HookEvent, said: State) -> bool {
+    kept_states(event, said).iter().any(|(state, seconds)| {
         *state == noted && seconds.is_none_or(|seconds| age_seconds < seconds)
     })
 }
@@ -204,7 +204,7 @@ pub fn ends_a_turn(event: HookEvent) -> bool {
     )
 }
 
-fn notification(report: &Value) -> Option<Said> {
+fn notification(report: &Value) -> Option<ReportedState> {
     let kind = report["notification_type"].as_str().unwrap_or_default();
     let message = report["message"].as_str().unwrap_or_default();
     let state = match kind {
@@ -212,7 +212,7 @@ fn notification(report: &Value) -> Option<Said> {
         "idle_prompt" => State::Idle,
         _ => return None,
     };
-    Some(Said {
+    Some(ReportedState {
         state,
         reason: one_line(message).into(),
         background: 0,
@@ -356,7 +356,7 @@ mod tests {
         let check = |noted, age, event: &str, report: Value, stays: bool| {
             let event = HookEvent::from_word(event).unwrap();
             let said = state_of(event, &report).unwrap().state;
-            let found = outlasts(noted, age, event, said);
+            let found = is_kept(noted, age, event, said);
             assert_eq!(found, stays, "{noted:?} {age} {event:?} {said:?}");
         };
         let none = Value::Null;
@@ -381,25 +381,25 @@ mod tests {
     #[test]
     fn a_reminder_says_nothing_new() {
         for state in [State::Waiting, State::Idle] {
-            assert!(outlasts(state, 1000, HookEvent::Notification, state));
+            assert!(is_kept(state, 1000, HookEvent::Notification, state));
         }
         for failed in [State::Error, State::Limited] {
-            assert!(outlasts(failed, 1000, HookEvent::Notification, State::Idle));
-            assert!(!outlasts(failed, 0, HookEvent::Prompt, State::Busy));
+            assert!(is_kept(failed, 1000, HookEvent::Notification, State::Idle));
+            assert!(!is_kept(failed, 0, HookEvent::Prompt, State::Busy));
         }
-        assert!(!outlasts(
+        assert!(!is_kept(
             State::Busy,
             0,
             HookEvent::Notification,
             State::Waiting
         ));
-        assert!(!outlasts(
+        assert!(!is_kept(
             State::Waiting,
             0,
             HookEvent::Notification,
             State::Idle
         ));
-        assert!(!outlasts(
+        assert!(!is_kept(
             State::Waiting,
             0,
             HookEvent::Permission,

@@ -1,6 +1,6 @@
 //! Computes what a start needs, as data.
 //!
-//! [`plan`] turns a role, a preset and the caller's start options into a [`Plan`]: the argv, the
+//! [`plan`] turns a role, a preset and the caller's start options into a [`LaunchPlan`]: the argv, the
 //! environment and the tags. The engine's start path carries it out. The program is executed
 //! without a shell unless a shell command is configured.
 
@@ -66,6 +66,10 @@ pub mod tag {
     pub const HOLD: &str = "@gt_hold";
     /// Start options, for a respawn.
     pub const START: &str = "@gt_start";
+    /// Account of the agent, as [`super::account_key`] names it. A listing omits long start options.
+    pub const ACCOUNT: &str = "@gt_account";
+    /// Id of the digest for which gt has started the agent.
+    pub const DIGEST: &str = "@gt_digest";
     /// For a program that a person has started: its process, as `PID BIRTH`, and `linked` if the
     /// container is ours and only shows the person's window.
     pub const ADOPTED: &str = "@gt_adopted";
@@ -133,6 +137,8 @@ pub struct StartRequest<'a> {
     pub config_dir: Option<&'a str>,
     /// Model that the program is started with; `None` leaves it to the program.
     pub model: Option<&'a str>,
+    /// Id of the digest for which gt starts the agent.
+    pub digest: Option<&'a str>,
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
     /// Arguments that make the program call our hooks.
@@ -147,9 +153,11 @@ pub struct StartRequest<'a> {
 
 /// The argv, environment and tags of a start.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct LaunchPlan {
     pub argv: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// Names of the tmux server's variables that the process must not get.
+    pub removed_env: Vec<String>,
     pub tags: Vec<(&'static str, String)>,
     /// First prompt that must be typed once the program is ready.
     pub typed_prompt: Option<String>,
@@ -167,7 +175,13 @@ pub struct Plan {
     pub never_asks: bool,
 }
 
-pub fn plan(request: &StartRequest<'_>) -> Plan {
+/// Returns the key of an account, whose agents share usage limits: the program and its configuration
+/// folder. Without a folder the program uses its default one.
+pub fn account_key(harness: &str, config_dir: Option<&str>) -> String {
+    format!("{harness} {}", config_dir.unwrap_or_default())
+}
+
+pub fn plan(request: &StartRequest<'_>) -> LaunchPlan {
     // The process names of a custom command are unknown: any live process counts.
     let own_line = request.command.is_some() || request.role.session.start_command.is_some();
     let process_names = match (&request.role.session.process_names, own_line) {
@@ -188,7 +202,7 @@ pub fn plan(request: &StartRequest<'_>) -> Plan {
     let mut env = environment::agent_environment(
         &facts,
         request.passed_env,
-        &request.role.env,
+        &request.role.literal_env(),
         request.extra_env,
     );
     if !request.role.start.skip_permissions && !own_line {
@@ -220,6 +234,11 @@ pub fn plan(request: &StartRequest<'_>) -> Plan {
         ),
         (tag::HARNESS, request.preset.name.clone()),
         (tag::MODEL, request.model.unwrap_or_default().to_owned()),
+        (
+            tag::ACCOUNT,
+            account_key(&request.preset.name, request.config_dir),
+        ),
+        (tag::DIGEST, request.digest.unwrap_or_default().to_owned()),
         (tag::PROCESS_NAMES, process_names.join(",")),
         (tag::STATE, state.as_str().to_owned()),
         (tag::STATE_SINCE, request.now.to_string()),
@@ -242,9 +261,10 @@ pub fn plan(request: &StartRequest<'_>) -> Plan {
     let first_prompt = if reports_first_prompt { "1" } else { "" };
     tags.push((tag::FIRST_PROMPT, first_prompt.to_owned()));
     tags.push((tag::BACKGROUND_TASKS, String::new()));
-    Plan {
+    LaunchPlan {
         argv: argv(request),
         env,
+        removed_env: Vec::new(),
         tags,
         typed_prompt,
         reports_first_prompt,
@@ -345,7 +365,7 @@ mod tests {
         change_role: impl FnOnce(&mut RoleConfig),
         harness: &str,
         change: impl FnOnce(&mut StartRequest<'_>),
-    ) -> Plan {
+    ) -> LaunchPlan {
         let mut role = Role::Crew.resolve(&[]).unwrap().value;
         change_role(&mut role);
         let identity = Identity::crew("gastown", "max");
@@ -366,6 +386,7 @@ mod tests {
             conversation: Conversation::New,
             config_dir: None,
             model: None,
+            digest: None,
             passed_env: &[],
             extra_env: &[],
             hook_args: &[],
@@ -387,6 +408,18 @@ mod tests {
             assert!(argv(harness).contains("--model big"), "{harness}");
         }
         assert!(!argv("amp").contains("big"));
+    }
+
+    #[test]
+    fn account_is_the_program_and_its_folder() {
+        let account = |folder| {
+            let plan = planned(|_| {}, "claude", |request| request.config_dir = folder);
+            let tags: BTreeMap<_, _> = plan.tags.into_iter().collect();
+            tags[tag::ACCOUNT].clone()
+        };
+        assert_eq!(account(Some("/a b")), "claude /a b");
+        // Set although there is no folder, so that it says that there is none.
+        assert_eq!(account(None), "claude ");
     }
 
     #[test]

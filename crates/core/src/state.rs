@@ -4,7 +4,7 @@
 //! terminal where the program shows its state there, the agent's hooks (kept as a tag), and the
 //! screen. A state always carries its source.
 //!
-//! [`judge`] derives a [`Report`] from one [`Observed`] pane: `state/reported.rs` has the sources
+//! [`judge`] derives a [`StateReport`] from one [`ObservedPane`] pane: `state/reported.rs` has the sources
 //! that cost nothing, `state/judge.rs` adds the screen, and `state/refine.rs` the details that only
 //! the screen shows. A [`Tracker`] derives changes from a series of reports.
 
@@ -17,9 +17,9 @@ mod tracker;
 
 pub use judge::{judge, wants_screen};
 pub use reason::Reason;
-pub(crate) use refine::names_a_question;
-pub use report::{Observed, StateReport, label};
-pub(crate) use reported::{death, in_words, shown_since};
+pub(crate) use refine::mentions_question;
+pub use report::{ObservedPane, StateReport, label};
+pub(crate) use reported::{death, describe_mark, shown_since};
 pub use tracker::{StateChange, Tracker};
 
 use serde::Serialize;

@@ -9,17 +9,17 @@ use std::collections::{HashMap, HashSet};
 
 /// A container of this town, as tmux shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Shown {
+pub struct ShownContainer {
     /// Session in the container, with the fields that its tags and its pane give.
     pub session: Record,
     /// Whether its tags name its agent; otherwise only its name does.
     pub is_tagged: bool,
     /// End of its process: when, in RFC 3339, and how.
-    pub death: Option<Death>,
+    pub death: Option<PaneDeath>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Death {
+pub struct PaneDeath {
     pub at: Option<String>,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
@@ -27,7 +27,7 @@ pub struct Death {
     pub has_left: bool,
 }
 
-impl Death {
+impl PaneDeath {
     fn outcome(&self) -> Outcome {
         match self.has_left {
             true => Outcome::Exited,
@@ -92,7 +92,7 @@ impl JournalChange {
 
 /// Time of the plan, and the tmux server at that time. Times are RFC 3339, in UTC.
 #[derive(Clone, Copy, Debug)]
-pub struct Moment<'a> {
+pub struct SyncContext<'a> {
     pub now: &'a str,
     /// Start of the server or the machine: no running session is older.
     pub running_since: Option<&'a str>,
@@ -104,9 +104,9 @@ pub struct Moment<'a> {
 /// for running; `known` looks up any other session in the journal.
 pub fn plan(
     running: &[Record],
-    shown: &[Shown],
+    shown: &[ShownContainer],
     known: impl Fn(&str) -> Option<Record>,
-    moment: &Moment<'_>,
+    moment: &SyncContext<'_>,
 ) -> Vec<(JournalChange, Record)> {
     let mut lines = Vec::new();
     let open: HashMap<&str, &Record> = running
@@ -137,7 +137,7 @@ pub fn plan(
 
 /// Returns how and when a session ended whose container is gone: its container was closed, or it
 /// went down with its server.
-fn loss<'a>(record: &Record, moment: &Moment<'a>) -> (Outcome, &'a str) {
+fn loss<'a>(record: &Record, moment: &SyncContext<'a>) -> (Outcome, &'a str) {
     let is_older = |since: &str| record.started_at.as_deref().is_some_and(|at| at < since);
     let since = moment.running_since.filter(|since| is_older(since));
     let same_server = match (record.tmux_pid, moment.server) {
@@ -155,8 +155,8 @@ fn loss<'a>(record: &Record, moment: &Moment<'a>) -> (Outcome, &'a str) {
 /// Returns the changes of a session that the journal takes for running.
 fn differences(
     record: &Record,
-    container: &Shown,
-    moment: &Moment<'_>,
+    container: &ShownContainer,
+    moment: &SyncContext<'_>,
 ) -> impl Iterator<Item = (JournalChange, Record)> {
     let session = &container.session;
     // An untagged container is identified by its name alone, so the agent changes with it.
@@ -189,8 +189,8 @@ fn differences(
 /// Returns the lines for a session that the journal does not take for running.
 fn unexpected(
     known: Option<Record>,
-    container: &Shown,
-    moment: &Moment<'_>,
+    container: &ShownContainer,
+    moment: &SyncContext<'_>,
 ) -> Vec<(JournalChange, Record)> {
     let session = &container.session;
     match (known, &container.death) {
@@ -225,7 +225,7 @@ fn unexpected(
     }
 }
 
-fn death_of(session: &Record, death: &Death, moment: &Moment<'_>) -> Record {
+fn death_of(session: &Record, death: &PaneDeath, moment: &SyncContext<'_>) -> Record {
     let at = death.at.as_deref().unwrap_or(moment.now);
     ending(&session.id, death.outcome(), at, death.exit_code)
 }
@@ -254,15 +254,15 @@ mod tests {
         }
     }
 
-    fn shown(id: &str, container: &str) -> Shown {
-        Shown {
+    fn shown(id: &str, container: &str) -> ShownContainer {
+        ShownContainer {
             session: session(id, container),
             is_tagged: true,
             death: None,
         }
     }
 
-    const MOMENT: Moment<'_> = Moment {
+    const MOMENT: SyncContext<'_> = SyncContext {
         now: "2026-01-17T02:00:00.000Z",
         running_since: Some("2026-01-17T00:00:00.000Z"),
         server: Some(7),
@@ -297,17 +297,17 @@ mod tests {
         assert_eq!(plan(&running, &[shown("a", "x")], ended, &MOMENT), []);
         // A dead container whose session has ended in the journal is no change either.
         let mut dead = shown("b", "y");
-        dead.death = Some(Death::default());
+        dead.death = Some(PaneDeath::default());
         assert_eq!(plan(&[], &[dead], ended, &MOMENT), []);
     }
 
     #[test]
     fn every_difference_has_its_line() {
         let mut dead = shown("b", "y");
-        dead.death = Some(Death {
+        dead.death = Some(PaneDeath {
             at: Some("then".into()),
             exit_code: Some(3),
-            ..Death::default()
+            ..PaneDeath::default()
         });
         let mut named = shown("e", "agent_e");
         named.is_tagged = false;
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(lost.lost, Some(true));
         assert_eq!(lost.ended_at.as_deref(), MOMENT.running_since);
         assert_eq!(lines[8].1.outcome, Some(Outcome::Crash));
-        let no_server = Moment {
+        let no_server = SyncContext {
             server: None,
             ..MOMENT
         };
@@ -379,9 +379,9 @@ mod tests {
     #[test]
     fn exit_status_zero_is_recorded_as_exited() {
         let mut left = shown("a", "x");
-        left.death = Some(Death {
+        left.death = Some(PaneDeath {
             exit_code: Some(0),
-            ..Death::default()
+            ..PaneDeath::default()
         });
         let lines = plan(&[session("a", "x")], &[left.clone()], ended, &MOMENT);
         let [(change, line)] = lines.as_slice() else {
@@ -391,13 +391,13 @@ mod tests {
         assert_eq!(line.outcome, Some(Outcome::Exited));
         assert_eq!(line.exit_code, Some(0));
         // tmux lost the status: nothing proves that it left by itself.
-        left.death = Some(Death::default());
+        left.death = Some(PaneDeath::default());
         let lines = plan(&[session("a", "x")], &[left.clone()], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Crash));
         // An adopted program has no status, but may have reported that it exits.
-        left.death = Some(Death {
+        left.death = Some(PaneDeath {
             has_left: true,
-            ..Death::default()
+            ..PaneDeath::default()
         });
         let lines = plan(&[session("a", "x")], &[left], ended, &MOMENT);
         assert_eq!(lines[0].1.outcome, Some(Outcome::Exited));

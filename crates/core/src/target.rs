@@ -10,13 +10,13 @@ use crate::identity::{Identity, unknown_rig};
 use crate::name;
 use crate::problem::Problem;
 use crate::registry::Registry;
-use crate::role::{Role, Scope};
+use crate::role::{Role, RoleScope};
 use crate::session::SessionId;
 use crate::similar;
 
 /// An agent that exists: on disk, in tmux, or both.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct KnownAgent {
     pub identity: Identity,
     pub container: String,
     pub session: Option<SessionId>,
@@ -27,14 +27,16 @@ pub struct Known {
 pub fn read_exact(text: &str, registry: &Registry) -> Option<Identity> {
     Identity::from_address(text, registry)
         .filter(|identity| match identity.rig() {
-            Some(rig) if identity.role().scope() == Scope::Rig => registry.rigs.contains_key(rig),
+            Some(rig) if identity.role().scope() == RoleScope::Rig => {
+                registry.rigs.contains_key(rig)
+            }
             _ => true,
         })
         .or_else(|| Identity::from_container(text, registry))
 }
 
 /// Resolves a target against the existing agents.
-pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Identity, Problem> {
+pub fn resolve(text: &str, registry: &Registry, known: &[KnownAgent]) -> Result<Identity, Problem> {
     // Tags are more reliable than names: a role may have a custom pattern, and a container's name
     // cannot hold a dotted id.
     if let Some(agent) = known.iter().find(|agent| agent.container == text) {
@@ -58,7 +60,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
         return Err(unknown_rig(rig, registry));
     }
     if SessionId::could_be_prefix(text) {
-        let hits: Vec<&Known> = known
+        let hits: Vec<&KnownAgent> = known
             .iter()
             .filter(|agent| agent.session.is_some_and(|id| id.has_prefix(text)))
             .collect();
@@ -66,7 +68,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
             return only_one(text, &hits);
         }
     }
-    let named: Vec<&Known> = known
+    let named: Vec<&KnownAgent> = known
         .iter()
         .filter(|agent| agent.identity.name() == Some(text))
         .collect();
@@ -74,7 +76,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
         return only_one(text, &named);
     }
     if let Some(role) = Role::from_word(text) {
-        let of_role: Vec<&Known> = known
+        let of_role: Vec<&KnownAgent> = known
             .iter()
             .filter(|agent| agent.identity.role() == role)
             .collect();
@@ -86,7 +88,7 @@ pub fn resolve(text: &str, registry: &Registry, known: &[Known]) -> Result<Ident
 }
 
 /// Resolves `rig/name`: a crew worker of that name, then a polecat; a running one first.
-fn short(rig: &str, name: &str, known: &[Known]) -> Result<Identity, Problem> {
+fn short(rig: &str, name: &str, known: &[KnownAgent]) -> Result<Identity, Problem> {
     let choices = [Identity::crew(rig, name), Identity::polecat(rig, name)];
     let exists = |identity: &Identity, running: bool| {
         known
@@ -138,7 +140,7 @@ pub fn with_similar<'a>(
     }
 }
 
-fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
+fn only_one(text: &str, hits: &[&KnownAgent]) -> Result<Identity, Problem> {
     match hits {
         [one] => Ok(one.identity.clone()),
         many => {
@@ -151,7 +153,7 @@ fn only_one(text: &str, hits: &[&Known]) -> Result<Identity, Problem> {
     }
 }
 
-fn unknown(text: &str, known: &[Known]) -> Problem {
+fn unknown(text: &str, known: &[KnownAgent]) -> Problem {
     let problem = Problem::not_found(format!("there is no agent {text:?}"));
     with_similar(problem, text, known.iter().map(|agent| &agent.identity))
         .hint("`gt agents` lists those that run, `gt agents --stopped` those that could")
@@ -166,8 +168,8 @@ mod tests {
         Registry::of([("gastown", "gt"), ("beads", "bd")])
     }
 
-    fn known(identity: Identity, running: bool, session: Option<&str>) -> Known {
-        Known {
+    fn known(identity: Identity, running: bool, session: Option<&str>) -> KnownAgent {
+        KnownAgent {
             container: identity.container_name(&registry()).unwrap(),
             identity,
             session: session.map(|id| id.parse().unwrap()),
@@ -180,7 +182,8 @@ mod tests {
         let registry = registry();
         let crew = known(Identity::crew("gastown", "Toast"), false, None);
         let polecat = known(Identity::polecat("gastown", "Toast"), true, None);
-        let resolve = |known: &[Known]| resolve("gastown/Toast", &registry, known).unwrap().role();
+        let resolve =
+            |known: &[KnownAgent]| resolve("gastown/Toast", &registry, known).unwrap().role();
         assert_eq!(resolve(std::slice::from_ref(&crew)), Role::Crew);
         assert_eq!(resolve(std::slice::from_ref(&polecat)), Role::Polecat);
         assert_eq!(
@@ -188,7 +191,7 @@ mod tests {
             Role::Polecat,
             "the running one"
         );
-        let crew = Known {
+        let crew = KnownAgent {
             running: true,
             ..crew
         };
@@ -269,7 +272,7 @@ mod tests {
         let registry = registry();
         let task = known(Identity::task("gt-4k2qz", &registry), true, None);
         let polecat = known(Identity::polecat("gastown", "4k2qz"), true, None);
-        let role = |known: &[Known]| resolve("gt-4k2qz", &registry, known).unwrap().role();
+        let role = |known: &[KnownAgent]| resolve("gt-4k2qz", &registry, known).unwrap().role();
         assert_eq!(role(&[]), Role::Polecat, "the name says so");
         assert_eq!(role(std::slice::from_ref(&task)), Role::Task);
         assert_eq!(

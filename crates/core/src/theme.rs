@@ -2,14 +2,18 @@
 
 /// Background and foreground of a status line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Theme {
+pub struct StatusTheme {
     pub name: &'static str,
     pub background: &'static str,
     pub foreground: &'static str,
 }
 
-const fn theme(name: &'static str, background: &'static str, foreground: &'static str) -> Theme {
-    Theme {
+const fn theme(
+    name: &'static str,
+    background: &'static str,
+    foreground: &'static str,
+) -> StatusTheme {
+    StatusTheme {
         name,
         background,
         foreground,
@@ -17,7 +21,7 @@ const fn theme(name: &'static str, background: &'static str, foreground: &'stati
 }
 
 /// Palettes among which a rig's name chooses.
-pub const PALETTES: [Theme; 10] = [
+pub const PALETTES: [StatusTheme; 10] = [
     theme("ocean", "#1e3a5f", "#e0e0e0"),
     theme("forest", "#2d5a3d", "#e0e0e0"),
     theme("rust", "#8b4513", "#f5f5dc"),
@@ -31,17 +35,17 @@ pub const PALETTES: [Theme; 10] = [
 ];
 
 /// Gold on dark.
-pub const MAYOR: Theme = theme("mayor", "#3d3200", "#ffd700");
+pub const MAYOR: StatusTheme = theme("mayor", "#3d3200", "#ffd700");
 /// Silver on purple.
-pub const DEACON: Theme = theme("deacon", "#2d1f3d", "#c0b0d0");
+pub const DEACON: StatusTheme = theme("deacon", "#2d1f3d", "#c0b0d0");
 
 /// Returns the theme of a rig. The result depends only on the name.
-pub fn of_rig(rig: &str) -> Theme {
+pub fn of_rig(rig: &str) -> StatusTheme {
     PALETTES[fnv32a(rig.as_bytes()) as usize % PALETTES.len()]
 }
 
 /// Returns the theme for a role's setting; `rig` is looked up by the given name.
-pub fn find(wanted: &str, rig: &str) -> Option<Theme> {
+pub fn find(wanted: &str, rig: &str) -> Option<StatusTheme> {
     match wanted {
         "rig" => Some(of_rig(rig)),
         "mayor" => Some(MAYOR),

@@ -2,7 +2,7 @@
 //!
 //! Pure: `town::views::work_tree` collects the facts about each item.
 
-use crate::card::Parts;
+use crate::card::PartCount;
 use crate::merge::MergeStatus;
 use crate::work::{Item, ItemStatus, WorkId};
 
@@ -25,7 +25,7 @@ pub struct NodeFacts {
 
 /// Progress of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum ItemProgress {
     /// Closed: merged, or ended in another way.
     Landed,
     /// Help is needed: it was escalated, or its merge or its start failed.
@@ -40,27 +40,27 @@ pub enum Progress {
     Open,
 }
 
-impl Progress {
+impl ItemProgress {
     pub fn as_str(self) -> &'static str {
         match self {
-            Progress::Landed => "landed",
-            Progress::Failed => "failed",
-            Progress::Merging => "merging",
-            Progress::Working => "working",
-            Progress::Queued => "queued",
-            Progress::Blocked => "blocked",
-            Progress::Open => "open",
+            ItemProgress::Landed => "landed",
+            ItemProgress::Failed => "failed",
+            ItemProgress::Merging => "merging",
+            ItemProgress::Working => "working",
+            ItemProgress::Queued => "queued",
+            ItemProgress::Blocked => "blocked",
+            ItemProgress::Open => "open",
         }
     }
 }
 
 /// Returns the progress of an item, and the reason if it does not advance.
-pub fn progress(item: &Item, facts: &NodeFacts) -> (Progress, Option<String>) {
+pub fn progress(item: &Item, facts: &NodeFacts) -> (ItemProgress, Option<String>) {
     let is_escalated = item.labels.iter().any(|label| label == ESCALATED);
     match (item.status, &facts.merge) {
-        (ItemStatus::Closed, _) => return (Progress::Landed, None),
+        (ItemStatus::Closed, _) => return (ItemProgress::Landed, None),
         (ItemStatus::Blocked, _) if is_escalated => {
-            return (Progress::Failed, Some("it was escalated".to_owned()));
+            return (ItemProgress::Failed, Some("it was escalated".to_owned()));
         }
         (_, Some((status, reason))) if status.is_broken() => {
             let what = match status {
@@ -69,34 +69,34 @@ pub fn progress(item: &Item, facts: &NodeFacts) -> (Progress, Option<String>) {
             };
             let reason = reason.as_ref().map(|reason| format!("{what}: {reason}"));
             return (
-                Progress::Failed,
+                ItemProgress::Failed,
                 Some(reason.unwrap_or_else(|| what.to_owned())),
             );
         }
-        (_, Some((_, reason))) => return (Progress::Merging, reason.clone()),
+        (_, Some((_, reason))) => return (ItemProgress::Merging, reason.clone()),
         _ => {}
     }
     if facts.holder.is_some() {
-        return (Progress::Working, None);
+        return (ItemProgress::Working, None);
     }
     if let Some(error) = &facts.start_error {
         let reason = format!("the last start failed: {error}");
-        return (Progress::Failed, Some(reason));
+        return (ItemProgress::Failed, Some(reason));
     }
     if let Some(reason) = &facts.queued {
-        return (Progress::Queued, Some(reason.clone()));
+        return (ItemProgress::Queued, Some(reason.clone()));
     }
     if !facts.blockers.is_empty() {
         let names: Vec<&str> = facts.blockers.iter().map(WorkId::as_str).collect();
         return (
-            Progress::Blocked,
+            ItemProgress::Blocked,
             Some(format!("it waits for {}", names.join(", "))),
         );
     }
     match item.status {
-        ItemStatus::InProgress => (Progress::Working, None),
-        ItemStatus::Blocked => (Progress::Blocked, None),
-        _ => (Progress::Open, None),
+        ItemStatus::InProgress => (ItemProgress::Working, None),
+        ItemStatus::Blocked => (ItemProgress::Blocked, None),
+        _ => (ItemProgress::Open, None),
     }
 }
 
@@ -104,7 +104,7 @@ pub fn progress(item: &Item, facts: &NodeFacts) -> (Progress, Option<String>) {
 #[derive(Clone, Debug)]
 pub struct WorkNode {
     pub item: Item,
-    pub progress: Progress,
+    pub progress: ItemProgress,
     pub reason: Option<String>,
     pub holder: Option<String>,
     /// The owner, if it is a batch.
@@ -122,10 +122,10 @@ impl WorkNode {
     }
 
     /// Returns how many of its direct parts are closed; `None` without parts.
-    pub fn parts(&self) -> Option<Parts> {
+    pub fn parts(&self) -> Option<PartCount> {
         let count = |nodes: usize| u32::try_from(nodes).unwrap_or(u32::MAX);
-        let landed = |node: &&WorkNode| node.progress == Progress::Landed;
-        (!self.children.is_empty()).then(|| Parts {
+        let landed = |node: &&WorkNode| node.progress == ItemProgress::Landed;
+        (!self.children.is_empty()).then(|| PartCount {
             closed: count(self.children.iter().filter(landed).count()),
             all: count(self.children.len()),
         })
@@ -133,7 +133,7 @@ impl WorkNode {
 
     /// Returns the direct parts that need help.
     pub fn failed(&self) -> Vec<&WorkNode> {
-        let failed = |node: &&WorkNode| node.progress == Progress::Failed;
+        let failed = |node: &&WorkNode| node.progress == ItemProgress::Failed;
         self.children.iter().filter(failed).collect()
     }
 }
@@ -152,24 +152,32 @@ mod tests {
 
     #[test]
     fn progress_shows_what_needs_help_first() {
-        let check = |item: &Item, facts: NodeFacts, expected: (Progress, Option<&str>)| {
+        let check = |item: &Item, facts: NodeFacts, expected: (ItemProgress, Option<&str>)| {
             let (found, reason) = progress(item, &facts);
             assert_eq!((found, reason.as_deref()), expected);
         };
         let open = item(ItemStatus::Open);
         let none = NodeFacts::default;
-        check(&open, none(), (Progress::Open, None));
-        check(&item(ItemStatus::Closed), none(), (Progress::Landed, None));
+        check(&open, none(), (ItemProgress::Open, None));
+        check(
+            &item(ItemStatus::Closed),
+            none(),
+            (ItemProgress::Landed, None),
+        );
         check(
             &item(ItemStatus::Blocked),
             none(),
-            (Progress::Blocked, None),
+            (ItemProgress::Blocked, None),
         );
         let help = Item {
             labels: vec![ESCALATED.to_owned()],
             ..item(ItemStatus::Blocked)
         };
-        check(&help, none(), (Progress::Failed, Some("it was escalated")));
+        check(
+            &help,
+            none(),
+            (ItemProgress::Failed, Some("it was escalated")),
+        );
         let merge = |status, reason: Option<&str>| NodeFacts {
             merge: Some((status, reason.map(str::to_owned))),
             ..none()
@@ -178,30 +186,37 @@ mod tests {
         check(
             &held,
             merge(MergeStatus::Queued, None),
-            (Progress::Merging, None),
+            (ItemProgress::Merging, None),
         );
         check(
             &held,
             merge(MergeStatus::Failed, Some("`make` failed")),
-            (Progress::Failed, Some("the merge failed: `make` failed")),
+            (
+                ItemProgress::Failed,
+                Some("the merge failed: `make` failed"),
+            ),
         );
         check(
             &held,
             merge(MergeStatus::Conflict, None),
-            (Progress::Failed, Some("the merge has conflicts")),
+            (ItemProgress::Failed, Some("the merge has conflicts")),
         );
         let queued = NodeFacts {
             queued: Some("no slot".to_owned()),
             blockers: vec!["gt-b".parse().unwrap()],
             ..none()
         };
-        check(&open, queued.clone(), (Progress::Queued, Some("no slot")));
+        check(
+            &open,
+            queued.clone(),
+            (ItemProgress::Queued, Some("no slot")),
+        );
         let failed = NodeFacts {
             start_error: Some("no git".to_owned()),
             ..queued.clone()
         };
         let reason = "the last start failed: no git";
-        check(&open, failed.clone(), (Progress::Failed, Some(reason)));
+        check(&open, failed.clone(), (ItemProgress::Failed, Some(reason)));
         let working = NodeFacts {
             holder: Some("gastown/polecats/Toast".to_owned()),
             ..failed
@@ -209,7 +224,7 @@ mod tests {
         check(
             &item(ItemStatus::Hooked),
             working,
-            (Progress::Working, None),
+            (ItemProgress::Working, None),
         );
         let blocked = NodeFacts {
             queued: None,
@@ -218,7 +233,7 @@ mod tests {
         check(
             &open,
             blocked,
-            (Progress::Blocked, Some("it waits for gt-b")),
+            (ItemProgress::Blocked, Some("it waits for gt-b")),
         );
     }
 
@@ -242,7 +257,7 @@ mod tests {
         let left = node(ItemStatus::Open, 1.0, vec![repair]);
         let batch = node(ItemStatus::InProgress, 0.0, vec![done, left]);
         assert!((batch.total_cost() - 1.75).abs() < 1e-9);
-        assert_eq!(batch.parts(), Some(Parts { closed: 1, all: 2 }));
+        assert_eq!(batch.parts(), Some(PartCount { closed: 1, all: 2 }));
         assert_eq!(batch.children[0].parts(), None);
         assert!(batch.failed().is_empty());
     }

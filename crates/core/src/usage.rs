@@ -1,12 +1,12 @@
 //! Usage of a session: tokens, and their cost.
 //!
 //! Each agent program writes transcripts in a separate format. This module parses them line by line
-//! and without I/O: a [`Reading`] takes lines, adds them up, and can be stored between two reads of
+//! and without I/O: a [`TranscriptProgress`] takes lines, adds them up, and can be stored between two reads of
 //! the same file, so that the second continues where the first stopped. The engine finds the files
 //! and decides when to read them; [`crate::price`] has the prices.
 //!
 //! One file may hold several sessions, because a conversation can be resumed, and a fork begins
-//! with a copy of its origin. So a session counts only the lines with a time inside its [`Window`].
+//! with a copy of its origin. So a session counts only the lines with a time inside its [`UsageWindow`].
 //!
 //! Claude Code also writes lines with the conversation's cost (`cost-state`). They are ignored:
 //! their total continues across sessions and forks, they have no time, and a killed program writes
@@ -187,15 +187,15 @@ impl UsageWindow {
 /// Progress in one transcript. Its size does not grow with the transcript's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reading {
-    /// Usage of answers that will not change any more.
+pub struct TranscriptProgress {
+    /// Usage of answers that no longer change.
     settled: Usage,
     /// The settled usage by day and model.
     settled_daily: Vec<DailyUsage>,
     recent: VecDeque<Recent>,
     /// State that earlier lines set for later ones; only Codex needs it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    codex: Option<codex::Context>,
+    codex: Option<codex::CodexContext>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -205,7 +205,7 @@ struct Recent {
     usage: Usage,
 }
 
-impl Reading {
+impl TranscriptProgress {
     /// Reads one line. Ignores a line that it cannot parse: the format belongs to another program,
     /// and the next release may change it.
     pub fn line(&mut self, format: Format, line: &str, window: &UsageWindow, prices: &Prices) {
@@ -307,14 +307,14 @@ mod tests {
     #[test]
     fn an_answer_counts_once_with_its_newest_figures() {
         let prices = Prices::builtin();
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         reading.count(answer(Some("a"), 1), DAY, &prices);
         reading.count(answer(Some("b"), 2), DAY, &prices);
         reading.count(answer(Some("a"), 100), DAY, &prices);
         assert_eq!(reading.usage().output_tokens, 102);
         // It can be stored and continued.
         let text = serde_json::to_string(&reading).unwrap();
-        let mut reading: Reading = serde_json::from_str(&text).unwrap();
+        let mut reading: TranscriptProgress = serde_json::from_str(&text).unwrap();
         reading.count(answer(Some("a"), 101), DAY, &prices);
         assert_eq!(reading.usage().output_tokens, 103);
         let cost = reading.usage().cost_usd.unwrap();
@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn what_is_kept_does_not_grow() {
         let prices = Prices::builtin();
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         for n in 0..10_000 {
             reading.count(answer(Some(&format!("msg_{n}")), 1), DAY, &prices);
             reading.count(answer(None, 1), DAY, &prices);
@@ -338,7 +338,7 @@ mod tests {
     #[test]
     fn without_a_price_there_is_no_cost() {
         let prices = Prices::builtin();
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         let unknown = |cost| ModelAnswer {
             model: "gpt-unheard-of".to_owned(),
             cost,

@@ -305,7 +305,7 @@ fn is_of_word(c: char) -> bool {
 }
 
 /// Converts a text of unknown origin to a word for a list; `None` if no character is left.
-pub fn as_word(text: &str) -> Option<String> {
+pub fn to_label(text: &str) -> Option<String> {
     let parts = text.split(|c| !is_of_word(c));
     let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
     let mut word = parts.join("-");
@@ -315,7 +315,7 @@ pub fn as_word(text: &str) -> Option<String> {
     Some(word).filter(|word| !word.is_empty())
 }
 
-/// Fails if a type or label is not a word that can stand in a list.
+/// Fails if a type or label is not a word that can be part of a list.
 pub fn check_word(what: &str, word: &str) -> Result<(), Problem> {
     if !word.is_empty() && word.len() <= LONGEST_WORD && word.chars().all(is_of_word) {
         return Ok(());
@@ -416,12 +416,12 @@ mod tests {
         assert!(check_priority(4).is_ok() && check_priority(5).is_err());
         assert!(check_word("label", "gt:message").is_ok());
         assert!(check_word("label", "a b").is_err());
-        assert_eq!(as_word("gt:message").as_deref(), Some("gt:message"));
+        assert_eq!(to_label("gt:message").as_deref(), Some("gt:message"));
         assert_eq!(
-            as_word(" needs\nreview\u{1b}").as_deref(),
+            to_label(" needs\nreview\u{1b}").as_deref(),
             Some("needs-review")
         );
-        assert_eq!(as_word(" \n"), None);
-        assert!(check_word("label", &as_word(&"\u{e9}".repeat(90)).unwrap()).is_ok());
+        assert_eq!(to_label(" \n"), None);
+        assert!(check_word("label", &to_label(&"\u{e9}".repeat(90)).unwrap()).is_ok());
     }
 }

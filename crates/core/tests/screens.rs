@@ -202,6 +202,7 @@ fn dialogs_at_a_limit_are_left_by_the_option_that_only_waits() {
     let expected = [
         ("cc-lim-7d-oauth", "Stop and wait for limit to reset"),
         ("cc-limoff-1", "Stop and wait for limit to reset"),
+        ("cc-limoff-command", "Stop and wait for limit to reset"),
         ("cx-lim-plus", "Keep current model"),
         ("cx-lim-pro3d", "Keep current model"),
         ("gm-lim-429-day-delay", "Keep trying"),

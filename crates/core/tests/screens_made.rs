@@ -17,7 +17,7 @@ fn classify(preset: &str, title: &str, text: &str) -> Classification {
 /// Checks a classification. `expected` is the state, the rule and the text of the input line.
 fn check(preset: &str, title: &str, text: &str, expected: (&str, &str, Option<&str>)) {
     let found = classify(preset, title, text);
-    let typed = found.input.as_ref().map(screen::Input::typed);
+    let typed = found.input.as_ref().map(screen::InputContent::typed);
     assert_eq!(
         (found.state.as_str(), found.rule.as_str(), typed),
         expected,

@@ -6,22 +6,22 @@ mod corpus;
 use corpus::{Screen, screens};
 use gt_core::harness::Preset;
 use gt_core::patterns::{self, Pattern, Patterns, Rules};
-use gt_core::screen::Looked;
-use gt_core::state::{Observed, Reason, State, StateReport, StateSource, Tracker, judge};
+use gt_core::screen::CapturedScreen;
+use gt_core::state::{ObservedPane, Reason, State, StateReport, StateSource, Tracker, judge};
 use std::collections::BTreeSet;
 
 /// Returns the observation of an agent whose hooks have reported this state, if any.
-fn observed<'a>(lines: &'a [String], title: &'a str, hook: Option<State>) -> Observed<'a> {
-    Observed {
+fn observed<'a>(lines: &'a [String], title: &'a str, hook: Option<State>) -> ObservedPane<'a> {
+    ObservedPane {
         title,
         tag: Some(hook.unwrap_or(State::Running)),
         tag_source: Some(hook.map_or(StateSource::Process, |_| StateSource::Hook)),
         tag_since: Some(7),
-        screen: Some(Looked {
+        screen: Some(CapturedScreen {
             lines,
             silent_seconds: Some(0),
         }),
-        ..Observed::default()
+        ..ObservedPane::default()
     }
 }
 
@@ -123,7 +123,7 @@ fn no_recorded_question_and_no_work_is_taken_for_an_interrupt() {
         for hook in [State::Busy, State::Waiting] {
             let mut seen = observed(&screen.lines, &screen.row.title, Some(hook));
             seen.printed_at = Some(8);
-            seen.screen = seen.screen.map(|looked| Looked {
+            seen.screen = seen.screen.map(|looked| CapturedScreen {
                 silent_seconds: Some(60),
                 ..looked
             });
@@ -345,7 +345,7 @@ fn an_unknown_program_is_followed_from_state_to_state() {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         let mut seen = observed(&lines, "", None);
         seen.tag_since = None;
-        seen.screen = Some(Looked {
+        seen.screen = Some(CapturedScreen {
             lines: &lines,
             silent_seconds: Some(silent),
         });

@@ -1,7 +1,7 @@
 //! The table of duties.
 
 use gt_town::supervision::upkeep::{self, Saving};
-use gt_town::supervision::{budgets, digest, patrol, recurring, scheduler};
+use gt_town::supervision::{budgets, digest, limits, patrol, recurring, scheduler};
 use gt_town::{Result, Town};
 use jiff::Timestamp;
 use std::time::Duration;
@@ -13,6 +13,8 @@ pub(crate) enum Trigger {
     Sweep,
     /// An agent came, went or changed its state.
     Agents,
+    /// An agent reached a usage limit.
+    Limit,
     /// A work item, mail or entry of the merge queue changed.
     Work,
 }
@@ -61,6 +63,18 @@ pub(crate) const DUTIES: &[Duty] = &[
         triggers: &[Trigger::Agents, Trigger::Work],
         spacing: Duration::from_secs(5),
         run: digest::unattended,
+        due: None,
+    },
+    Duty {
+        // A hook sets this timer too, but some programs show a limit only on their screen. `upkeep`
+        // resumes agents with every sweep.
+        name: "limits",
+        triggers: &[Trigger::Limit],
+        spacing: Duration::from_secs(5),
+        run: |town| {
+            limits::resume_soon(town);
+            Ok(())
+        },
         due: None,
     },
     Duty {

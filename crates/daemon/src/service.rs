@@ -6,6 +6,8 @@
 
 use crate::duties::{DUTIES, Duty, Trigger};
 use gt_core::Problem;
+use gt_core::plural::counted;
+use gt_core::state::State;
 use gt_town::base::clock::Clock;
 use gt_town::base::settings;
 use gt_town::lifecycle::save;
@@ -32,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Runs the daemon of this town until SIGTERM or SIGINT, or until the town is removed. Fails at
 /// once if a daemon of the town is already running.
 pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
-    let place = Arc::new(Place {
+    let place = Arc::new(DaemonTown {
         root: root.to_owned(),
         around,
     });
@@ -42,7 +44,7 @@ pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
         .enable_all()
         .build()
         .map_err(|error| Problem::failed("cannot run the daemon").caused_by(error))?;
-    let note = Arc::new(Note::begin(&town, version)?);
+    let note = Arc::new(SharedNote::begin(&town, version)?);
     let served = runtime.block_on(serve(&place, &town, &note));
     // A duty that has not rolled back in time is abandoned. Its work is resumed later, as after a
     // kill.
@@ -50,22 +52,19 @@ pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
     let saved = place.fresh().and_then(|town| save::save(&town, true));
     note.end(&town);
     served?;
-    let saved = saved?.map_or(0, |saved| saved.containers);
-    tracing::info!(
-        "process {} ended; saved {saved} containers",
-        std::process::id()
-    );
+    let saved = counted(saved?.map_or(0, |saved| saved.containers), "container");
+    tracing::info!("process {} ended; saved {saved}", std::process::id());
     Ok(())
 }
 
 /// The town, which is opened for every run of a duty, because its settings may change.
 #[derive(Debug)]
-struct Place {
+struct DaemonTown {
     root: PathBuf,
     around: Surroundings,
 }
 
-impl Place {
+impl DaemonTown {
     fn open(&self) -> Result<Town> {
         Town::open(&self.root, self.around.clone())
     }
@@ -80,7 +79,7 @@ impl Place {
     }
 }
 
-async fn serve(place: &Arc<Place>, town: &Town, note: &Arc<Note>) -> Result<()> {
+async fn serve(place: &Arc<DaemonTown>, town: &Town, note: &Arc<SharedNote>) -> Result<()> {
     let cannot_wait = |error| Problem::failed("cannot wait for signals").caused_by(error);
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_wait)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_wait)?;
@@ -127,7 +126,13 @@ async fn serve(place: &Arc<Place>, town: &Town, note: &Arc<Note>) -> Result<()> 
                 false => break,
             },
             change = changes.recv() => match change {
-                Some(MonitorChange::Agents | MonitorChange::Moved(_)) => fire(Trigger::Agents),
+                Some(MonitorChange::Agents) => fire(Trigger::Agents),
+                Some(MonitorChange::Moved(moved)) => {
+                    fire(Trigger::Agents);
+                    if moved.now.state == State::Limited {
+                        fire(Trigger::Limit);
+                    }
+                }
                 Some(MonitorChange::Work) => fire(Trigger::Work),
                 Some(_) => {}
                 None => return Err(Problem::failed("the monitor has ended")),
@@ -152,8 +157,8 @@ async fn attend(
     duty: &'static Duty,
     spacing: Duration,
     wake: Arc<Notify>,
-    place: Arc<Place>,
-    note: Arc<Note>,
+    place: Arc<DaemonTown>,
+    note: Arc<SharedNote>,
 ) {
     let mut due = None;
     loop {
@@ -219,12 +224,12 @@ fn instant(due: Timestamp, town: &Town) -> Instant {
 
 /// The daemon's note, shared by its duties.
 #[derive(Debug)]
-struct Note {
+struct SharedNote {
     now: Mutex<DaemonNote>,
     clock: Clock,
 }
 
-impl Note {
+impl SharedNote {
     fn begin(town: &Town, version: &str) -> Result<Self> {
         let clock = town.clock().clone();
         let now = DaemonNote {
@@ -233,7 +238,7 @@ impl Note {
             started_at: clock.now().to_string(),
             ..DaemonNote::default()
         };
-        Ok(Note {
+        Ok(SharedNote {
             now: Mutex::new(now),
             clock,
         })
@@ -274,3 +279,6 @@ impl Note {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests;

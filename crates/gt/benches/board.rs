@@ -17,7 +17,7 @@ mod process;
 mod town;
 
 use crossterm::event::{KeyCode, KeyEvent};
-use gt_board::{Board, BoardEvent, Facts, Moment, Theme};
+use gt_board::{Board, BoardEvent, BoardFacts, BoardTheme, Moment};
 use measure::{median, report, time};
 use process::Spent;
 use ratatui::Terminal;
@@ -97,7 +97,7 @@ fn draw(width: u16, height: u16) {
 }
 
 /// Returns the facts after one agent has made progress.
-fn changed(facts: &Facts, run: usize) -> Facts {
+fn changed(facts: &BoardFacts, run: usize) -> BoardFacts {
     let mut facts = facts.clone();
     facts.cards[run % AGENTS].updated_at += 1;
     if let Some(session) = &mut facts.cards[run % AGENTS].session {
@@ -115,7 +115,7 @@ struct Screen {
 impl Screen {
     fn new(width: u16, height: u16) -> Self {
         Screen {
-            board: Board::new(Theme::Dark),
+            board: Board::new(BoardTheme::Dark),
             terminal: Terminal::new(TestBackend::new(width, height)).expect("a terminal"),
         }
     }

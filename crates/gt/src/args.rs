@@ -28,7 +28,7 @@ pub(crate) struct Cli {
     pub(crate) global: Global,
     /// Absent if `gt` is called alone.
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub(crate) command: Option<GtCommand>,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub(crate) enum Command {
+pub(crate) enum GtCommand {
     // Town and rigs.
     Init(commands::init::InitArgs),
     #[command(subcommand)]
@@ -88,21 +88,21 @@ pub(crate) enum Command {
     Dog(commands::dog::DogCommand),
     #[command(subcommand)]
     Agent(commands::agent::AgentCommand),
-    /// The mayor, who coordinates the whole town
+    /// The mayor, which coordinates the whole town
     #[command(subcommand)]
     Mayor(commands::single::TownCommand),
-    /// The deacon, who keeps the town healthy
+    /// The deacon, which decides about problems of the town
     #[command(subcommand)]
     Deacon(commands::single::TownCommand),
-    /// Boot, which watches over the deacon
+    /// Boot, which decides about a deacon that hangs
     #[command(subcommand)]
     Boot(commands::single::TownCommand),
-    /// A rig's witness, who watches over its polecats
+    /// A rig's witness, which decides about polecats that need help
     #[command(subcommand)]
-    Witness(commands::single::RigCommand),
-    /// A rig's refinery, which merges what its workers finish
+    Witness(commands::single::SingleRigCommand),
+    /// A rig's refinery, which decides about merges that need judgement
     #[command(subcommand)]
-    Refinery(commands::single::RigCommand),
+    Refinery(commands::single::SingleRigCommand),
 
     // Work.
     #[command(subcommand)]

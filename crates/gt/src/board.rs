@@ -14,41 +14,41 @@ mod view;
 mod watch;
 
 use facts::FactsReader;
-use gt_board::{Board, BoardEvent, Moment, Request, Theme};
+use gt_board::{Board, BoardEvent, BoardRequest, BoardTheme, Moment};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::messaging::notify;
 use gt_town::views::monitor::MonitorChange;
-use inbox::{Inbox, Post};
+use inbox::{BoardInbox, Post};
 use invocations::Invocations;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
-use view::{Panes, View};
+use view::{Panes, ViewHandle};
 use watch::Watch;
 
 /// Options of the board at its start.
 #[derive(Debug)]
-pub(crate) struct Look {
-    pub(crate) theme: Theme,
+pub(crate) struct BoardOptions {
+    pub(crate) theme: BoardTheme,
     pub(crate) project: Option<String>,
     pub(crate) mouse: bool,
 }
 
 /// Shows the board until the person quits.
-pub(crate) fn run(town: Town, look: Look) -> Result<(), Problem> {
+pub(crate) fn run(town: Town, look: BoardOptions) -> Result<(), Problem> {
     let no_terminal =
         |error| Problem::environment("the board cannot use this terminal").caused_by(error);
-    let inbox = Inbox::open().map_err(no_terminal)?;
+    let inbox = BoardInbox::open().map_err(no_terminal)?;
     let panes = Arc::new(Panes::default());
     let eyes = Watch::default();
     let (first, second) = (town.clone(), town.clone());
     let facts = FactsReader::gather(first, inbox.post(), Arc::clone(&panes), eyes.clone());
-    let view = View::open(second, inbox.post(), panes, eyes.clone());
+    let view = ViewHandle::open(second, inbox.post(), panes, eyes.clone());
     watch(&town, &eyes, &facts, &view, &inbox.post())?;
-    let mut session = Session {
+    let mut session = BoardSession {
         board: Board::new(look.theme),
         invocations: Invocations::new(&town, &inbox.post()),
         terminal: Terminal::take(look.mouse).map_err(no_terminal)?,
@@ -70,35 +70,35 @@ fn watch(
     town: &Town,
     eyes: &Watch,
     facts: &FactsReader,
-    view: &View,
+    view: &ViewHandle,
     post: &Post,
 ) -> Result<(), Problem> {
     let (facts, view, post, own) = (facts.clone(), view.clone(), post.clone(), town.clone());
     eyes.begin(town, move |change| match change {
-        MonitorChange::Screen(_) => view.printed(),
+        MonitorChange::Screen(_) => view.on_output(),
         MonitorChange::Agents | MonitorChange::Work | MonitorChange::Files => facts.ask(),
-        MonitorChange::Events => view.happened(),
+        MonitorChange::Events => view.on_event(),
         MonitorChange::Moved(moved) => {
             facts.ask();
             if notify::board_rings(&own, &moved) {
-                post.ring();
+                post.request_bell();
             }
         }
     })
 }
 
-struct Session {
+struct BoardSession {
     board: Board,
     invocations: Invocations,
     terminal: Terminal,
-    inbox: Inbox,
+    inbox: BoardInbox,
     facts: FactsReader,
-    view: View,
+    view: ViewHandle,
     /// Item whose agent's screen is in view.
     looking: Option<WorkId>,
 }
 
-impl Session {
+impl BoardSession {
     fn run(&mut self) -> io::Result<()> {
         let (width, height) = crossterm::terminal::size()?;
         let mut requests = self
@@ -112,7 +112,7 @@ impl Session {
             if !requests.is_empty() {
                 continue;
             }
-            if self.inbox.has_rung() {
+            if self.inbox.take_bell_request() {
                 self.terminal.ring()?;
             }
             if self.board.is_dirty() {
@@ -130,9 +130,9 @@ impl Session {
     }
 
     /// Handles all queued events, and returns the requests of the board.
-    fn handle_all(&mut self) -> io::Result<Vec<Request>> {
+    fn handle_all(&mut self) -> io::Result<Vec<BoardRequest>> {
         let mut requests = Vec::new();
-        for event in self.inbox.news() {
+        for event in self.inbox.take_events() {
             match event {
                 // The agent of a card may have another pane now.
                 BoardEvent::Facts(_) => self.view.changed(),
@@ -158,32 +158,34 @@ impl Session {
     }
 
     /// Carries out the requests of the board. Returns true if it wants to quit.
-    fn fulfil(&mut self, requests: Vec<Request>) -> io::Result<bool> {
+    fn fulfil(&mut self, requests: Vec<BoardRequest>) -> io::Result<bool> {
         for request in requests {
             match request {
-                Request::Quit => return Ok(true),
-                Request::Redraw => {
+                BoardRequest::Quit => return Ok(true),
+                BoardRequest::Redraw => {
                     self.terminal.screen().clear()?;
                     self.facts.ask();
                 }
-                Request::Run(order) => self.invocations.run(order),
-                Request::Foresee(order) => self.invocations.foresee(order),
-                Request::Ask(order) => self.invocations.ask(order),
-                Request::HandOver(order) => {
+                BoardRequest::Run(order) => self.invocations.run(order),
+                BoardRequest::Foresee(order) => self.invocations.foresee(order),
+                BoardRequest::Ask(order) => self.invocations.ask(order),
+                BoardRequest::HandOver(order) => {
                     // The screen is not visible while the command has the terminal.
-                    self.view.look(None);
+                    self.view.set_item(None);
                     let invocations = &self.invocations;
-                    let outcome = self.terminal.lend(|| invocations.run_here(&order))?;
-                    self.view.look(self.looking.clone());
-                    self.inbox.forgive_interrupt();
+                    let outcome = self
+                        .terminal
+                        .restore_while(|| invocations.run_here(&order))?;
+                    self.view.set_item(self.looking.clone());
+                    self.inbox.ignore_interrupt();
                     self.inbox.post().send(outcome);
                 }
-                Request::Look(id) => {
+                BoardRequest::Look(id) => {
                     self.looking.clone_from(&id);
-                    self.view.look(id);
+                    self.view.set_item(id);
                 }
-                Request::Show { id, tab } => self.view.show(Some((id, tab))),
-                Request::Unshow => self.view.show(None),
+                BoardRequest::Show { id, tab } => self.view.show(Some((id, tab))),
+                BoardRequest::Unshow => self.view.show(None),
             }
         }
         Ok(false)

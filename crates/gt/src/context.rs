@@ -59,7 +59,7 @@ impl Context {
 
     /// Writes a keepalive if an agent runs this command. Commands that tmux runs for a container
     /// have the agent's variables, but not its pane's.
-    pub(crate) fn leave_sign(&self, command: &[&str]) {
+    pub(crate) fn write_keepalive(&self, command: &[&str]) {
         const NOT_BY_AN_AGENT: &[&str] = &["demo-agent", "internal", "status-line"];
         let var = |name| self.around.var(name);
         let is_by_an_agent = var("GT_SESSION_UUID").is_some()

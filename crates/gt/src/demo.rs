@@ -40,14 +40,14 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use crate::raw_mode::RawMode;
-use agent::{Agent, Begin};
-use conversation::Conversation;
-use hooks::Hooks;
-use plain::Plain;
-use screen::Screen;
+use agent::{Agent, SessionStart};
+use conversation::DemoConversation;
+use hooks::DemoHooks;
+use plain::PlainAgent;
+use screen::DemoScreen;
 use script::Script;
 use signals::Signals;
-use transcript::{Opened, Wanted};
+use transcript::{OpenedTranscript, RequestedConversation};
 
 /// Run the built-in demo agent, which stands in for a real one in tests and demos
 #[derive(Debug, clap::Args)]
@@ -59,15 +59,15 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "UUID")]
     session_id: Option<String>,
 
-    /// Go on with the session of this id
+    /// Resume the conversation with this id
     #[arg(long, value_name = "ID", conflicts_with = "newest")]
     resume: Option<String>,
 
-    /// Go on with the newest session of this folder
+    /// Continue the newest conversation of this folder
     #[arg(long = "continue")]
     newest: bool,
 
-    /// Go on under a new id, with --resume or --continue
+    /// Fork the conversation: use a new id, with --resume or --continue
     #[arg(long)]
     fork_session: bool,
 
@@ -171,7 +171,7 @@ fn start(args: DemoArgs) -> Result<u8, String> {
     let hooks = args
         .settings
         .as_deref()
-        .map_or(Ok(Hooks::default()), Hooks::load)?;
+        .map_or(Ok(DemoHooks::default()), DemoHooks::load)?;
     let script = args
         .script
         .as_deref()
@@ -190,13 +190,13 @@ fn start(args: DemoArgs) -> Result<u8, String> {
         .map_err(text)?
         .to_string_lossy()
         .into_owned();
-    let wanted = Wanted {
+    let wanted = RequestedConversation {
         session_id: args.session_id,
         resume: args.resume,
         newest: args.newest,
         fork: args.fork_session,
     };
-    let Opened {
+    let OpenedTranscript {
         mut transcript,
         source,
         entries,
@@ -207,7 +207,8 @@ fn start(args: DemoArgs) -> Result<u8, String> {
         _ => cwd.clone(),
     };
     let bypass = args.dangerously_skip_permissions;
-    let mut conversation = Conversation::new(transcript, hooks, Rc::clone(&signals), cwd, bypass);
+    let mut conversation =
+        DemoConversation::new(transcript, hooks, Rc::clone(&signals), cwd, bypass);
     if let Some(log) = &args.log {
         conversation.log_to(log)?;
     }
@@ -216,12 +217,12 @@ fn start(args: DemoArgs) -> Result<u8, String> {
         .exit_after
         .map(|after| started + Duration::from_millis(after));
     if args.print || !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-        let plain = Plain::new(conversation, signals, io::stdout(), exit_at);
+        let plain = PlainAgent::new(conversation, signals, io::stdout(), exit_at);
         return Ok(plain.run(source, args.prompt, script));
     }
     let _raw = RawMode::enter().map_err(text)?;
-    let screen = Screen::open().map_err(text)?;
-    let begin = Begin {
+    let screen = DemoScreen::open().map_err(text)?;
+    let begin = SessionStart {
         identity,
         source,
         entries,

@@ -2,7 +2,7 @@
 
 use crate::output;
 use clap::error::ErrorKind;
-use gt_core::{Kind, Problem};
+use gt_core::{Problem, ProblemKind};
 use serde_json::json;
 use std::io::Write;
 use std::process::ExitCode;
@@ -53,7 +53,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
             .next()
             .unwrap_or_default()
             .trim_start_matches("error: ");
-        let mut problem = Problem::new(Kind::Usage, message.trim());
+        let mut problem = Problem::new(ProblemKind::Usage, message.trim());
         if let Some(rest) = parts.next() {
             problem = problem.hint(rest.trim());
         }
@@ -64,6 +64,6 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(if asked_for_help {
         0
     } else {
-        Kind::Usage.exit_code()
+        ProblemKind::Usage.exit_code()
     })
 }

@@ -34,13 +34,13 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
     if command == ["demo-agent"] {
         return;
     }
-    let mut asked = context.verbose.then(|| Filter::from(LevelFilter::DEBUG));
+    let mut asked = context.verbose.then(|| LogFilter::from(LevelFilter::DEBUG));
     if let Some(text) = context
         .around()
         .var(VARIABLE)
         .filter(|text| !text.is_empty())
     {
-        match Filter::parse(text) {
+        match LogFilter::parse(text) {
             Some(filter) => asked = Some(filter),
             None => output::warn(format!(
                 "{VARIABLE}={text:?} is ignored: it is not error, warn, info, debug, trace, or MODULE=LEVEL,…"
@@ -52,7 +52,7 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
         draws && std::io::stderr().is_terminal()
     };
     // The daemon also logs that it starts and ends.
-    let mut file = Filter::from(match command.first() {
+    let mut file = LogFilter::from(match command.first() {
         Some(&"daemon") => LevelFilter::INFO,
         _ => LevelFilter::WARN,
     });
@@ -62,7 +62,7 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
     let clock = context.around().clock.clone();
     let context = context.clone();
     let logger = Logger {
-        stderr: asked.unwrap_or_else(|| Filter::from(LevelFilter::OFF)),
+        stderr: asked.unwrap_or_else(|| LogFilter::from(LevelFilter::OFF)),
         file,
         command: command.join(" "),
         clock,
@@ -76,24 +76,24 @@ pub(crate) fn install(context: &Context, command: &[&str]) {
 
 /// The levels that are shown, by module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Filter {
+struct LogFilter {
     level: LevelFilter,
     /// Exceptions by the beginning of a module's path. The longest one applies.
     modules: Vec<(String, LevelFilter)>,
 }
 
-impl From<LevelFilter> for Filter {
+impl From<LevelFilter> for LogFilter {
     fn from(level: LevelFilter) -> Self {
-        Filter {
+        LogFilter {
             level,
             modules: Vec::new(),
         }
     }
 }
 
-impl Filter {
+impl LogFilter {
     fn parse(text: &str) -> Option<Self> {
-        let mut filter = Filter::from(LevelFilter::OFF);
+        let mut filter = LogFilter::from(LevelFilter::OFF);
         for part in text
             .split(',')
             .map(str::trim)
@@ -139,8 +139,8 @@ impl Filter {
 }
 
 struct Logger {
-    stderr: Filter,
-    file: Filter,
+    stderr: LogFilter,
+    file: LogFilter,
     command: String,
     clock: Clock,
     /// Finds the town's folder; called at the first event for the log.
@@ -168,7 +168,7 @@ impl Subscriber for Logger {
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let mut text = Text::default();
+        let mut text = EventText::default();
         event.record(&mut text);
         let text = text.finish();
         if self.file.allows(metadata)
@@ -200,18 +200,18 @@ impl Subscriber for Logger {
 
 /// The message of an event, followed by its other fields.
 #[derive(Debug, Default)]
-struct Text {
+struct EventText {
     message: String,
     fields: String,
 }
 
-impl Text {
+impl EventText {
     fn finish(self) -> String {
         self.message + &self.fields
     }
 }
 
-impl Visit for Text {
+impl Visit for EventText {
     fn record_str(&mut self, field: &Field, value: &str) {
         self.record_debug(field, &format_args!("{value}"));
     }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn filters_by_level_and_module() {
-        let filter = Filter::parse("warn, gt_town::records=off,gt_town=debug").unwrap();
+        let filter = LogFilter::parse("warn, gt_town::records=off,gt_town=debug").unwrap();
         assert_eq!(filter.level_of("gt::board"), LevelFilter::WARN);
         assert_eq!(filter.level_of("gt_town::base::lock"), LevelFilter::DEBUG);
         assert_eq!(filter.level_of("gt_town::records::items"), LevelFilter::OFF);
@@ -242,7 +242,7 @@ mod tests {
             LevelFilter::WARN
         );
         for text in ["loud", "gt=7", "gt_town=loud"] {
-            assert_eq!(Filter::parse(text), None, "{text}");
+            assert_eq!(LogFilter::parse(text), None, "{text}");
         }
     }
 }

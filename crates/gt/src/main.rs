@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     let words = args::words(&matches);
     logging::install(&context, &words);
     context.note_unreadable_variables();
-    context.leave_sign(&words);
+    context.write_keepalive(&words);
     match commands::run_or_begin(cli.command, &context) {
         Ok(code) => code,
         Err(problem) => {

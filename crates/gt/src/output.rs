@@ -63,7 +63,7 @@ pub(crate) fn terminal_columns() -> Option<usize> {
     // A pipe has no size.
     let size = rustix::termios::tcgetwinsize(&stdout).ok();
     let columns = size.map(|size| usize::from(size.ws_col));
-    // A value that is no number counts as absent.
+    // A value that is not a number counts as absent.
     let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
     columns.or_else(variable).filter(|columns| *columns > 0)
 }

@@ -2,10 +2,12 @@
 //!
 //! A decision is a value: making it does not wait and writes nothing. `server` carries it out.
 
-use crate::api::{self, Asked, ModelResponse, Refusal, Says, StreamEvent, Usage, Wire};
-use crate::conversation::Turn;
+use crate::api::{
+    self, ModelRequest, ModelResponse, RefusalReply, ReplyContent, StreamEvent, UsageEstimate, Wire,
+};
+use crate::conversation::ConversationSummary;
 use crate::directive::Directives;
-use crate::journal::Request;
+use crate::journal::LoggedRequest;
 use crate::playbook::Playbook;
 use crate::schema;
 use serde_json::Value;
@@ -21,9 +23,9 @@ const MOST_INPUT: usize = 5_000;
 
 /// A request, its log line and its answer.
 #[derive(Debug)]
-pub(crate) struct Decision {
+pub(crate) struct AnsweredRequest {
     /// Line of the log, without its number and its time.
-    pub(crate) request: Request,
+    pub(crate) request: LoggedRequest,
     /// Time to wait before the first byte.
     pub(crate) delay: Duration,
     pub(crate) reply: Reply,
@@ -32,7 +34,7 @@ pub(crate) struct Decision {
 #[derive(Debug)]
 pub(crate) enum Reply {
     Json(Value),
-    Refusal(Refusal),
+    Refusal(RefusalReply),
     /// With a pause after each paced event.
     Events(Vec<StreamEvent>, Duration),
 }
@@ -45,18 +47,18 @@ pub(crate) fn decide(
     serial: u64,
     created: i64,
     playbook: &Playbook,
-) -> Decision {
-    let request = Request {
+) -> AnsweredRequest {
+    let request = LoggedRequest {
         method: method.to_owned(),
         path: target.to_owned(),
-        ..Request::default()
+        ..LoggedRequest::default()
     };
     let path = target.split('?').next().unwrap_or_default();
     let Some(wire) = api::wire(path).filter(|_| method == "POST") else {
         let (status, answer) = api::other::respond(method, path, body);
-        return at_once(Request { status, ..request }, answer);
+        return at_once(LoggedRequest { status, ..request }, answer);
     };
-    let request = Request {
+    let request = LoggedRequest {
         api: wire.api,
         ..request
     };
@@ -65,11 +67,11 @@ pub(crate) fn decide(
         Err(error) => {
             let answer = (wire.error)(400, &format!("the body is not JSON: {error}"));
             let status = 400;
-            return at_once(Request { status, ..request }, answer);
+            return at_once(LoggedRequest { status, ..request }, answer);
         }
     };
     let asked = (wire.read)(path, &json);
-    let turn = Turn::of(&asked.items);
+    let turn = ConversationSummary::of(&asked.items);
     // A side request repeats the prompt, but its directives are meant for the real one. And a
     // request that the program makes by itself is not about the last prompt.
     let is_about_prompt = !turn.prompts.is_empty() || turn.tool_results > 0;
@@ -81,7 +83,7 @@ pub(crate) fn decide(
     } else {
         Directives::default()
     };
-    let mut reported = Usage::default();
+    let mut reported = UsageEstimate::default();
     let mut status = directives.error.unwrap_or(200);
     let reply = if let Some(seconds) = directives.limit {
         let refusal = (wire.limit)(created + i64::from(seconds));
@@ -103,10 +105,10 @@ pub(crate) fn decide(
         };
         reply(wire, &answer, asked.stream, &directives)
     };
-    Decision {
+    AnsweredRequest {
         delay: directives.delay,
         reply,
-        request: Request {
+        request: LoggedRequest {
             model: asked.model.to_owned(),
             stream: asked.stream,
             has_tools: asked.has_tools,
@@ -125,8 +127,8 @@ pub(crate) fn decide(
     }
 }
 
-fn at_once(request: Request, answer: Value) -> Decision {
-    Decision {
+fn at_once(request: LoggedRequest, answer: Value) -> AnsweredRequest {
+    AnsweredRequest {
         request,
         delay: Duration::ZERO,
         reply: Reply::Json(answer),
@@ -141,9 +143,13 @@ fn reply(wire: &Wire, answer: &ModelResponse<'_>, stream: bool, directives: &Dir
     Reply::Events((wire.events)(answer), pace)
 }
 
-fn says(asked: &Asked<'_>, turn: &Turn, directives: &Directives) -> Says {
+fn says(
+    asked: &ModelRequest<'_>,
+    turn: &ConversationSummary,
+    directives: &Directives,
+) -> ReplyContent {
     if let Some(call) = directives.calls.get(turn.results_since_prompt) {
-        return Says::Call(call.clone());
+        return ReplyContent::Call(call.clone());
     }
     let text = match (&directives.text, asked.schema) {
         (Some(text), _) => text.clone(),
@@ -153,7 +159,7 @@ fn says(asked: &Asked<'_>, turn: &Turn, directives: &Directives) -> Says {
         (None, None) => "Fake title".to_owned(),
     };
     let pieces = text.split_inclusive(' ').map(str::to_owned).collect();
-    Says::Text(match directives.chunks {
+    ReplyContent::Text(match directives.chunks {
         Some(count) => chunks(pieces, count),
         None => pieces,
     })
@@ -179,14 +185,14 @@ fn chunks(mut pieces: Vec<String>, count: usize) -> Vec<String> {
     pieces
 }
 
-fn usage(body: &[u8], says: &Says) -> Usage {
+fn usage(body: &[u8], says: &ReplyContent) -> UsageEstimate {
     let output = match says {
-        Says::Text(pieces) => pieces.iter().map(String::len).sum(),
-        Says::Call(call) => call.arguments.to_string().len(),
+        ReplyContent::Text(pieces) => pieces.iter().map(String::len).sum(),
+        ReplyContent::Call(call) => call.arguments.to_string().len(),
     };
     let tokens = |bytes: usize| (bytes / 4).max(1) as u64;
     let input = tokens(body.len().min(MOST_INPUT * 4));
-    Usage {
+    UsageEstimate {
         input,
         cached: input / 2,
         output: tokens(output),
@@ -198,7 +204,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn ask(content: &str, tools: bool) -> Decision {
+    fn ask(content: &str, tools: bool) -> AnsweredRequest {
         let tools = if tools { json!([{}]) } else { json!([]) };
         let body = json!({"tools": tools, "messages": [{"role": "user", "content": content}]});
         decide(
@@ -211,7 +217,7 @@ mod tests {
         )
     }
 
-    fn said(decision: &Decision) -> &str {
+    fn said(decision: &AnsweredRequest) -> &str {
         let Reply::Json(answer) = &decision.reply else {
             panic!("a stream: {decision:?}");
         };

@@ -9,8 +9,8 @@ mod gemini;
 pub(crate) mod other;
 mod responses;
 
-use crate::conversation::Item;
-use crate::directive::Call;
+use crate::conversation::ConversationEntry;
+use crate::directive::ToolCall;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ pub enum Api {
 
 /// An answer that refuses a request, with additional headers.
 #[derive(Debug)]
-pub(crate) struct Refusal {
+pub(crate) struct RefusalReply {
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Value,
 }
@@ -44,14 +44,14 @@ pub(crate) struct Wire {
     pub(crate) api: Api,
     /// Returns whether a POST to this path wants an answer in this format.
     pub(crate) serves: fn(path: &str) -> bool,
-    pub(crate) read: for<'a> fn(path: &'a str, body: &'a Value) -> Asked<'a>,
+    pub(crate) read: for<'a> fn(path: &'a str, body: &'a Value) -> ModelRequest<'a>,
     /// Returns the answer in one piece.
     pub(crate) whole: fn(&ModelResponse<'_>) -> Value,
     /// Returns the answer as a stream.
     pub(crate) events: fn(&ModelResponse<'_>) -> Vec<StreamEvent>,
     pub(crate) error: fn(status: u16, message: &str) -> Value,
     /// Returns the answer at a usage limit that ends at that time.
-    pub(crate) limit: fn(resets_at: i64) -> Refusal,
+    pub(crate) limit: fn(resets_at: i64) -> RefusalReply,
 }
 
 const WIRES: &[Wire] = &[anthropic::WIRE, responses::WIRE, chat::WIRE, gemini::WIRE];
@@ -64,11 +64,11 @@ pub(crate) fn wire(path: &str) -> Option<&'static Wire> {
 /// A parsed request. Fields that are missing or of the wrong type count as empty: a real service
 /// would refuse, but a test wants to see what arrived.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ModelRequest<'a> {
     pub(crate) model: &'a str,
     pub(crate) stream: bool,
     pub(crate) has_tools: bool,
-    pub(crate) items: Vec<Item<'a>>,
+    pub(crate) items: Vec<ConversationEntry<'a>>,
     /// Schema that the answer must fit.
     pub(crate) schema: Option<&'a Value>,
 }
@@ -81,29 +81,29 @@ pub(crate) struct ModelResponse<'a> {
     pub(crate) model: &'a str,
     /// Body of the request.
     pub(crate) body: &'a Value,
-    pub(crate) says: Says,
-    pub(crate) usage: Usage,
+    pub(crate) says: ReplyContent,
+    pub(crate) usage: UsageEstimate,
     /// Seconds since the epoch.
     pub(crate) created: i64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Says {
+pub(crate) enum ReplyContent {
     /// A text, in the pieces in which it is streamed.
     Text(Vec<String>),
-    Call(Call),
+    Call(ToolCall),
 }
 
 /// Estimated token counts. The formats differ on whether cached tokens are a part of the input; the
 /// counts are reported as they stand here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct UsageEstimate {
     pub input: u64,
     pub cached: u64,
     pub output: u64,
 }
 
-impl Usage {
+impl UsageEstimate {
     pub(crate) fn total(self) -> u64 {
         self.input + self.output
     }
@@ -166,7 +166,7 @@ fn flag(value: &Value, key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::Turn;
+    use crate::conversation::ConversationSummary;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -233,15 +233,15 @@ mod tests {
         fn any_json_can_be_read_and_answered(body in hostile_json(), path in "[a-z0-9/:.]{0,30}") {
             for wire in WIRES {
                 let asked = (wire.read)(&path, &body);
-                let _ = Turn::of(&asked.items);
-                let calls = Says::Call(Call { name: "x".to_owned(), arguments: json!({}) });
-                for says in [Says::Text(vec!["a".to_owned(), "b".to_owned()]), calls] {
+                let _ = ConversationSummary::of(&asked.items);
+                let calls = ReplyContent::Call(ToolCall { name: "x".to_owned(), arguments: json!({}) });
+                for says in [ReplyContent::Text(vec!["a".to_owned(), "b".to_owned()]), calls] {
                     let answer = ModelResponse {
                         serial: 1,
                         model: asked.model,
                         body: &body,
                         says,
-                        usage: Usage { input: 1, cached: 1, output: 1 },
+                        usage: UsageEstimate { input: 1, cached: 1, output: 1 },
                         created: 0,
                     };
                     let _ = (wire.whole)(&answer);

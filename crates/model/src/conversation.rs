@@ -1,13 +1,13 @@
 //! A conversation in any wire format, and the content of its last user turn.
 //!
-//! Every request carries the whole conversation. The wire formats reduce it to [`Item`]s; the rest
+//! Every request carries the whole conversation. The wire formats reduce it to [`ConversationEntry`]s; the rest
 //! is common to all of them.
 
 use crate::typed::typed;
 
 /// One entry of a conversation.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Item<'a> {
+pub(crate) enum ConversationEntry<'a> {
     /// A text of the user. `joined`: the program ended it with a line break, because it appended
     /// another message.
     User { text: &'a str, joined: bool },
@@ -21,9 +21,9 @@ pub(crate) enum Item<'a> {
     Model,
 }
 
-impl<'a> Item<'a> {
+impl<'a> ConversationEntry<'a> {
     pub(crate) fn user(text: &'a str) -> Self {
-        Item::User {
+        ConversationEntry::User {
             text,
             joined: false,
         }
@@ -32,7 +32,7 @@ impl<'a> Item<'a> {
 
 /// Summary of a conversation.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Turn {
+pub(crate) struct ConversationSummary {
     /// Every text of the last user turn, unchanged.
     pub(crate) user: Vec<String>,
     /// Texts of that turn that a person typed, without the text that the program added.
@@ -49,33 +49,33 @@ pub(crate) struct Turn {
     pub(crate) history: Vec<String>,
 }
 
-impl Turn {
-    pub(crate) fn of(items: &[Item<'_>]) -> Self {
-        let mut turn = Turn::default();
+impl ConversationSummary {
+    pub(crate) fn of(items: &[ConversationEntry<'_>]) -> Self {
+        let mut turn = ConversationSummary::default();
         let mut prompt = "";
         // A turn ends where the next one begins, not where the model answers: a request may end
         // with the beginning of the model's answer.
         let mut model_spoke = false;
         for item in items {
-            if let Item::Aside(text) = *item {
+            if let ConversationEntry::Aside(text) = *item {
                 turn.asides.push(text.to_owned());
                 continue;
             }
-            let begins = *item != Item::Model && std::mem::take(&mut model_spoke);
+            let begins = *item != ConversationEntry::Model && std::mem::take(&mut model_spoke);
             if begins {
                 turn.user.clear();
                 turn.prompts.clear();
                 turn.tool_results = 0;
             }
             match *item {
-                Item::Model => model_spoke = true,
-                Item::Aside(_) => {}
-                Item::Program(text) => turn.user.push(text.to_owned()),
-                Item::ToolResult => {
+                ConversationEntry::Model => model_spoke = true,
+                ConversationEntry::Aside(_) => {}
+                ConversationEntry::Program(text) => turn.user.push(text.to_owned()),
+                ConversationEntry::ToolResult => {
                     turn.tool_results += 1;
                     turn.results_since_prompt += 1;
                 }
-                Item::User { text, joined } => {
+                ConversationEntry::User { text, joined } => {
                     turn.user.push(text.to_owned());
                     let own = if joined {
                         text.strip_suffix('\n').unwrap_or(text)
@@ -122,13 +122,13 @@ pub fn fingerprint(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn user(text: &str) -> Item<'_> {
-        Item::user(text)
+    fn user(text: &str) -> ConversationEntry<'_> {
+        ConversationEntry::user(text)
     }
 
     #[test]
     fn a_first_turn_holds_what_the_program_wrote_and_what_was_typed() {
-        let turn = Turn::of(&[
+        let turn = ConversationSummary::of(&[
             user("<system-reminder>x</system-reminder>\n"),
             user("hello"),
         ]);
@@ -143,7 +143,11 @@ mod tests {
 
     #[test]
     fn after_a_tool_call_the_prompt_is_still_the_one_it_came_from() {
-        let turn = Turn::of(&[user("do it"), Item::Model, Item::ToolResult]);
+        let turn = ConversationSummary::of(&[
+            user("do it"),
+            ConversationEntry::Model,
+            ConversationEntry::ToolResult,
+        ]);
         assert_eq!(turn.user, Vec::<String>::new());
         assert_eq!(turn.prompts, Vec::<String>::new());
         assert_eq!(turn.prompt, "do it");
@@ -152,10 +156,10 @@ mod tests {
 
     #[test]
     fn a_message_beside_a_tool_result_is_a_new_prompt() {
-        let turn = Turn::of(&[
+        let turn = ConversationSummary::of(&[
             user("do it"),
-            Item::Model,
-            Item::ToolResult,
+            ConversationEntry::Model,
+            ConversationEntry::ToolResult,
             user("one"),
             user("two"),
         ]);
@@ -167,18 +171,18 @@ mod tests {
 
     #[test]
     fn the_line_break_of_a_joint_is_not_the_persons() {
-        let joint = Item::User {
+        let joint = ConversationEntry::User {
             text: "failed\n",
             joined: true,
         };
-        let turn = Turn::of(&[joint, user("again")]);
+        let turn = ConversationSummary::of(&[joint, user("again")]);
         assert_eq!(turn.user, ["failed\n", "again"]);
         assert_eq!(turn.prompts, ["failed", "again"]);
     }
 
     #[test]
     fn the_beginning_of_an_answer_does_not_end_the_turn() {
-        let turn = Turn::of(&[user("hello"), Item::Model]);
+        let turn = ConversationSummary::of(&[user("hello"), ConversationEntry::Model]);
         assert_eq!(turn.user, ["hello"]);
     }
 

@@ -23,14 +23,14 @@ pub(crate) struct Directives {
     /// `[[limit=SECONDS]]`: a usage limit that ends in so many seconds, instead of an answer.
     pub(crate) limit: Option<u32>,
     /// `[[tool=NAME {…}]]`: tool calls, one after the other, before the answer.
-    pub(crate) calls: Vec<Call>,
+    pub(crate) calls: Vec<ToolCall>,
     /// `[[stream=N]]`: the answer in so many chunks, slowly.
     pub(crate) chunks: Option<usize>,
 }
 
 /// A tool call.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Call {
+pub(crate) struct ToolCall {
     pub(crate) name: String,
     pub(crate) arguments: Value,
 }
@@ -79,7 +79,7 @@ impl Directives {
 }
 
 /// Parses `NAME {…}]]`. The arguments end where their JSON ends, even if they contain brackets.
-fn call(text: &str) -> Option<(Call, &str)> {
+fn call(text: &str) -> Option<(ToolCall, &str)> {
     let end = text
         .find(|c: char| !(c.is_alphanumeric() || "_-.:".contains(c)))
         .filter(|end| *end > 0)?;
@@ -87,14 +87,14 @@ fn call(text: &str) -> Option<(Call, &str)> {
     let rest = text[end..].trim_start();
     if let Some(after) = rest.strip_prefix("]]") {
         let arguments = Value::Object(serde_json::Map::new());
-        return Some((Call { name, arguments }, after));
+        return Some((ToolCall { name, arguments }, after));
     }
     let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
     let arguments = values.next()?.ok().filter(Value::is_object)?;
     let after = rest[values.byte_offset()..]
         .trim_start()
         .strip_prefix("]]")?;
-    Some((Call { name, arguments }, after))
+    Some((ToolCall { name, arguments }, after))
 }
 
 #[cfg(test)]
@@ -128,11 +128,11 @@ mod tests {
         assert_eq!(
             found.calls,
             [
-                Call {
+                ToolCall {
                     name: "Bash".to_owned(),
                     arguments: first
                 },
-                Call {
+                ToolCall {
                     name: "mcp__a.b-c".to_owned(),
                     arguments: json!({})
                 },

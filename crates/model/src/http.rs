@@ -74,7 +74,7 @@ impl Head {
     }
 
     /// Returns whether another request may follow on the connection.
-    pub(crate) fn stays(&self) -> bool {
+    pub(crate) fn keeps_alive(&self) -> bool {
         !self.old && !self.header_has("connection", "close")
     }
 }
@@ -224,7 +224,7 @@ pub(crate) fn write_json_with(
     body: &Value,
 ) -> io::Result<()> {
     let body = body.to_string();
-    let stays = head.is_some_and(Head::stays);
+    let stays = head.is_some_and(Head::keeps_alive);
     let mut answer = start(status, "application/json", stays);
     for (name, value) in headers {
         answer.push_str(&format!("{name}: {value}\r\n"));
@@ -246,7 +246,7 @@ pub(crate) struct EventWriter<'a, W> {
 impl<'a, W: Write> EventWriter<'a, W> {
     pub(crate) fn start(out: &'a mut W, head: &Head) -> io::Result<Self> {
         let chunked = !head.old;
-        let mut answer = start(200, "text/event-stream", head.stays());
+        let mut answer = start(200, "text/event-stream", head.keeps_alive());
         answer.push_str("cache-control: no-cache\r\n");
         if chunked {
             answer.push_str("transfer-encoding: chunked\r\n");
@@ -310,7 +310,7 @@ mod tests {
             (head.method.as_str(), head.target.as_str()),
             ("POST", "/a?b=c")
         );
-        assert!(head.stays() && head.expects_continue());
+        assert!(head.keeps_alive() && head.expects_continue());
         assert_eq!(body, b"abc");
         let (head, body) = read(
             b"POST / HTTP/1.1\nTransfer-Encoding: chunked\nConnection: Keep-Alive, Close\n\n2;x=y\r\nab\r\n\
@@ -318,7 +318,7 @@ mod tests {
         )
         .unwrap()
         .unwrap();
-        assert!(!head.stays());
+        assert!(!head.keeps_alive());
         assert_eq!(body, b"abc");
     }
 

@@ -4,7 +4,7 @@
 //! answer and before any delay. The file gets one line per request in one write. A reader may still
 //! see a long line half written: it counts once its line break is there ([`read_log`]).
 
-use crate::api::{Api, Usage};
+use crate::api::{Api, UsageEstimate};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// One request, as a line of the log.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct LoggedRequest {
     /// Time when it was complete: RFC 3339 in UTC, with milliseconds.
     pub at: String,
     /// Its number, from 1, in the order of the log.
@@ -49,10 +49,10 @@ pub struct Request {
     pub status: u16,
     /// Tokens that the answer reports; zero for an error.
     #[serde(default)]
-    pub usage: Usage,
+    pub usage: UsageEstimate,
 }
 
-impl Request {
+impl LoggedRequest {
     /// Returns whether it brings a message that the server has not answered: it offers tools, and
     /// its last user turn holds a typed text. Follow-ups after tool calls and side requests do not.
     #[must_use]
@@ -63,7 +63,7 @@ impl Request {
 
 /// Returns the requests of a log file. Ignores an incomplete last line: a long one may be half
 /// written, even in the middle of a character.
-pub fn read_log(path: &Path) -> io::Result<Vec<Request>> {
+pub fn read_log(path: &Path) -> io::Result<Vec<LoggedRequest>> {
     let bytes = fs::read(path)?;
     bytes
         .split_inclusive(|byte| *byte == b'\n')
@@ -82,27 +82,27 @@ pub struct TimedOut {
 
 /// All requests so far.
 #[derive(Debug)]
-pub(crate) struct Journal {
-    notes: Mutex<Notes>,
+pub(crate) struct RequestJournal {
+    notes: Mutex<JournalEntries>,
     grown: Condvar,
 }
 
 #[derive(Debug)]
-struct Notes {
+struct JournalEntries {
     count: u64,
-    remembered: Option<Vec<Request>>,
+    remembered: Option<Vec<LoggedRequest>>,
     file: Option<File>,
 }
 
-impl Journal {
+impl RequestJournal {
     /// Creates a journal that appends to a file, keeps the requests in memory, or both.
     pub(crate) fn new(log: Option<&Path>, remember: bool) -> io::Result<Self> {
         let file = log
             .map(|path| OpenOptions::new().create(true).append(true).open(path))
             .transpose()?;
         let remembered = remember.then(Vec::new);
-        Ok(Journal {
-            notes: Mutex::new(Notes {
+        Ok(RequestJournal {
+            notes: Mutex::new(JournalEntries {
                 count: 0,
                 remembered,
                 file,
@@ -112,7 +112,7 @@ impl Journal {
     }
 
     /// Logs a request and returns its number.
-    pub(crate) fn note(&self, mut request: Request) -> io::Result<u64> {
+    pub(crate) fn note(&self, mut request: LoggedRequest) -> io::Result<u64> {
         let mut notes = self.lock();
         request.n = notes.count + 1;
         if let Some(file) = &mut notes.file {
@@ -128,15 +128,15 @@ impl Journal {
         Ok(notes.count)
     }
 
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         self.lock().remembered.clone().unwrap_or_default()
     }
 
     pub(crate) fn wait_for(
         &self,
-        condition: impl Fn(&[Request]) -> bool,
+        condition: impl Fn(&[LoggedRequest]) -> bool,
         timeout: Duration,
-    ) -> Result<Vec<Request>, TimedOut> {
+    ) -> Result<Vec<LoggedRequest>, TimedOut> {
         let deadline = Instant::now() + timeout;
         let mut notes = self.lock();
         loop {
@@ -156,17 +156,17 @@ impl Journal {
 
     /// Locks the notes. A test's condition may have panicked under the lock; the notes are still
     /// consistent.
-    fn lock(&self) -> MutexGuard<'_, Notes> {
+    fn lock(&self) -> MutexGuard<'_, JournalEntries> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn summary(requests: &[Request]) -> String {
+fn summary(requests: &[LoggedRequest]) -> String {
     if requests.is_empty() {
         return " none".to_owned();
     }
     requests.iter().fold(String::new(), |mut text, request| {
-        let Request {
+        let LoggedRequest {
             n,
             at,
             method,
@@ -194,11 +194,11 @@ mod tests {
     fn the_file_and_the_memory_say_the_same() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let journal = Journal::new(Some(&path), true).unwrap();
+        let journal = RequestJournal::new(Some(&path), true).unwrap();
         for prompt in ["one\ntwo", "\u{1F980}"] {
-            let request = Request {
+            let request = LoggedRequest {
                 prompt: prompt.to_owned(),
-                ..Request::default()
+                ..LoggedRequest::default()
             };
             journal.note(request).unwrap();
         }
@@ -211,8 +211,8 @@ mod tests {
     fn half_a_line_is_not_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
-        let journal = Journal::new(Some(&path), false).unwrap();
-        journal.note(Request::default()).unwrap();
+        let journal = RequestJournal::new(Some(&path), false).unwrap();
+        journal.note(LoggedRequest::default()).unwrap();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"prompt\":\"\xc3").unwrap();
         assert_eq!(read_log(&path).unwrap().len(), 1);
@@ -221,11 +221,11 @@ mod tests {
 
     #[test]
     fn who_waits_in_vain_is_told_what_came() {
-        let journal = Journal::new(None, true).unwrap();
+        let journal = RequestJournal::new(None, true).unwrap();
         journal
-            .note(Request {
+            .note(LoggedRequest {
                 prompt: "hello".to_owned(),
-                ..Request::default()
+                ..LoggedRequest::default()
             })
             .unwrap();
         let error = journal.wait_for(|_| false, Duration::ZERO).unwrap_err();

@@ -30,7 +30,7 @@ mod schema;
 mod server;
 mod typed;
 
-pub use api::{Api, Usage};
+pub use api::{Api, UsageEstimate};
 pub use conversation::fingerprint;
-pub use journal::{Request, TimedOut, read_log};
+pub use journal::{LoggedRequest, TimedOut, read_log};
 pub use server::{FakeModel, Options};

@@ -4,7 +4,7 @@
 //! per piece of work: the conversation that contains the row's text is answered by the row's
 //! directives. Directives in the prompt take precedence.
 
-use crate::conversation::Item;
+use crate::conversation::ConversationEntry;
 use crate::directive::Directives;
 use std::sync::{Mutex, PoisonError};
 
@@ -24,7 +24,7 @@ impl Playbook {
     }
 
     /// Returns the directives of the first row whose text occurs in the conversation.
-    pub(crate) fn find(&self, items: &[Item<'_>]) -> Option<Directives> {
+    pub(crate) fn find(&self, items: &[ConversationEntry<'_>]) -> Option<Directives> {
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         let occurs = |text: &str| items.iter().any(|item| contains(item, text));
         let row = rows.iter().find(|(text, _)| occurs(text))?;
@@ -32,10 +32,12 @@ impl Playbook {
     }
 }
 
-fn contains(item: &Item<'_>, wanted: &str) -> bool {
+fn contains(item: &ConversationEntry<'_>, wanted: &str) -> bool {
     match item {
-        Item::User { text, .. } | Item::Program(text) | Item::Aside(text) => text.contains(wanted),
-        Item::ToolResult | Item::Model => false,
+        ConversationEntry::User { text, .. }
+        | ConversationEntry::Program(text)
+        | ConversationEntry::Aside(text) => text.contains(wanted),
+        ConversationEntry::ToolResult | ConversationEntry::Model => false,
     }
 }
 
@@ -48,15 +50,25 @@ mod tests {
         let playbook = Playbook::default();
         playbook.add("work: a", "[[text=first]]");
         playbook.add("work: b", "[[text=second]]");
-        let find = |items: &[Item<'_>]| playbook.find(items).and_then(|found| found.text);
-        let told = Item::Aside("your work: b");
+        let find =
+            |items: &[ConversationEntry<'_>]| playbook.find(items).and_then(|found| found.text);
+        let told = ConversationEntry::Aside("your work: b");
         assert_eq!(
-            find(&[told, Item::user("begin")]),
+            find(&[told, ConversationEntry::user("begin")]),
             Some("second".to_owned())
         );
-        assert_eq!(find(&[Item::user("work: a")]), Some("first".to_owned()));
-        assert_eq!(find(&[Item::user("work: c"), Item::Model]), None);
+        assert_eq!(
+            find(&[ConversationEntry::user("work: a")]),
+            Some("first".to_owned())
+        );
+        assert_eq!(
+            find(&[ConversationEntry::user("work: c"), ConversationEntry::Model]),
+            None
+        );
         playbook.add("work: a", "[[text=third]]");
-        assert_eq!(find(&[Item::user("work: a")]), Some("third".to_owned()));
+        assert_eq!(
+            find(&[ConversationEntry::user("work: a")]),
+            Some("third".to_owned())
+        );
     }
 }

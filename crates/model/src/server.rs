@@ -5,7 +5,7 @@
 
 use crate::answer::{self, Reply};
 use crate::http::{self, EventWriter, Head, HttpError};
-use crate::journal::{Journal, Request, TimedOut};
+use crate::journal::{LoggedRequest, RequestJournal, TimedOut};
 use crate::playbook::Playbook;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ pub struct Options {
 #[derive(Debug)]
 pub struct FakeModel {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServer>,
     acceptor: Option<JoinHandle<()>>,
 }
 
@@ -60,10 +60,10 @@ impl FakeModel {
         if let Some(folder) = &options.bodies {
             fs::create_dir_all(folder)?;
         }
-        let journal = Journal::new(options.log.as_deref(), !options.forget)?;
+        let journal = RequestJournal::new(options.log.as_deref(), !options.forget)?;
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, options.port))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedServer {
             journal,
             playbook: Playbook::default(),
             bodies: options.bodies.clone(),
@@ -101,16 +101,16 @@ impl FakeModel {
 
     /// Returns the requests so far.
     #[must_use]
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.journal.requests()
     }
 
     /// Waits until the requests so far fulfil a condition, and returns them.
     pub fn wait_for(
         &self,
-        condition: impl Fn(&[Request]) -> bool,
+        condition: impl Fn(&[LoggedRequest]) -> bool,
         timeout: Duration,
-    ) -> Result<Vec<Request>, TimedOut> {
+    ) -> Result<Vec<LoggedRequest>, TimedOut> {
         self.shared.journal.wait_for(condition, timeout)
     }
 }
@@ -130,8 +130,8 @@ impl Drop for FakeModel {
 }
 
 #[derive(Debug)]
-struct Shared {
-    journal: Journal,
+struct SharedServer {
+    journal: RequestJournal,
     playbook: Playbook,
     bodies: Option<PathBuf>,
     serial: AtomicU64,
@@ -146,7 +146,7 @@ struct Connections {
     open: HashMap<u64, TcpStream>,
 }
 
-impl Shared {
+impl SharedServer {
     fn connections(&self) -> MutexGuard<'_, Connections> {
         self.connections
             .lock()
@@ -191,7 +191,7 @@ impl Shared {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Shared) {
+fn accept(listener: &TcpListener, shared: &SharedServer) {
     thread::scope(|scope| {
         for stream in listener.incoming() {
             if shared.is_stopped() {
@@ -209,7 +209,7 @@ fn accept(listener: &TcpListener, shared: &Shared) {
 }
 
 /// Serves one connection to its end.
-fn connection(stream: &TcpStream, shared: &Shared) {
+fn connection(stream: &TcpStream, shared: &SharedServer) {
     let Ok(Some(id)) = shared.enter(stream) else {
         return;
     };
@@ -220,7 +220,7 @@ fn connection(stream: &TcpStream, shared: &Shared) {
     shared.connections().open.remove(&id);
 }
 
-fn requests(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
+fn requests(mut stream: &TcpStream, shared: &SharedServer) -> io::Result<()> {
     let mut reader = BufReader::with_capacity(64 * 1024, stream);
     loop {
         let (head, body) = match request(&mut reader, &mut stream) {
@@ -236,7 +236,7 @@ fn requests(mut stream: &TcpStream, shared: &Shared) -> io::Result<()> {
             }
         };
         answer(&mut stream, shared, &head, &body)?;
-        if !head.stays() || shared.is_stopped() {
+        if !head.keeps_alive() || shared.is_stopped() {
             return Ok(());
         }
     }
@@ -257,7 +257,7 @@ fn request(
 }
 
 /// Answers one request. An error is one of the connection.
-fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io::Result<()> {
+fn answer(out: &mut impl Write, shared: &SharedServer, head: &Head, body: &[u8]) -> io::Result<()> {
     let now = jiff::Timestamp::now();
     let serial = shared.serial.fetch_add(1, Ordering::Relaxed) + 1;
     let mut decision = answer::decide(
@@ -294,7 +294,7 @@ fn answer(out: &mut impl Write, shared: &Shared, head: &Head, body: &[u8]) -> io
     }
 }
 
-fn note(shared: &Shared, request: Request, body: &[u8]) -> io::Result<()> {
+fn note(shared: &SharedServer, request: LoggedRequest, body: &[u8]) -> io::Result<()> {
     let number = shared.journal.note(request)?;
     match &shared.bodies {
         Some(folder) => fs::write(folder.join(format!("{number:05}.json")), body),

@@ -28,7 +28,7 @@ mod spawn;
 
 pub use block::{Block, Guard};
 pub use notification::Notification;
-pub use parser::{Message, Parser};
+pub use parser::{ControlMessage, ControlParser};
 pub use pending::Pending;
 pub use reconnect::Reconnecting;
 
@@ -39,7 +39,7 @@ use std::time::Duration;
 use crate::row::Listing;
 use crate::{Batch, Command, Error, Row, Server, Target};
 use hub::Hub;
-use reader::Connection;
+use reader::ControlConnection;
 
 /// Maximum time for the client to end after its pipe for commands was closed.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// A connected control client. All methods take `&self` and may be called from any thread.
 #[derive(Debug)]
 pub struct Control {
-    connection: Connection,
+    connection: ControlConnection,
     hub: Arc<Hub>,
     timeout: Duration,
 }
@@ -64,7 +64,7 @@ impl Control {
         hub: Arc<Hub>,
     ) -> Result<Self, Error> {
         let timeout = server.settings().timeout();
-        let connection = Connection::open(server, target, Arc::clone(&hub), timeout)?;
+        let connection = ControlConnection::open(server, target, Arc::clone(&hub), timeout)?;
         Ok(Self {
             connection,
             hub,
@@ -83,7 +83,7 @@ impl Control {
     /// Sends the commands and returns immediately. Answers arrive in the order of sending.
     pub fn send(&self, commands: impl Into<Batch>) -> Pending {
         let mut pending = self.connection.send(&[commands.into()], self.timeout);
-        pending.pop().unwrap_or_else(Pending::nothing)
+        pending.pop().unwrap_or_else(Pending::empty)
     }
 
     /// Runs the commands independently of each other, all in flight at once.

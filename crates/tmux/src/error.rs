@@ -30,7 +30,7 @@ pub enum Error {
     /// The tmux program was not found.
     #[error("cannot find the tmux program {}", program.display())]
     NotInstalled {
-        /// The program that was looked for.
+        /// The program that was searched.
         program: PathBuf,
     },
     /// No server listens on the socket.

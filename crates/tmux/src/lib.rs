@@ -52,7 +52,9 @@ pub mod testing;
 pub use address::Socket;
 pub use batch::Batch;
 pub use command::Command;
-pub use control::{Block, Control, Guard, Message, Notification, Parser, Pending, Reconnecting};
+pub use control::{
+    Block, Control, ControlMessage, ControlParser, Guard, Notification, Pending, Reconnecting,
+};
 pub use error::{Error, ErrorKind};
 pub use quote::{argv_word, quote};
 pub use row::{Field, FieldError, Row};

@@ -27,12 +27,12 @@ use crate::{
     VersionError,
 };
 use exec::Privacy;
-use settings::Settings;
+use settings::ServerSettings;
 
 /// A tmux server, running or not. Cloning it is cheap.
 #[derive(Clone, Debug)]
 pub struct Server {
-    settings: Arc<Settings>,
+    settings: Arc<ServerSettings>,
 }
 
 impl Server {
@@ -40,7 +40,7 @@ impl Server {
     #[must_use]
     pub fn new(socket: Socket) -> Self {
         Self {
-            settings: Arc::new(Settings::new(socket)),
+            settings: Arc::new(ServerSettings::new(socket)),
         }
     }
 
@@ -126,7 +126,7 @@ impl Server {
         self.change(|settings| settings.known = binary.map(|binary| (version, binary)))
     }
 
-    fn change(mut self, change: impl FnOnce(&mut Settings)) -> Self {
+    fn change(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
         change(Arc::make_mut(&mut self.settings));
         self
     }
@@ -237,7 +237,9 @@ impl Server {
     #[must_use]
     pub fn attach_command(&self, target: impl Into<Target>) -> process::Command {
         let mut command = self.settings.client();
-        command.args(Command::new("attach-session").target(target).argv());
+        // `-E` keeps the session's variables: panes must not get those of each viewer.
+        let attach = Command::new("attach-session").flag("-E").target(target);
+        command.args(attach.argv());
         command
     }
 
@@ -316,7 +318,7 @@ impl Server {
         }
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &ServerSettings {
         &self.settings
     }
 }

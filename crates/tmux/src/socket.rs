@@ -35,9 +35,9 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use exchange::{Exchange, Step};
-use identify::{Flags, Identity};
-use message::Layout;
+use exchange::{Exchange, ExchangeStep};
+use identify::{ClientIdentity, Flags};
+use message::HeaderLayout;
 use stream::Stream;
 
 use crate::Version;
@@ -47,7 +47,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A command line for a running server.
 #[derive(Debug)]
-pub(crate) struct Request<'a> {
+pub(crate) struct SocketRequest<'a> {
     pub(crate) socket: &'a Path,
     /// The version that the server must have.
     pub(crate) version: Version,
@@ -82,8 +82,8 @@ pub(crate) enum ExchangeOutcome {
 
 /// Runs the command line on the server, if that is possible. Calls `meanwhile` after the request
 /// was sent, while the server works on it.
-pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> ExchangeOutcome {
-    let Some(layout) = Layout::of(request.version) else {
+pub(crate) fn run(request: &SocketRequest<'_>, meanwhile: impl FnOnce()) -> ExchangeOutcome {
+    let Some(layout) = HeaderLayout::of(request.version) else {
         return ExchangeOutcome::NotTried;
     };
     let deadline = Instant::now() + request.timeout;
@@ -99,11 +99,11 @@ pub(crate) fn run(request: &Request<'_>, meanwhile: impl FnOnce()) -> ExchangeOu
     if !request.binary.is_running_behind(&stream) {
         return ExchangeOutcome::NotTried;
     }
-    let identity = Identity::new(&request.environment);
+    let identity = ClientIdentity::new(&request.environment);
     let Some(hello) = identity.messages(layout, Flags::OneShot, &request.argv) else {
         return ExchangeOutcome::NotTried;
     };
-    match stream.greet(&hello) {
+    match stream.identify(&hello) {
         Ok(()) => {}
         // The last bytes contain the command, and the server did not receive them.
         Err(error) if is_hang_up(&error) => return ExchangeOutcome::NoServer,
@@ -145,8 +145,8 @@ fn converse(stream: &mut Stream, mut exchange: Exchange<'_>, deadline: Instant) 
         };
         is_answered = true;
         match exchange.take(received) {
-            Step::Continue => {}
-            Step::Done(outcome) => return outcome,
+            ExchangeStep::Continue => {}
+            ExchangeStep::Done(outcome) => return outcome,
         }
         if let Err(error) = stream.send(&exchange.take_replies()) {
             return ExchangeOutcome::Lost {
@@ -187,7 +187,7 @@ mod tests {
         let mut stream = Stream::connect(&path, TIMEOUT).unwrap();
         stream.send(b"a command").unwrap();
         serve(listener);
-        let exchange = Exchange::new(Layout::Long, b"");
+        let exchange = Exchange::new(HeaderLayout::Long, b"");
         converse(&mut stream, exchange, Instant::now() + TIMEOUT)
     }
 

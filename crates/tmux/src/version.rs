@@ -72,7 +72,7 @@ impl Version {
         let missing: Vec<&str> = Feature::ALL
             .iter()
             .filter(|feature| feature.since() <= MINIMUM && !self.supports(**feature))
-            .map(|feature| feature.what())
+            .map(|feature| feature.label())
             .collect();
         Err(Error::TooOld {
             found: self,

@@ -3,6 +3,7 @@
 pub mod account;
 pub mod caller;
 pub mod claim;
+pub mod environment;
 pub mod listing;
 pub mod states;
 pub mod target;

@@ -10,3 +10,4 @@ pub mod onboarding;
 pub mod other_towns;
 pub(crate) mod programs;
 pub mod roles;
+pub mod secrets;

@@ -1,6 +1,6 @@
 //! The life cycle of an agent: start, stop, respawn, save, restore, hand off, prime, adopt.
 
-pub(crate) mod account_switch;
+pub mod account_switch;
 pub mod adopt;
 pub mod epilogue;
 pub mod handoff;

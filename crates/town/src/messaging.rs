@@ -1,4 +1,4 @@
-//! Messages to agents and people, and what agents report.
+//! Messages to agents and people, and the reports of agents.
 
 pub mod answer;
 pub mod dnd;

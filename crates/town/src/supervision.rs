@@ -1,4 +1,4 @@
-//! Unattended operation: what the daemon and the timers of tmux do without a person.
+//! Unattended operation: the periodic work of the daemon and of tmux's timers.
 
 pub mod batches;
 pub mod budgets;

@@ -6,6 +6,7 @@ pub(crate) mod background_tasks;
 pub mod containers;
 pub mod dev_servers;
 pub(crate) mod dnd_timer;
+pub(crate) mod environment;
 pub(crate) mod limit_timer;
 pub mod peek;
 pub mod pidfile;

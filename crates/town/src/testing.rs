@@ -6,9 +6,9 @@
 
 use crate::base::clock::Clock;
 use crate::catalog::directory::{self, AgentFile};
-use crate::lifecycle::start::{self, StartOptions, Started};
-use crate::records::items::{Draft, Work};
-use crate::records::sessions::{Query, Sessions};
+use crate::lifecycle::start::{self, StartOptions, StartedAgent};
+use crate::records::items::{ItemDraft, Work};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::repo::rig;
 use crate::terminal::containers::{self, Container};
 use crate::terminal::peek;
@@ -67,6 +67,31 @@ pub(crate) struct TestTown {
     pub(crate) town: Town,
     pub(crate) tmux: TestServer,
     folder: tempfile::TempDir,
+}
+
+/// A test town with a rig, and with a clock that only the test advances. The tests of a module add
+/// their own methods to it.
+pub(crate) struct StoppedTown {
+    pub(crate) town: TestTown,
+    pub(crate) clock: Clock,
+}
+
+impl StoppedTown {
+    pub(crate) fn new() -> Self {
+        let clock = Clock::stopped_at(jiff::Timestamp::now());
+        StoppedTown {
+            town: TestTown::with_clock(clock.clone()).with_rig(),
+            clock,
+        }
+    }
+
+    pub(crate) fn town(&self) -> &Town {
+        &self.town.town
+    }
+
+    pub(crate) fn is_alive(&self, agent: &Identity) -> bool {
+        self.town.container(agent).is_some_and(|it| !it.pane().dead)
+    }
 }
 
 impl TestTown {
@@ -160,7 +185,7 @@ impl TestTown {
     }
 
     /// Starts an agent and waits until it shows its prompt.
-    pub(crate) fn start(&self, agent: &Identity) -> Started {
+    pub(crate) fn start(&self, agent: &Identity) -> StartedAgent {
         start::start(&self.town, agent, &StartOptions::default()).unwrap()
     }
 
@@ -170,18 +195,18 @@ impl TestTown {
 
     /// Returns the sessions of an agent, the newest first.
     pub(crate) fn sessions(&self, agent: &Identity) -> Vec<Record> {
-        let query = Query {
+        let query = SessionQuery {
             agent: Some(agent.address()),
-            ..Query::default()
+            ..SessionQuery::default()
         };
         Sessions::of(&self.town).find(&query).unwrap()
     }
 
     pub(crate) fn item(&self, title: &str) -> WorkId {
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "lb".to_owned(),
             title: title.to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         Work::of(&self.town).create(&draft).unwrap().id
     }

@@ -1,8 +1,8 @@
 //! The rows of the table: mode, keys, action, help text and equivalent command.
 
-use super::{Binding, Mode};
+use super::{Binding, KeyMode};
 use crate::Tab;
-use crate::action::Action::*;
+use crate::action::BoardAction::*;
 use crate::action::{Deed, EscalationDeed, ServerDeed};
 use crate::sort::Sort as Invocation;
 
@@ -10,7 +10,7 @@ use crate::sort::Sort as Invocation;
 macro_rules! rows {
     ($($mode:ident $keys:literal $action:expr, $help:literal $(, $command:literal)?;)*) => {
         &[$(Binding {
-            mode: Mode::$mode,
+            mode: KeyMode::$mode,
             keys: $keys,
             action: $action,
             help: $help,

@@ -16,7 +16,7 @@ fn agent(container: &str, address: &str, role: &str, state: State, since: i64) -
     card
 }
 
-fn with_agents() -> Facts {
+fn with_agents() -> BoardFacts {
     let mut facts = town();
     let mut mayor = agent("hq-mayor", "mayor", "mayor", State::Waiting, 2_000);
     mayor.rig = None;
@@ -36,7 +36,7 @@ fn with_agents() -> Facts {
 fn agents_without_an_item_at_every_size() {
     let mut all = String::new();
     for (width, height) in SIZES {
-        let stage = view("j", width, height, Theme::Dark, with_agents());
+        let stage = view("j", width, height, BoardTheme::Dark, with_agents());
         all.push_str(&format!("--- {width}x{height}\n{}", stage.screen()));
     }
     insta::assert_snapshot!("agents", all);
@@ -44,7 +44,7 @@ fn agents_without_an_item_at_every_size() {
 
 #[test]
 fn tab_goes_to_the_oldest_question_and_then_to_the_next() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, with_agents());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, with_agents());
     stage.press("H<Tab>");
     stage.assert_cursor("hq-mayor");
     stage.press("<Tab>");
@@ -66,8 +66,8 @@ fn tab_goes_to_the_oldest_question_and_then_to_the_next() {
 #[test]
 fn without_questions_tab_goes_round_the_cards_that_need_you() {
     let mut facts = with_agents();
-    facts.cards.retain(|card| card.asks().is_none());
-    let mut stage = Stage::with(80, 24, Theme::Dark, facts);
+    facts.cards.retain(|card| card.asking_program().is_none());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, facts);
     for cursor in ["gt-00crs", "gt-00brk", "gt-00crs"] {
         stage.press(if cursor == "gt-00brk" {
             "<Tab>"
@@ -80,7 +80,7 @@ fn without_questions_tab_goes_round_the_cards_that_need_you() {
 
 #[test]
 fn agent_without_an_item_has_the_actions_of_an_agent() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, with_agents());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, with_agents());
     stage.press("H<Tab>");
     for (keys, command) in [
         (" a", "hand over: gt attach -- mayor"),
@@ -103,7 +103,7 @@ fn agent_without_an_item_has_the_actions_of_an_agent() {
 
 #[test]
 fn footer_offers_the_answer_only_for_a_question() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, with_agents());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, with_agents());
     stage.press("H<Tab>");
     stage.assert_shows(" y answer  Space actions");
     stage.press("h");
@@ -112,7 +112,7 @@ fn footer_offers_the_answer_only_for_a_question() {
 
 #[test]
 fn one_key_answers_a_question_that_was_shown() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, with_agents());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, with_agents());
     stage.press("H<Tab>");
     stage.press("y");
     // The question is not known yet.
@@ -125,12 +125,12 @@ fn one_key_answers_a_question_that_was_shown() {
         commands(&stage.press("2")),
         ["run: gt answer --json --expect 1-2 -- mayor 2"]
     );
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
 fn digit_is_text_if_it_begins_several_labels_or_follows_text() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, with_agents());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, with_agents());
     stage.press("H<Tab>y");
     let mut asked = question("1-2");
     asked.options.push(("10.".to_owned(), "Later".to_owned()));
@@ -149,5 +149,5 @@ fn digit_is_text_if_it_begins_several_labels_or_follows_text() {
     stage.press("<C-u>");
     let requests = stage.happens(BoardEvent::Paste("2".to_owned()));
     assert_eq!(commands(&requests), [""; 0]);
-    stage.assert_mode(Mode::Write);
+    stage.assert_mode(KeyMode::Write);
 }

@@ -2,10 +2,10 @@
 
 use super::frames::{SIZES, view};
 use super::*;
-use crate::Stop;
+use crate::StopFacts;
 
 /// Returns the town with open escalations and stops.
-fn alarmed() -> Facts {
+fn alarmed() -> BoardFacts {
     let mut facts = town();
     let mut by_person = escalation("esc-00high", Severity::High, false);
     by_person.who = "ada".to_owned();
@@ -20,8 +20,8 @@ fn alarmed() -> Facts {
     facts
 }
 
-fn stop(rig: Option<&str>) -> Stop {
-    Stop {
+fn stop(rig: Option<&str>) -> StopFacts {
+    StopFacts {
         rig: rig.map(str::to_owned),
         by: "ada".to_owned(),
         reason: rig.is_none().then(|| "wrong base branch".to_owned()),
@@ -39,7 +39,7 @@ fn stops_and_escalations_are_above_everything_at_every_size() {
     ] {
         let mut all = String::new();
         for (width, height) in SIZES {
-            let stage = view(keys, width, height, Theme::Dark, alarmed());
+            let stage = view(keys, width, height, BoardTheme::Dark, alarmed());
             all.push_str(&format!("--- {width}x{height}\n{}", stage.screen()));
         }
         insta::assert_snapshot!(name, all);
@@ -48,9 +48,9 @@ fn stops_and_escalations_are_above_everything_at_every_size() {
 
 #[test]
 fn smallest_board_shows_its_cards_before_the_alarms() {
-    let stage = Stage::with(40, 10, Theme::Plain, alarmed());
+    let stage = Stage::with(40, 10, BoardTheme::Plain, alarmed());
     stage.assert_shows_not("EMERGENCY");
-    let stage = Stage::with(40, 11, Theme::Plain, alarmed());
+    let stage = Stage::with(40, 11, BoardTheme::Plain, alarmed());
     stage.assert_shows("■ EMERGENCY STOP 2m by ada");
     stage.assert_shows_not("critical");
 }
@@ -66,7 +66,7 @@ fn acknowledged_escalation_is_only_in_the_list() {
 
 #[test]
 fn escalations_are_acknowledged_and_closed_by_keys() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, alarmed());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, alarmed());
     assert_eq!(
         commands(&stage.press("Ea")),
         ["run: gt escalate ack esc-00crit --json"]
@@ -76,12 +76,12 @@ fn escalations_are_acknowledged_and_closed_by_keys() {
         ["run: gt escalate close esc-00high --json"]
     );
     stage.press("<Esc>");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
 fn key_acts_on_the_escalation_that_was_shown() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, alarmed());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, alarmed());
     stage.press("Ej");
     let mut newer = alarmed();
     newer.escalations.remove(1);
@@ -103,9 +103,9 @@ fn key_acts_on_the_escalation_that_was_shown() {
 
 #[test]
 fn enter_goes_to_the_card_of_an_escalation() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, alarmed());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, alarmed());
     stage.press("E<Enter>");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_cursor("gt-00bsy");
     stage.press("Ej<Enter>");
     stage.assert_shows("It is about no card of the board");
@@ -115,9 +115,9 @@ fn enter_goes_to_the_card_of_an_escalation() {
 fn no_escalation_is_said() {
     let mut facts = town();
     facts.escalations.clear();
-    let mut stage = Stage::with(80, 24, Theme::Dark, facts);
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, facts);
     stage.press("E");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_shows("No escalations are open");
 }
 
@@ -128,7 +128,7 @@ fn emergency_stop_is_confirmed_inside_the_board() {
     stage.assert_shows("Stop the town");
     assert_eq!(commands(&stage.press("y")), ["run: gt estop --json"]);
     assert_eq!(commands(&stage.press("Xn")), [""; 0]);
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     // The project in view is offered first.
     assert_eq!(
         commands(&stage.press("pbea<Enter>Xy")),
@@ -138,7 +138,7 @@ fn emergency_stop_is_confirmed_inside_the_board() {
 
 #[test]
 fn stop_in_force_is_offered_for_thaw() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, alarmed());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, alarmed());
     stage.assert_shows("EMERGENCY STOP of beads 2m by ada");
     assert_eq!(commands(&stage.press("Xy")), ["run: gt thaw --json"]);
     assert_eq!(
@@ -147,7 +147,7 @@ fn stop_in_force_is_offered_for_thaw() {
     );
     let mut facts = alarmed();
     facts.stops.remove(0);
-    let mut stage = Stage::with(80, 24, Theme::Dark, facts);
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, facts);
     assert_eq!(
         commands(&stage.press("Xy")),
         ["run: gt thaw --rig beads --json"]
@@ -166,7 +166,7 @@ fn end_of_a_town_command_is_announced() {
 
 #[test]
 fn alarm_can_be_clicked() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, alarmed());
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, alarmed());
     let click = |row| {
         BoardEvent::Mouse(crossterm::event::MouseEvent {
             kind: crossterm::event::MouseEventKind::Down(crossterm::event::MouseButton::Left),
@@ -176,8 +176,8 @@ fn alarm_can_be_clicked() {
         })
     };
     stage.happens(click(0));
-    stage.assert_mode(Mode::EmergencyStop);
+    stage.assert_mode(KeyMode::EmergencyStop);
     stage.press("<Esc>");
     stage.happens(click(2));
-    stage.assert_mode(Mode::Escalations);
+    stage.assert_mode(KeyMode::Escalations);
 }

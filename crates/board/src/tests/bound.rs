@@ -5,7 +5,7 @@ use super::*;
 use crate::Tab;
 
 /// Returns the town at a later time: one card is in another column, the others have changed places.
-fn later() -> Facts {
+fn later() -> BoardFacts {
     let mut facts = town();
     facts.cards.reverse();
     for card in &mut facts.cards {
@@ -21,7 +21,7 @@ fn later() -> Facts {
 }
 
 /// Returns the town without one card.
-fn without(facts: Facts, gone: &str) -> Facts {
+fn without(facts: BoardFacts, gone: &str) -> BoardFacts {
     let mut facts = facts;
     facts.cards.retain(|card| card.id != id(gone));
     facts
@@ -56,7 +56,7 @@ fn when_its_card_goes_it_is_on_the_neighbour() {
     stage.happens(BoardEvent::Facts(facts));
     assert!(stage.board.cursor().is_some(), "a neighbouring column");
     stage.press("G");
-    stage.happens(BoardEvent::Facts(Facts::default()));
+    stage.happens(BoardEvent::Facts(BoardFacts::default()));
     assert_eq!(stage.board.cursor(), None);
     stage.happens(BoardEvent::Facts(town()));
     assert!(stage.board.cursor().is_some());
@@ -186,7 +186,7 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
         stage.board.select(&id("gt-00crs"));
         let result = Err(init_failed());
         stage.happens(BoardEvent::Outcome { order, result });
-        stage.assert_mode(Mode::InitFailed);
+        stage.assert_mode(KeyMode::InitFailed);
         stage.assert_shows("Go on with gt-00epc?");
         stage.assert_shows("the init command `make` ended with exit code 2");
         assert_eq!(
@@ -195,7 +195,7 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
                 "run: gt task start gt-00epc {words} --continue-on-failure"
             )]
         );
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
     }
     for (key, wanted) in [
         ("a", vec!["hand over: gt task attach gt-00epc --skip"]),
@@ -206,7 +206,7 @@ fn a_start_can_go_on_without_the_init_command_that_failed() {
         let result = Err(init_failed());
         stage.happens(BoardEvent::Outcome { order, result });
         assert_eq!(commands(&stage.press(key)), wanted);
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
     }
 }
 
@@ -234,7 +234,7 @@ fn whatever_needed_the_init_command_goes_on_by_its_own_command() {
         stage.press(keys);
         let (order, result) = (stage.board.orders, Err(init_failed()));
         stage.happens(BoardEvent::Outcome { order, result });
-        stage.assert_mode(Mode::InitFailed);
+        stage.assert_mode(KeyMode::InitFailed);
         assert_eq!(commands(&stage.press("y")), [wanted]);
     }
 }
@@ -255,12 +255,12 @@ fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
             .handle(BoardEvent::Outcome { order, result }, stage.now);
         // A key that was pressed before the frame is not an answer.
         assert_eq!(commands(&stage.press("y")), [""; 0]);
-        stage.assert_mode(Mode::Confirm);
+        stage.assert_mode(KeyMode::Confirm);
         stage.assert_shows("Merge gt-00bsy?");
         stage.assert_shows("merge gt-00bsy with main of gastown");
         stage.assert_shows("long.git");
         assert_eq!(commands(&stage.press(key)), wanted);
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
     }
 }
 
@@ -273,12 +273,12 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
     stage.press(" n");
     let result = Err(init_failed());
     stage.happens(BoardEvent::Outcome { order, result });
-    stage.assert_mode(Mode::Write);
+    stage.assert_mode(KeyMode::Write);
     assert_eq!(
         commands(&stage.press("y<Enter>")),
         ["run: gt nudge task/gt-00bsy --stdin --json"]
     );
-    stage.assert_mode(Mode::InitFailed);
+    stage.assert_mode(KeyMode::InitFailed);
     // Before a frame has shown the question, keys have no effect on it.
     let mut stage = Stage::new(80, 24);
     let order = failed_start(&mut stage, "s");
@@ -311,13 +311,13 @@ fn the_choice_to_merge_is_for_the_card_that_was_behind() {
     let there = "hand over: gt task attach gt-00bsy --skip";
     let mut stage = asked_to_merge();
     assert_eq!(commands(&stage.press("s")), [there]);
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     let mut stage = asked_to_merge();
     assert_eq!(
         commands(&stage.press("m")),
         ["run: gt task update gt-00bsy --json"]
     );
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     let order = stage.board.orders;
     let result = Ok("merged".to_owned());
     let requests = stage.happens(BoardEvent::Outcome { order, result });
@@ -325,7 +325,7 @@ fn the_choice_to_merge_is_for_the_card_that_was_behind() {
     let mut stage = Stage::new(80, 24);
     let requests = stage.press("h a<Esc>");
     assert_eq!(commands(&requests), Vec::<String>::new());
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
@@ -434,9 +434,9 @@ fn many_are_cleaned_up_with_one_question() {
 }
 
 /// Returns the number of the command that reads a question.
-fn asked(requests: &[Request]) -> u64 {
+fn asked(requests: &[BoardRequest]) -> u64 {
     let found = requests.iter().find_map(|request| match request {
-        Request::Ask(order) => Some(order.number),
+        BoardRequest::Ask(order) => Some(order.number),
         _ => None,
     });
     found.expect("a question is read")
@@ -492,7 +492,7 @@ fn what_the_merge_window_asks_is_answered_there() {
             card.resolver = Some(resolver(State::Waiting, "merge asks: Bash(git add -A)"));
         }
     }
-    let mut stage = Stage::with(120, 40, Theme::Dark, facts.clone());
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, facts.clone());
     stage.assert_shows("merge asks: Bash");
     let requests = stage.press("j y");
     assert_eq!(
@@ -538,7 +538,7 @@ fn question_that_was_not_shown_is_not_answered() {
     let mut stage = Stage::new(80, 24);
     let order = asked(&stage.press("j y"));
     assert_eq!(commands(&stage.press("1<Enter>")), Vec::<String>::new());
-    stage.assert_mode(Mode::Write);
+    stage.assert_mode(KeyMode::Write);
     // The question is known, but no frame has shown it yet.
     let result = Ok(question("f1-9"));
     stage
@@ -570,10 +570,10 @@ fn many_are_answered_each_by_its_own_question() {
             session(card).state = State::Waiting;
         }
     }
-    let mut stage = Stage::with(120, 40, Theme::Dark, facts);
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, facts);
     let requests = stage.press("* y");
     let orders = requests.iter().filter_map(|request| match request {
-        Request::Ask(order) => Some(order.number),
+        BoardRequest::Ask(order) => Some(order.number),
         _ => None,
     });
     for order in orders.collect::<Vec<_>>() {
@@ -601,9 +601,9 @@ fn a_message_goes_by_standard_input_as_it_was_typed() {
         commands(&requests),
         ["run: gt nudge task/gt-00bsy --stdin --json"]
     );
-    let Some(Request::Run(order)) = requests
+    let Some(BoardRequest::Run(order)) = requests
         .iter()
-        .find(|request| matches!(request, Request::Run(_)))
+        .find(|request| matches!(request, BoardRequest::Run(_)))
     else {
         panic!("no order");
     };
@@ -615,7 +615,7 @@ fn a_message_goes_by_standard_input_as_it_was_typed() {
         Vec::<String>::new(),
         "nothing was typed"
     );
-    stage.assert_mode(Mode::Write);
+    stage.assert_mode(KeyMode::Write);
 }
 
 #[test]
@@ -645,12 +645,12 @@ fn a_label_leads_to_the_card_that_had_it() {
     stage.happens(BoardEvent::Facts(later()));
     stage.press(label);
     stage.assert_cursor("gt-00don");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
 fn many_cards_have_labels_of_two_letters() {
-    let mut stage = Stage::with(200, 50, Theme::Dark, crate::sample(200, 0));
+    let mut stage = Stage::with(200, 50, BoardTheme::Dark, crate::sample(200, 0));
     stage.press("g");
     let labels = match &stage.board.overlay {
         Some(crate::overlay::Overlay::Go { labels, .. }) => labels.clone(),
@@ -659,11 +659,11 @@ fn many_cards_have_labels_of_two_letters() {
     assert!(labels.len() > 24, "{}", labels.len());
     let (label, card) = labels.last().cloned().expect("one");
     stage.press(&label[..1]);
-    stage.assert_mode(Mode::Go);
+    stage.assert_mode(KeyMode::Go);
     stage.press(&label[1..]);
     assert_eq!(stage.board.cursor(), Some(&card));
     stage.press("g1");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Snapshots of every view, at the sizes that matter.
 
 use super::*;
-use crate::{ChainSession, Detail, Happening, Screen, Tab, Window};
+use crate::{AgentScreen, ChainSession, Detail, Happening, Tab, WindowFacts};
 use ratatui::style::Color;
 
 pub(crate) const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 50)];
@@ -87,7 +87,13 @@ fn events() -> Vec<Happening> {
 }
 
 /// Returns a stage in this view, with all its requests answered.
-pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Facts) -> Stage {
+pub(crate) fn view(
+    keys: &str,
+    width: u16,
+    height: u16,
+    theme: BoardTheme,
+    facts: BoardFacts,
+) -> Stage {
     let mut stage = Stage::with(width, height, theme, facts);
     answer(&mut stage, vec![]);
     for key in parse(keys) {
@@ -99,18 +105,18 @@ pub(crate) fn view(keys: &str, width: u16, height: u16, theme: Theme, facts: Fac
 }
 
 /// Answers the requests whose results are visible.
-fn answer(stage: &mut Stage, requests: Vec<Request>) {
+fn answer(stage: &mut Stage, requests: Vec<BoardRequest>) {
     if let Some(id) = stage.board.cursor().cloned() {
         stage.happens(BoardEvent::Screen(screen_of(id)));
     }
     for request in requests {
         match request {
-            Request::Show { id, tab } => {
+            BoardRequest::Show { id, tab } => {
                 if let Some(detail) = detail(tab) {
                     stage.happens(BoardEvent::Detail { id, tab, detail });
                 }
             }
-            Request::Foresee(order) => {
+            BoardRequest::Foresee(order) => {
                 let lines = [
                     "end the session gt-00crs-az",
                     "remove the worktree ../gastown-gt-00crs",
@@ -120,7 +126,7 @@ fn answer(stage: &mut Stage, requests: Vec<Request>) {
                 let order = order.number;
                 stage.happens(BoardEvent::Foreseen { order, result });
             }
-            Request::Ask(order) => {
+            BoardRequest::Ask(order) => {
                 let (order, result) = (order.number, Ok(question("1-2")));
                 stage.happens(BoardEvent::Asked { order, result });
             }
@@ -129,7 +135,7 @@ fn answer(stage: &mut Stage, requests: Vec<Request>) {
     }
 }
 
-pub(crate) fn screen_of(id: WorkId) -> Screen {
+pub(crate) fn screen_of(id: WorkId) -> AgentScreen {
     let lines = [
         "\u{1b}[1m● Bash\u{1b}[0m(cargo test)",
         "  \u{1b}[2m⎿\u{1b}[0m  \u{1b}[32mtest result: ok\u{1b}[39m. 日本語 passed",
@@ -140,7 +146,7 @@ pub(crate) fn screen_of(id: WorkId) -> Screen {
         "",
         "",
     ];
-    Screen {
+    AgentScreen {
         id: Some(id),
         lines: lines.map(str::to_owned).to_vec(),
     }
@@ -159,13 +165,13 @@ pub(crate) fn detail(tab: Tab) -> Option<Detail> {
         Tab::Events => Detail::Events(events()),
         Tab::Windows => Detail::Windows {
             windows: vec![
-                Window { name: "main".to_owned(), running: true, exit_code: None },
-                Window { name: "task-1".to_owned(), running: false, exit_code: Some(2) },
-                Window { name: "task-2".to_owned(), running: false, exit_code: Some(0) },
+                WindowFacts { name: "main".to_owned(), running: true, exit_code: None },
+                WindowFacts { name: "task-1".to_owned(), running: false, exit_code: Some(2) },
+                WindowFacts { name: "task-2".to_owned(), running: false, exit_code: Some(0) },
             ],
             servers: vec![
-                Server { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000), since: None, reason: None },
-                Server { name: "api".to_owned(), state: ServerState::Error, port: Some(8000), since: Some(NOW - 42), reason: Some("runs, but does not answer".to_owned()) },
+                CardServer { name: "web".to_owned(), state: ServerState::Starting, port: Some(3000), since: None, reason: None },
+                CardServer { name: "api".to_owned(), state: ServerState::Error, port: Some(8000), since: Some(NOW - 42), reason: Some("runs, but does not answer".to_owned()) },
             ],
         },
         Tab::Chain => Detail::Chain(vec![
@@ -180,7 +186,7 @@ fn every_view_at_every_size() {
     for (name, keys) in VIEWS {
         let mut all = String::new();
         for (width, height) in SIZES {
-            let stage = view(keys, width, height, Theme::Dark, town());
+            let stage = view(keys, width, height, BoardTheme::Dark, town());
             all.push_str(&format!("--- {width}x{height}\n{}", stage.screen()));
         }
         insta::assert_snapshot!(*name, all);
@@ -191,16 +197,16 @@ fn every_view_at_every_size() {
 fn colours_change_nothing_but_colours() {
     for (name, keys) in VIEWS {
         let text = |theme| view(keys, 80, 24, theme, town()).screen();
-        let dark = text(Theme::Dark);
-        assert_eq!(dark, text(Theme::Light), "{name}");
-        assert_eq!(dark, text(Theme::Plain), "{name}");
+        let dark = text(BoardTheme::Dark);
+        assert_eq!(dark, text(BoardTheme::Light), "{name}");
+        assert_eq!(dark, text(BoardTheme::Plain), "{name}");
     }
 }
 
 #[test]
 fn without_colours_there_are_none() {
     for (name, keys) in VIEWS {
-        let stage = view(keys, 120, 40, Theme::Plain, town());
+        let stage = view(keys, 120, 40, BoardTheme::Plain, town());
         for cell in stage.terminal.backend().buffer().content() {
             assert_eq!((cell.fg, cell.bg), (Color::Reset, Color::Reset), "{name}");
         }
@@ -209,7 +215,7 @@ fn without_colours_there_are_none() {
 
 #[test]
 fn the_preview_has_the_colours_of_the_agents_screen() {
-    let stage = view("", 80, 24, Theme::Dark, town());
+    let stage = view("", 80, 24, BoardTheme::Dark, town());
     let cells = stage.terminal.backend().buffer().content();
     for colour in [Color::Green, Color::Indexed(208), Color::Rgb(255, 0, 0)] {
         assert!(cells.iter().any(|cell| cell.fg == colour), "{colour:?}");
@@ -239,9 +245,9 @@ fn each_state_has_a_sign_of_its_own_kind() {
     let mut seen = std::collections::BTreeSet::new();
     for card in &facts.cards {
         let state = card.session.as_ref().map(|session| session.state);
-        assert!(seen.insert(crate::theme::sign(state)), "{state:?}");
+        assert!(seen.insert(crate::theme::state_sign(state)), "{state:?}");
     }
-    let stage = Stage::with(200, 50, Theme::Plain, facts);
+    let stage = Stage::with(200, 50, BoardTheme::Plain, facts);
     for sign in seen {
         stage.assert_shows(&format!("{sign} gt-0000"));
     }
@@ -253,10 +259,10 @@ fn an_empty_town_is_a_board_too() {
         let mut stage = Stage::with(
             width,
             height,
-            Theme::Dark,
-            Facts {
+            BoardTheme::Dark,
+            BoardFacts {
                 town: "hello".to_owned(),
-                ..Facts::default()
+                ..BoardFacts::default()
             },
         );
         stage.assert_shows("Needs you 0");
@@ -268,10 +274,10 @@ fn an_empty_town_is_a_board_too() {
             stage.press(keys);
         }
         stage.press(" ");
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
         stage.assert_shows("There is no card here");
         stage.press("p<Esc>F<Esc>o<Esc>?<Esc>!<Esc>:start<Enter>");
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
     }
 }
 
@@ -289,6 +295,6 @@ fn too_small_is_said() {
 fn a_warning_is_shown_at_the_bottom() {
     let mut facts = town();
     facts.warnings = vec!["bd cannot be run".to_owned(), "another".to_owned()];
-    let stage = Stage::with(120, 40, Theme::Dark, facts);
+    let stage = Stage::with(120, 40, BoardTheme::Dark, facts);
     stage.assert_shows("! bd cannot be run (+1)");
 }

@@ -2,51 +2,59 @@
 
 use super::frames::view;
 use super::*;
-use crate::action::{Action, Deed};
+use crate::action::{BoardAction, Deed};
 use crate::keys::{self, TABLE};
 use crate::{Detail, Tab};
 use ratatui::buffer::Buffer;
 
 /// Returns the keys that open a mode in which this action has an effect.
-fn way(mode: Mode, action: Action) -> &'static str {
+fn way(mode: KeyMode, action: BoardAction) -> &'static str {
     match (mode, action) {
-        (Mode::Board, Action::Up | Action::PageUp | Action::Top) => "jj",
-        (Mode::Board, Action::FirstColumn) => "",
-        (Mode::Board, Action::NextNeedy) => "h",
-        (Mode::Board, Action::Back) => "V",
-        (Mode::Board, _) => "",
-        (Mode::Actions, Action::Do(deed)) => deed_way(deed),
-        (Mode::Actions, _) => "h ",
-        (Mode::Detail, Action::Up | Action::PageUp | Action::Top) => "h<Enter>3jj",
-        (Mode::Detail, Action::Left) => "h<Enter>3l",
-        (Mode::Detail, Action::PreviousFile) => "h<Enter>3]",
-        (Mode::Detail, Action::Tab(Tab::Diff)) => "h<Enter>",
-        (Mode::Detail, Action::PreviousCard) => "hj<Enter>",
-        (Mode::Detail, _) => "h<Enter>3",
-        (Mode::Go, Action::Top) => "jg",
-        (Mode::Go, _) => "g",
-        (Mode::Search, Action::Right | Action::Delete | Action::Bottom) => "/t<Left>",
-        (Mode::Search, _) => "/t",
-        (Mode::Filter, Action::Clear) => "F ",
-        (Mode::Filter, _) => "F",
-        (Mode::Sort, _) => "o",
-        (Mode::Pick, Action::Right | Action::Delete | Action::Bottom) => ":t<Left>",
-        (Mode::Pick, _) => ":t",
-        (Mode::Servers, _) => "h r",
-        (Mode::MergeChoice, _) => "h a",
-        (Mode::Cleanup, Action::Force) => "h d",
-        (Mode::Cleanup, _) => "j d",
+        (KeyMode::Board, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => "jj",
+        (KeyMode::Board, BoardAction::FirstColumn) => "",
+        (KeyMode::Board, BoardAction::NextNeedy) => "h",
+        (KeyMode::Board, BoardAction::Back) => "V",
+        (KeyMode::Board, _) => "",
+        (KeyMode::Actions, BoardAction::Do(deed)) => deed_way(deed),
+        (KeyMode::Actions, _) => "h ",
+        (KeyMode::Detail, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => {
+            "h<Enter>3jj"
+        }
+        (KeyMode::Detail, BoardAction::Left) => "h<Enter>3l",
+        (KeyMode::Detail, BoardAction::PreviousFile) => "h<Enter>3]",
+        (KeyMode::Detail, BoardAction::Tab(Tab::Diff)) => "h<Enter>",
+        (KeyMode::Detail, BoardAction::PreviousCard) => "hj<Enter>",
+        (KeyMode::Detail, _) => "h<Enter>3",
+        (KeyMode::Go, BoardAction::Top) => "jg",
+        (KeyMode::Go, _) => "g",
+        (KeyMode::Search, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
+            "/t<Left>"
+        }
+        (KeyMode::Search, _) => "/t",
+        (KeyMode::Filter, BoardAction::Clear) => "F ",
+        (KeyMode::Filter, _) => "F",
+        (KeyMode::Sort, _) => "o",
+        (KeyMode::Pick, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
+            ":t<Left>"
+        }
+        (KeyMode::Pick, _) => ":t",
+        (KeyMode::Servers, _) => "h r",
+        (KeyMode::MergeChoice, _) => "h a",
+        (KeyMode::Cleanup, BoardAction::Force) => "h d",
+        (KeyMode::Cleanup, _) => "j d",
         // The overlay opens without a key, after a failed start.
-        (Mode::InitFailed, _) => "H s",
-        (Mode::Escalations, _) => "E",
-        (Mode::EmergencyStop, _) => "X",
-        (Mode::Confirm, _) => "h x",
-        (Mode::Write, Action::Right | Action::Delete | Action::Bottom) => "h nt<Left>",
-        (Mode::Write, Action::Up) => "j y<Down><Down>",
-        (Mode::Write, Action::Down) => "j y",
-        (Mode::Write, _) => "h nt",
-        (Mode::Read, Action::Up | Action::PageUp | Action::Top) => "?jj",
-        (Mode::Read, _) => "?",
+        (KeyMode::InitFailed, _) => "H s",
+        (KeyMode::Escalations, _) => "E",
+        (KeyMode::EmergencyStop, _) => "X",
+        (KeyMode::Confirm, _) => "h x",
+        (KeyMode::Write, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
+            "h nt<Left>"
+        }
+        (KeyMode::Write, BoardAction::Up) => "j y<Down><Down>",
+        (KeyMode::Write, BoardAction::Down) => "j y",
+        (KeyMode::Write, _) => "h nt",
+        (KeyMode::Read, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => "?jj",
+        (KeyMode::Read, _) => "?",
     }
 }
 
@@ -62,7 +70,7 @@ fn deed_way(deed: Deed) -> &'static str {
 }
 
 /// Returns the visible state of a stage.
-fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
+fn seen(stage: &Stage) -> (Buffer, KeyMode, Option<WorkId>, String) {
     let state = format!("{:?} {:?}", stage.board.overlay, stage.board.lens);
     (
         stage.terminal.backend().buffer().clone(),
@@ -73,12 +81,12 @@ fn seen(stage: &Stage) -> (Buffer, Mode, Option<WorkId>, String) {
 }
 
 /// Returns a stage in the mode. Details and cleanups are long enough to scroll.
-fn ready(mode: Mode, action: Action) -> Stage {
-    let mut stage = view("", 80, 24, Theme::Dark, town());
+fn ready(mode: KeyMode, action: BoardAction) -> Stage {
+    let mut stage = view("", 80, 24, BoardTheme::Dark, town());
     for key in parse(way(mode, action)) {
         for request in stage.happens(BoardEvent::Key(key)) {
             match request {
-                Request::Show { id, tab: Tab::Diff } => {
+                BoardRequest::Show { id, tab: Tab::Diff } => {
                     let hunk = format!("diff --git a/x b/x\n{}", "+long line\n".repeat(50));
                     let detail = Detail::Diff {
                         text: hunk.repeat(3),
@@ -89,9 +97,9 @@ fn ready(mode: Mode, action: Action) -> Stage {
                         detail,
                     });
                 }
-                Request::Foresee(order) => {
+                BoardRequest::Foresee(order) => {
                     let result = match action {
-                        Action::Force => Err("dirty".to_owned()),
+                        BoardAction::Force => Err("dirty".to_owned()),
                         _ => Ok(vec!["a line".to_owned(); 60]),
                     };
                     stage.happens(BoardEvent::Foreseen {
@@ -99,11 +107,11 @@ fn ready(mode: Mode, action: Action) -> Stage {
                         result,
                     });
                 }
-                Request::Run(order) if mode == Mode::InitFailed => {
+                BoardRequest::Run(order) if mode == KeyMode::InitFailed => {
                     let (order, result) = (order.number, Err(init_failed()));
                     stage.happens(BoardEvent::Outcome { order, result });
                 }
-                Request::Ask(order) => {
+                BoardRequest::Ask(order) => {
                     let mut asked = question("1-2");
                     asked.text = "a line\n".repeat(60);
                     let (order, result) = (order.number, Ok(asked));
@@ -113,14 +121,14 @@ fn ready(mode: Mode, action: Action) -> Stage {
             }
         }
     }
-    if mode == Mode::Confirm {
+    if mode == KeyMode::Confirm {
         // Simulates a confirmation for many marked cards.
         if let Some(crate::overlay::Overlay::Confirm { lines, .. }) = &mut stage.board.overlay {
             lines.extend((0..60).map(|number| number.to_string()));
         }
         stage.draw();
     }
-    if matches!(action, Action::Up) && matches!(mode, Mode::Confirm | Mode::Cleanup) {
+    if matches!(action, BoardAction::Up) && matches!(mode, KeyMode::Confirm | KeyMode::Cleanup) {
         stage.press("jj");
     }
     stage
@@ -149,19 +157,19 @@ fn every_key_of_the_table_has_an_effect() {
 
 #[test]
 fn ctrl_c_quits_from_everywhere() {
-    for mode in Mode::ALL {
-        let mut stage = ready(mode, Action::Quit);
+    for mode in KeyMode::ALL {
+        let mut stage = ready(mode, BoardAction::Quit);
         stage.assert_mode(mode);
-        assert_eq!(stage.press("<C-c>"), [Request::Quit], "{mode:?}");
+        assert_eq!(stage.press("<C-c>"), [BoardRequest::Quit], "{mode:?}");
     }
 }
 
 #[test]
 fn escape_leads_back_to_the_board_from_everywhere() {
-    for mode in Mode::ALL {
-        let mut stage = ready(mode, Action::Quit);
+    for mode in KeyMode::ALL {
+        let mut stage = ready(mode, BoardAction::Quit);
         stage.press("<Esc>");
-        stage.assert_mode(Mode::Board);
+        stage.assert_mode(KeyMode::Board);
     }
 }
 
@@ -229,29 +237,29 @@ fn each_action_is_the_command_of_the_table() {
         (Deed::Close, "c", "run: gt work close gt-00epc --json"),
     ];
     for (deed, keys, command) in cases {
-        let mut stage = view(deed_way(*deed), 80, 24, Theme::Dark, town());
+        let mut stage = view(deed_way(*deed), 80, 24, BoardTheme::Dark, town());
         let requests = stage.press(keys);
         assert_eq!(commands(&requests), [*command], "{deed:?}");
     }
     // All operations have a case, except the diff, which is a view.
-    for row in keys::rows(Mode::Actions) {
-        if let Action::Do(deed) = row.action
+    for row in keys::rows(KeyMode::Actions) {
+        if let BoardAction::Do(deed) = row.action
             && !row.keys.is_empty()
         {
             let is_there = cases.iter().any(|(other, ..)| *other == deed);
             assert!(is_there || deed == Deed::Diff, "{deed:?}");
         }
     }
-    let mut stage = view("h ", 80, 24, Theme::Dark, town());
+    let mut stage = view("h ", 80, 24, BoardTheme::Dark, town());
     let requests = stage.press("f");
     assert!(
-        requests.contains(&Request::Show {
+        requests.contains(&BoardRequest::Show {
             id: id("gt-00bsy"),
             tab: Tab::Diff
         }),
         "{requests:?}"
     );
-    let mut stage = view("hG", 80, 24, Theme::Dark, town());
+    let mut stage = view("hG", 80, 24, BoardTheme::Dark, town());
     let requests = stage.press(":keep the commit<Enter>");
     assert_eq!(
         commands(&requests),
@@ -265,7 +273,7 @@ fn what_cannot_be_done_says_why_and_leaves_the_menu_open() {
     stage.press("H ");
     let requests = stage.press("a");
     assert_eq!(commands(&requests), Vec::<String>::new());
-    stage.assert_mode(Mode::Actions);
+    stage.assert_mode(KeyMode::Actions);
     stage.assert_shows("gt-00epc: it has no session");
 }
 
@@ -276,7 +284,7 @@ fn a_merge_is_aborted_only_where_one_is_under_way() {
     stage.board.select(&id("gt-00que"));
     let requests = stage.press(" M");
     assert_eq!(commands(&requests), Vec::<String>::new());
-    stage.assert_mode(Mode::Actions);
+    stage.assert_mode(KeyMode::Actions);
     stage.assert_shows("gt-00que: no merge is under way");
 }
 
@@ -289,7 +297,7 @@ fn what_runs_is_not_started_but_gone_to() {
             commands(&stage.press(&format!("h {key}"))),
             Vec::<String>::new()
         );
-        stage.assert_mode(Mode::MergeChoice);
+        stage.assert_mode(KeyMode::MergeChoice);
         assert_eq!(
             commands(&stage.press("s")),
             ["hand over: gt task attach gt-00bsy --skip"]
@@ -326,7 +334,7 @@ fn what_another_agent_holds_is_no_task() {
             branch(card).merging = true;
         }
     }
-    let held = || Stage::with(80, 24, Theme::Dark, facts.clone());
+    let held = || Stage::with(80, 24, BoardTheme::Dark, facts.clone());
     for (keys, command) in [
         ("a", "hand over: gt attach -- gastown/crew/max"),
         ("xy", "run: gt stop --json -- gastown/crew/max"),
@@ -351,7 +359,7 @@ fn what_another_agent_holds_is_no_task() {
             stage.press("j ");
             let requests = stage.press(&key.to_string());
             assert_eq!(commands(&requests), Vec::<String>::new(), "{key}");
-            stage.assert_mode(Mode::Actions);
+            stage.assert_mode(KeyMode::Actions);
             stage.assert_shows(&format!("gt-00ask: {why}"));
         }
     }
@@ -364,7 +372,7 @@ fn what_another_agent_holds_is_no_task() {
 fn rows_of_the_menu_are_walked_and_taken() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
-    let row = crate::overlay::deeds().position(|(_, deed)| deed == Deed::Pause);
+    let row = crate::overlay::action_rows().position(|(_, deed)| deed == Deed::Pause);
     stage.press(&"<Down>".repeat(row.expect("a row")));
     let requests = stage.press("<Enter>");
     assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
@@ -407,14 +415,14 @@ fn moves_go_where_they_say() {
 
 #[test]
 fn the_diff_is_scrolled_by_files_and_to_the_side() {
-    let mut stage = view("h f", 80, 24, Theme::Dark, town());
+    let mut stage = view("h f", 80, 24, BoardTheme::Dark, town());
     stage.happens(BoardEvent::Resize {
         width: 80,
         height: 12,
     });
     let first = |stage: &Stage| stage.screen().lines().nth(3).map(str::to_owned);
     let mut stage = {
-        let mut small = view("h f", 80, 12, Theme::Dark, town());
+        let mut small = view("h f", 80, 12, BoardTheme::Dark, town());
         std::mem::swap(&mut stage, &mut small);
         stage
     };
@@ -434,7 +442,7 @@ fn the_diff_is_scrolled_by_files_and_to_the_side() {
 
 #[test]
 fn the_help_names_every_key() {
-    let mut stage = Stage::with(100, 50, Theme::Dark, town());
+    let mut stage = Stage::with(100, 50, BoardTheme::Dark, town());
     stage.press("?");
     let mut all = String::new();
     for _ in 0..10 {

@@ -2,7 +2,7 @@
 
 use super::frames::screen_of;
 use super::*;
-use crate::{Detail, Screen, Tab};
+use crate::{AgentScreen, Detail, Tab};
 use gt_core::card::{BackgroundState, BackgroundTask};
 
 fn at(stage: &mut Stage, seconds: i64) {
@@ -54,7 +54,7 @@ fn what_changes_nothing_is_not_drawn() {
 fn it_wakes_when_an_age_in_view_changes_and_not_before() {
     let mut facts = town();
     facts.cards.retain(|card| card.id == id("gt-00bsy"));
-    let mut stage = Stage::with(80, 24, Theme::Dark, facts);
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, facts);
     stage.assert_shows("busy 3m");
     // The agent has been busy for 200 seconds.
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 40)));
@@ -71,9 +71,9 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
 fn an_order_is_told_begun_and_ended_and_what_is_said_goes_by_itself() {
     let mut stage = Stage::new(80, 24);
     let requests = stage.press("h p");
-    let [Request::Run(order)] = requests
+    let [BoardRequest::Run(order)] = requests
         .iter()
-        .filter(|request| matches!(request, Request::Run(_)))
+        .filter(|request| matches!(request, BoardRequest::Run(_)))
         .collect::<Vec<_>>()[..]
     else {
         panic!("{requests:?}");
@@ -105,7 +105,7 @@ fn a_failure_stays_longer_and_names_what_failed() {
     let mut stage = Stage::new(80, 24);
     let requests = stage.press("h p");
     let order = requests.iter().find_map(|request| match request {
-        Request::Run(order) => Some(order.number),
+        BoardRequest::Run(order) => Some(order.number),
         _ => None,
     });
     let order = order.expect("an order");
@@ -135,7 +135,7 @@ fn an_attach_that_ends_well_needs_no_words() {
 
 #[test]
 fn many_orders_are_few_words() {
-    let mut stage = Stage::with(80, 24, Theme::Dark, crate::sample(60, 0));
+    let mut stage = Stage::with(80, 24, BoardTheme::Dark, crate::sample(60, 0));
     let requests = stage.press("H* sy");
     let count = commands(&requests).len();
     assert!(count > 20, "{count}");
@@ -144,9 +144,9 @@ fn many_orders_are_few_words() {
 
 #[test]
 fn the_screen_in_view_is_asked_for_once() {
-    let look = |requests: Vec<Request>| -> Vec<Option<String>> {
+    let look = |requests: Vec<BoardRequest>| -> Vec<Option<String>> {
         let looks = requests.into_iter().filter_map(|request| match request {
-            Request::Look(id) => Some(id.map(|id| id.to_string())),
+            BoardRequest::Look(id) => Some(id.map(|id| id.to_string())),
             _ => None,
         });
         looks.collect()
@@ -164,7 +164,7 @@ fn the_screen_in_view_is_asked_for_once() {
     assert_eq!(look(stage.press("<Enter>")), [None]);
     assert_eq!(look(stage.press("2")), some("gt-00ask"));
     // The screen of another item is not shown.
-    let late = Screen {
+    let late = AgentScreen {
         id: Some(id("gt-00crs")),
         lines: vec!["late".to_owned()],
     };
@@ -177,13 +177,13 @@ fn the_screen_in_view_is_asked_for_once() {
 #[test]
 fn details_are_asked_for_by_tab_and_no_more_when_closed() {
     let mut stage = Stage::new(80, 24);
-    let shows = |requests: Vec<Request>| -> Vec<Request> {
+    let shows = |requests: Vec<BoardRequest>| -> Vec<BoardRequest> {
         requests
             .into_iter()
-            .filter(|request| matches!(request, Request::Show { .. } | Request::Unshow))
+            .filter(|request| matches!(request, BoardRequest::Show { .. } | BoardRequest::Unshow))
             .collect()
     };
-    let show = |tab| Request::Show {
+    let show = |tab| BoardRequest::Show {
         id: id("gt-00crs"),
         tab,
     };
@@ -194,8 +194,8 @@ fn details_are_asked_for_by_tab_and_no_more_when_closed() {
         [show(Tab::Task), show(Tab::Chain)]
     );
     assert_eq!(shows(stage.press("6")), []);
-    assert_eq!(shows(stage.press("q")), [Request::Unshow]);
-    stage.assert_mode(Mode::Board);
+    assert_eq!(shows(stage.press("q")), [BoardRequest::Unshow]);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_search_finds_as_one_types() {
     stage.press("<Down>");
     stage.assert_cursor("gt-00blk");
     stage.press("<Down><Enter>");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_shows("2 of 12 · /form");
     stage.press("n");
     stage.assert_cursor("gt-00blk");
@@ -336,7 +336,7 @@ fn another_project_shows_other_cards() {
 fn a_frame_does_not_look_at_cards_that_it_does_not_show() {
     // The record of a frame is as large for a large town as for a small one.
     let notes = |items| {
-        let mut stage = Stage::with(120, 40, Theme::Dark, crate::sample(items, items / 5));
+        let mut stage = Stage::with(120, 40, BoardTheme::Dark, crate::sample(items, items / 5));
         stage.press("jjkk");
         stage.board.drawn.cards().len()
     };
@@ -354,7 +354,7 @@ fn a_board_of_many_ages_sleeps_between_them() {
             working(card, State::Busy, 60 + number)
         })
         .collect();
-    let mut stage = Stage::with(200, 50, Theme::Dark, facts);
+    let mut stage = Stage::with(200, 50, BoardTheme::Dark, facts);
     let mut frames = 0;
     while let Some(next) = stage.board.wake_at() {
         if next > Moment::from_seconds(NOW + 60) {
@@ -386,7 +386,7 @@ fn failed_background_task_has_a_sign_on_its_card() {
             ];
         }
     }
-    let stage = Stage::with(120, 40, Theme::Dark, facts);
+    let stage = Stage::with(120, 40, BoardTheme::Dark, facts);
     stage.assert_shows("✗ build failed");
     stage.assert_shows_not("watch");
 }
@@ -401,7 +401,7 @@ fn card_of_a_limited_agent_counts_down_to_its_reset() {
             session.resets_at = Some(NOW + 7_300);
         }
     }
-    let mut stage = Stage::with(120, 40, Theme::Dark, facts);
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, facts);
     stage.assert_shows("resets in 2h");
     stage.now = Moment::from_seconds(NOW + 7_200);
     stage.happens(BoardEvent::Tick);
@@ -420,7 +420,7 @@ fn conflicts_with_a_resolver_need_no_person() {
             branch(card).conflicts = vec!["src/a.rs".to_owned()];
         }
     }
-    let mut stage = Stage::with(120, 40, Theme::Dark, facts.clone());
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, facts.clone());
     stage.assert_shows("Needs you 4");
     stage.assert_shows("✗ 1 conflict");
     stage.assert_shows_not("resolving");

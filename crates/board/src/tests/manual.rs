@@ -1,6 +1,6 @@
 //! The manual contains exactly the keys of the table.
 
-use crate::keys::{self, Mode};
+use crate::keys::{self, KeyMode};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const END: &str = "<!-- end of keys -->\n";
 /// Returns the tables of the manual.
 fn tables() -> String {
     let mut text = String::from(BEGIN);
-    for mode in Mode::ALL {
+    for mode in KeyMode::ALL {
         let has_commands = keys::rows(mode).any(|row| row.command.is_some());
         let _ = write!(text, "\n### {}\n\n", mode.title());
         text.push_str(match has_commands {

@@ -2,7 +2,7 @@
 
 use super::frames::{VIEWS, view};
 use super::*;
-use crate::{Detail, Happening, Screen, Tab};
+use crate::{AgentScreen, Detail, Happening, Tab};
 use ratatui::buffer::{Buffer, CellWidth};
 
 const NASTY: &[&str] = &[
@@ -25,7 +25,7 @@ const NASTY: &[&str] = &[
 ];
 
 /// Returns a town with hostile texts only, beginning with number `first`.
-fn nasty_town(first: usize) -> Facts {
+fn nasty_town(first: usize) -> BoardFacts {
     let mut number = first;
     let mut next = || {
         number += 1;
@@ -83,13 +83,13 @@ fn nothing_breaks_a_frame() {
     for (number, (name, keys)) in VIEWS.iter().enumerate() {
         for (step, (width, height)) in sizes.into_iter().enumerate() {
             let first = number * 3 + step * 7;
-            let mut stage = view(keys, width, height, Theme::Dark, nasty_town(first));
+            let mut stage = view(keys, width, height, BoardTheme::Dark, nasty_town(first));
             stage.happens(BoardEvent::Paste(NASTY[first % NASTY.len()].to_owned()));
             assert_sound(stage.terminal.backend().buffer(), name);
         }
     }
     for (first, text) in NASTY.iter().enumerate() {
-        let stage = view("hlj", 80, 24, Theme::Dark, nasty_town(first));
+        let stage = view("hlj", 80, 24, BoardTheme::Dark, nasty_town(first));
         assert_sound(stage.terminal.backend().buffer(), text);
     }
 }
@@ -111,7 +111,7 @@ fn no_size_breaks_a_frame() {
     .cycle();
     for (number, (name, keys)) in VIEWS.iter().enumerate() {
         for (width, height) in sizes.by_ref().take(4) {
-            let stage = view(keys, width, height, Theme::Light, nasty_town(number));
+            let stage = view(keys, width, height, BoardTheme::Light, nasty_town(number));
             let about = format!("{name} {width}x{height}");
             assert_sound(stage.terminal.backend().buffer(), &about);
         }
@@ -151,7 +151,7 @@ fn details_and_screens_may_be_anything() {
             tab,
             detail,
         });
-        stage.happens(BoardEvent::Screen(Screen {
+        stage.happens(BoardEvent::Screen(AgentScreen {
             id: Some(bsy),
             lines: lines.clone(),
         }));
@@ -197,7 +197,7 @@ impl Glass {
 #[test]
 fn frames_that_follow_each_other_leave_nothing_behind() {
     let (width, height) = (80, 24);
-    let mut stage = Stage::with(width, height, Theme::Dark, nasty_town(3));
+    let mut stage = Stage::with(width, height, BoardTheme::Dark, nasty_town(3));
     let mut before = Buffer::empty(stage.terminal.backend().buffer().area);
     let mut glass = Glass {
         cells: vec![Some(" ".to_owned()); usize::from(width) * usize::from(height)],
@@ -235,9 +235,9 @@ impl Dice {
 
 #[test]
 fn whatever_happens_in_whatever_order_it_holds_together() {
-    let keys = |mode: Mode| -> Vec<KeyEvent> {
+    let keys = |mode: KeyMode| -> Vec<KeyEvent> {
         crate::keys::rows(mode)
-            .filter(|row| row.action != crate::Action::Quit)
+            .filter(|row| row.action != crate::BoardAction::Quit)
             .flat_map(|row| row.keys().map(crate::keys::Key::event))
             .collect()
     };
@@ -245,7 +245,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
         town(),
         nasty_town(1),
         crate::sample(60, 30),
-        Facts::default(),
+        BoardFacts::default(),
     ];
     let sizes = [(80, 24), (120, 40), (41, 11), (20, 5), (170, 30)];
     let mut dice = Dice(7);
@@ -311,7 +311,7 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
                 stage.now = stage.now.plus_millis(3_000);
                 BoardEvent::Tick
             }
-            7..11 if matches!(stage.board.mode(), Mode::Board | Mode::Detail) => {
+            7..11 if matches!(stage.board.mode(), KeyMode::Board | KeyMode::Detail) => {
                 BoardEvent::Key(KeyEvent::new(KeyCode::Char(' '), KeyModifiers::NONE))
             }
             _ => {
@@ -321,10 +321,10 @@ fn whatever_happens_in_whatever_order_it_holds_together() {
         };
         let about = format!("step {step}: {event:?}");
         for request in stage.happens(event) {
-            if let Request::Run(order)
-            | Request::HandOver(order)
-            | Request::Foresee(order)
-            | Request::Ask(order) = request
+            if let BoardRequest::Run(order)
+            | BoardRequest::HandOver(order)
+            | BoardRequest::Foresee(order)
+            | BoardRequest::Ask(order) = request
             {
                 assert!(order.number > last_order, "{about}");
                 let is_of_town = ["estop", "thaw"].contains(&order.words[0].as_str());

@@ -15,7 +15,7 @@ fn find(stage: &Stage, text: &str) -> (u16, u16) {
     panic!("{text:?} is not in\n{screen}");
 }
 
-fn mouse(stage: &mut Stage, kind: MouseEventKind, text: &str) -> Vec<Request> {
+fn mouse(stage: &mut Stage, kind: MouseEventKind, text: &str) -> Vec<BoardRequest> {
     let (column, row) = find(stage, text);
     let modifiers = KeyModifiers::NONE;
     stage.happens(BoardEvent::Mouse(MouseEvent {
@@ -35,14 +35,14 @@ fn a_click_selects_and_a_second_one_opens() {
     stage.assert_cursor("gt-00hkd");
     stage.now = stage.now.plus_millis(1000);
     mouse(&mut stage, CLICK, "Measure a frame");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.now = stage.now.plus_millis(200);
     mouse(&mut stage, CLICK, "Measure a frame");
-    stage.assert_mode(Mode::Detail);
+    stage.assert_mode(KeyMode::Detail);
     mouse(&mut stage, CLICK, "5 Windows");
     stage.assert_shows("[5 Windows]");
     mouse(&mut stage, CLICK, "q back");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn two_clicks_on_two_cards_open_none() {
     let mut stage = Stage::new(120, 40);
     mouse(&mut stage, CLICK, "Measure a frame");
     mouse(&mut stage, CLICK, "Write the manual");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_cursor("gt-00psd");
 }
 
@@ -95,7 +95,7 @@ fn a_click_beside_a_menu_closes_it_and_does_nothing_else() {
         row,
         modifiers: KeyModifiers::NONE,
     }));
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_cursor("gt-00crs");
 }
 
@@ -107,7 +107,7 @@ fn the_other_button_opens_the_menu_of_its_card() {
         MouseEventKind::Down(MouseButton::Right),
         "Fix the login",
     );
-    stage.assert_mode(Mode::Actions);
+    stage.assert_mode(KeyMode::Actions);
     let requests = stage.press("p");
     assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
@@ -133,7 +133,7 @@ fn a_click_is_for_the_card_that_was_seen_there() {
 
 #[test]
 fn the_wheel_scrolls_what_is_under_it() {
-    let mut stage = Stage::with(120, 40, Theme::Dark, crate::sample(200, 0));
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, crate::sample(200, 0));
     stage.press("H");
     let cursor = stage.board.cursor().cloned();
     let column = stage.board.column;
@@ -159,10 +159,10 @@ fn a_card_that_was_found_is_clicked_while_the_search_is_typed() {
     stage.press("/form");
     mouse(&mut stage, CLICK, "Drop the old");
     stage.assert_cursor("gt-00blk");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
     stage.assert_shows("2 of 12");
     stage.press("g");
     mouse(&mut stage, CLICK, "Move the store");
     stage.assert_cursor("gt-00epc");
-    stage.assert_mode(Mode::Board);
+    stage.assert_mode(KeyMode::Board);
 }

@@ -1,11 +1,11 @@
 //! Escalations and the emergency stop.
 
 use crate::Moment;
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
 use crate::command;
 use crate::overlay::{Overlay, step};
-use crate::toast::Tenor;
+use crate::toast::ToastKind;
 use gt_core::card::Card;
 
 impl Board {
@@ -33,22 +33,22 @@ impl Board {
     }
 
     /// Handles a key of the list. It acts on the selected escalation, even if that is gone by now.
-    pub(super) fn act_on_escalations(&mut self, action: Action, now: Moment) {
+    pub(super) fn act_on_escalations(&mut self, action: BoardAction, now: Moment) {
         let Some(Overlay::Escalations { at, row }) = &self.overlay else {
             return;
         };
         let (at, row) = (at.clone(), *row);
         match action {
-            Action::Up | Action::Down => {
+            BoardAction::Up | BoardAction::Down => {
                 let rows = self.facts.escalations.len();
-                self.select_escalation(step(row, rows, action == Action::Down));
+                self.select_escalation(step(row, rows, action == BoardAction::Down));
             }
-            Action::Escalation(deed) => {
+            BoardAction::Escalation(deed) => {
                 if let Some(id) = at {
                     self.order(command::escalation(deed, &id));
                 }
             }
-            Action::Open => {
+            BoardAction::Open => {
                 let found = self.facts.escalations.iter();
                 let Some(it) = found.into_iter().find(|it| Some(&it.id) == at.as_ref()) else {
                     return;
@@ -103,7 +103,7 @@ impl Board {
     }
 
     fn note(&mut self, text: &str, now: Moment) {
-        self.toasts.say(Tenor::Note, text.to_owned(), now);
+        self.toasts.say(ToastKind::Note, text.to_owned(), now);
         self.dirty = true;
     }
 }

@@ -1,24 +1,24 @@
 //! Turns operations on cards into commands, with a confirmation where necessary.
 
 use crate::action::{Deed, ServerDeed};
-use crate::board::{Board, UnderWay};
-use crate::command::{self, Draft, Manner};
-use crate::input::Input;
-use crate::overlay::{Asked, Cleaning, Overlay};
-use crate::toast::Tenor;
+use crate::board::{Board, PendingCommand};
+use crate::command::{self, CommandDraft, CommandKind};
+use crate::input::TextInput;
+use crate::overlay::{AskedItem, Cleaning, Overlay};
+use crate::toast::ToastKind;
 use crate::{Moment, Tab};
-use gt_core::card::{Asks, Card};
+use gt_core::card::{AskingProgram, Card};
 use gt_core::work::WorkId;
 
 impl Board {
     /// Performs an operation on these cards, regardless of the present cursor.
     pub(crate) fn perform(&mut self, deed: Deed, bound: &[WorkId], now: Moment) {
-        let deed = self.meant(deed, bound);
+        let deed = self.resolve_deed(deed, bound);
         let mut able = Vec::new();
         let mut unable = Vec::new();
         for id in bound {
             let why_not = match self.card(id) {
-                Some(card) => deed.why_not(card, bound.len() == 1),
+                Some(card) => deed.reason_against(card, bound.len() == 1),
                 None => Some("it is gone".into()),
             };
             match why_not {
@@ -33,13 +33,13 @@ impl Board {
             } else {
                 said
             };
-            self.toasts.say(Tenor::Note, said, now);
+            self.toasts.say(ToastKind::Note, said, now);
             self.dirty = true;
             return;
         };
         if deed.is_for_one() && bound.len() > 1 {
             self.toasts
-                .say(Tenor::Note, "That is for one card only".to_owned(), now);
+                .say(ToastKind::Note, "That is for one card only".to_owned(), now);
             self.dirty = true;
             return;
         }
@@ -52,7 +52,7 @@ impl Board {
             Deed::Answer => self.read_questions(able),
             Deed::Nudge => self.write(able),
             _ => {
-                let drafts: Vec<Draft> =
+                let drafts: Vec<CommandDraft> =
                     able.iter().filter_map(|id| self.draft(deed, id)).collect();
                 if bound.len() > 1 || deed.asks_first() {
                     self.ask(deed.question(), drafts, unable);
@@ -65,15 +65,15 @@ impl Board {
 
     /// Returns the operation that is meant for these cards. A start becomes an attach only for a
     /// single card.
-    pub(crate) fn meant(&self, deed: Deed, bound: &[WorkId]) -> Deed {
+    pub(crate) fn resolve_deed(&self, deed: Deed, bound: &[WorkId]) -> Deed {
         match bound {
-            [one] => self.card(one).map_or(deed, |card| deed.meant_for(card)),
+            [one] => self.card(one).map_or(deed, |card| deed.deed_for(card)),
             _ => deed,
         }
     }
 
     /// Returns the command of an operation that needs only the item, or the agent that holds it.
-    fn draft(&self, deed: Deed, id: &WorkId) -> Option<Draft> {
+    fn draft(&self, deed: Deed, id: &WorkId) -> Option<CommandDraft> {
         let holder = self.card(id).and_then(|card| card.holder.as_deref());
         match (deed, holder) {
             (Deed::Stop, Some(holder)) => Some(command::stop_holder(id, holder)),
@@ -115,11 +115,11 @@ impl Board {
 
     /// Starts the follow-up of a successful command. Does not hand over the terminal while an
     /// overlay is open, since the user's typing would go to the agent.
-    pub(super) fn follow(&mut self, then: Draft, now: Moment) {
-        if then.manner == Manner::HandOver && self.overlay.is_some() {
+    pub(super) fn follow(&mut self, then: CommandDraft, now: Moment) {
+        if then.manner == CommandKind::HandOver && self.overlay.is_some() {
             let item = then.item.as_ref().map_or("", WorkId::as_str);
             let text = format!("{item}: a attaches when you are done here");
-            self.toasts.say(Tenor::Note, text, now);
+            self.toasts.say(ToastKind::Note, text, now);
         } else {
             self.order(then);
         }
@@ -151,7 +151,7 @@ impl Board {
         let name = cursor.checked_sub(1).and_then(|row| servers.get(row));
         let name = name.map(|server| server.name.as_str());
         let drafts = bound.iter().map(|id| command::server(deed, id, name));
-        let drafts: Vec<Draft> = drafts.collect();
+        let drafts: Vec<CommandDraft> = drafts.collect();
         self.hide();
         if drafts.len() > 1 {
             self.ask(deed.question(), drafts, Vec::new());
@@ -184,7 +184,7 @@ impl Board {
             let refused = matches!(item.foreseen, Some(Err(_)));
             refused == forced
         });
-        let drafts: Vec<Draft> = chosen
+        let drafts: Vec<CommandDraft> = chosen
             .map(|item| command::cleanup(&item.id, more))
             .collect();
         if drafts.is_empty() {
@@ -197,11 +197,11 @@ impl Board {
     /// Reads the questions again, since a card may be behind its agent.
     fn read_questions(&mut self, able: Vec<WorkId>) {
         let items = self.with_agents(able).into_iter().map(|(id, agent)| {
-            let window = match self.card(&id).and_then(Card::asks) {
-                Some(Asks::Window(name)) => Some(name.to_owned()),
+            let window = match self.card(&id).and_then(Card::asking_program) {
+                Some(AskingProgram::Window(name)) => Some(name.to_owned()),
                 _ => None,
             };
-            Asked {
+            AskedItem {
                 order: self.order(command::question(&id, &agent, window.as_deref())),
                 id,
                 agent,
@@ -213,7 +213,7 @@ impl Board {
         let items = items.collect();
         self.show(Overlay::Answer {
             items,
-            input: Input::default(),
+            input: TextInput::default(),
             scroll: 0,
         });
     }
@@ -239,7 +239,7 @@ impl Board {
         self.show(Overlay::Write {
             bound,
             about,
-            input: Input::default(),
+            input: TextInput::default(),
         });
     }
 
@@ -251,7 +251,7 @@ impl Board {
         };
         let begins = |label: &str| label.starts_with(letter);
         let is_label = |label: &str| label.trim_end_matches(['.', ')', ':']) == letter.to_string();
-        let chooses = |item: &Asked| match &item.question {
+        let chooses = |item: &AskedItem| match &item.question {
             Some(Ok(question)) => {
                 let labels = question.options.iter().map(|(label, _)| label.trim());
                 let found: Vec<&str> = labels.filter(|label| begins(label)).collect();
@@ -264,7 +264,7 @@ impl Board {
 
     /// Sends the typed text. Items whose question could not be read are skipped.
     pub(super) fn send(&mut self, now: Moment) {
-        let drafts: Vec<Draft> = match &self.overlay {
+        let drafts: Vec<CommandDraft> = match &self.overlay {
             Some(Overlay::Write { bound, input, .. }) => {
                 let text = input.text().trim();
                 if text.is_empty() {
@@ -291,7 +291,7 @@ impl Board {
         };
         if drafts.is_empty() {
             let why = "What it asks could not be read: a attaches, to answer there".to_owned();
-            self.toasts.say(Tenor::Note, why, now);
+            self.toasts.say(ToastKind::Note, why, now);
             self.dirty = true;
             return;
         }
@@ -300,10 +300,10 @@ impl Board {
     }
 
     /// Asks one question for all commands.
-    fn ask(&mut self, what: &str, drafts: Vec<Draft>, unable: Vec<String>) {
+    fn ask(&mut self, what: &str, drafts: Vec<CommandDraft>, unable: Vec<String>) {
         let question = match drafts.as_slice() {
             [
-                Draft {
+                CommandDraft {
                     item: Some(item), ..
                 },
             ] => format!("{what} {item}?"),
@@ -326,30 +326,30 @@ impl Board {
         });
     }
 
-    pub(super) fn order_all(&mut self, drafts: Vec<Draft>) {
+    pub(super) fn order_all(&mut self, drafts: Vec<CommandDraft>) {
         for draft in drafts {
             self.order(draft);
         }
     }
 
     /// Requests a command and returns its number.
-    pub(super) fn order(&mut self, draft: Draft) -> u64 {
+    pub(super) fn order(&mut self, draft: CommandDraft) -> u64 {
         self.order_then(draft, None)
     }
 
     /// Requests a command, and `then` if it succeeds. Returns the number of the first.
-    pub(super) fn order_then(&mut self, draft: Draft, then: Option<Draft>) -> u64 {
+    pub(super) fn order_then(&mut self, draft: CommandDraft, then: Option<CommandDraft>) -> u64 {
         self.orders += 1;
         let number = self.orders;
-        if draft.manner == Manner::Run {
+        if draft.manner == CommandKind::Run {
             self.toasts.begin(number, format!("{}…", draft.title));
         }
-        if matches!(draft.manner, Manner::Run | Manner::HandOver) {
-            let under_way = UnderWay {
+        if matches!(draft.manner, CommandKind::Run | CommandKind::HandOver) {
+            let under_way = PendingCommand {
                 item: draft.item.clone(),
                 title: draft.title.clone(),
                 words: draft.words.clone(),
-                has_terminal: draft.manner == Manner::HandOver,
+                has_terminal: draft.manner == CommandKind::HandOver,
                 then,
             };
             self.under_way.insert(number, under_way);

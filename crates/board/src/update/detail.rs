@@ -1,16 +1,16 @@
 //! The detail view: opening, tabs, scrolling.
 
-use crate::action::Action;
-use crate::board::{Board, Open};
+use crate::action::BoardAction;
+use crate::board::{Board, OpenCard};
 use crate::facts::{Detail, Tab};
 use crate::overlay::step;
-use crate::{Request, text};
+use crate::{BoardRequest, text};
 use gt_core::work::WorkId;
 use std::collections::BTreeMap;
 
 impl Board {
     pub(crate) fn open(&mut self, id: WorkId, tab: Tab) {
-        self.detail = Some(Open {
+        self.detail = Some(OpenCard {
             id: id.clone(),
             tab,
             known: BTreeMap::new(),
@@ -18,32 +18,32 @@ impl Board {
             aside: 0,
             diff: Vec::new(),
         });
-        self.requests.push(Request::Show { id, tab });
+        self.requests.push(BoardRequest::Show { id, tab });
         self.dirty = true;
     }
 
     /// Performs an action of the detail view. Returns whether it is one.
-    pub(super) fn act_in_detail(&mut self, action: Action) -> bool {
+    pub(super) fn act_in_detail(&mut self, action: BoardAction) -> bool {
         let page = self.drawn.page;
         match action {
-            Action::Down => self.scroll(true, 1),
-            Action::Up => self.scroll(false, 1),
-            Action::PageDown => self.scroll(true, page),
-            Action::PageUp => self.scroll(false, page),
-            Action::Top => self.scroll(false, usize::MAX),
-            Action::Bottom => self.scroll(true, usize::MAX),
-            Action::Left => self.scroll_aside(false),
-            Action::Right => self.scroll_aside(true),
-            Action::Tab(tab) => self.turn_to(tab),
-            Action::NextTab => self.turn(true),
-            Action::PreviousTab => self.turn(false),
-            Action::NextCard => self.open_neighbour(true),
-            Action::PreviousCard => self.open_neighbour(false),
-            Action::NextFile => self.show_file(true),
-            Action::PreviousFile => self.show_file(false),
-            Action::Back => {
+            BoardAction::Down => self.scroll(true, 1),
+            BoardAction::Up => self.scroll(false, 1),
+            BoardAction::PageDown => self.scroll(true, page),
+            BoardAction::PageUp => self.scroll(false, page),
+            BoardAction::Top => self.scroll(false, usize::MAX),
+            BoardAction::Bottom => self.scroll(true, usize::MAX),
+            BoardAction::Left => self.scroll_aside(false),
+            BoardAction::Right => self.scroll_aside(true),
+            BoardAction::Tab(tab) => self.open_tab(tab),
+            BoardAction::NextTab => self.turn(true),
+            BoardAction::PreviousTab => self.turn(false),
+            BoardAction::NextCard => self.open_neighbour(true),
+            BoardAction::PreviousCard => self.open_neighbour(false),
+            BoardAction::NextFile => self.show_file(true),
+            BoardAction::PreviousFile => self.show_file(false),
+            BoardAction::Back => {
                 self.detail = None;
-                self.requests.push(Request::Unshow);
+                self.requests.push(BoardRequest::Unshow);
                 self.dirty = true;
             }
             _ => return false,
@@ -77,7 +77,7 @@ impl Board {
         }
     }
 
-    pub(crate) fn turn_to(&mut self, tab: Tab) {
+    pub(crate) fn open_tab(&mut self, tab: Tab) {
         let Some(open) = &mut self.detail else {
             return;
         };
@@ -85,7 +85,7 @@ impl Board {
             open.tab = tab;
             open.aside = 0;
             let id = open.id.clone();
-            self.requests.push(Request::Show { id, tab });
+            self.requests.push(BoardRequest::Show { id, tab });
             self.dirty = true;
         }
     }
@@ -93,7 +93,7 @@ impl Board {
     fn turn(&mut self, forth: bool) {
         if let Some(open) = &self.detail {
             let next = step(open.tab as usize, Tab::ALL.len(), forth);
-            self.turn_to(Tab::ALL[next]);
+            self.open_tab(Tab::ALL[next]);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The mouse. It points at the contents of the last frame.
 
 use crate::Moment;
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
 use crate::overlay::Overlay;
 use crate::view::Hit;
@@ -39,20 +39,20 @@ impl Board {
             Some(Hit::Choice(action)) => self.act(action, now),
             Some(Hit::Inside) => {}
             // A click outside an overlay only closes it.
-            _ if self.overlay.is_some() => self.act(Action::Back, now),
+            _ if self.overlay.is_some() => self.act(BoardAction::Back, now),
             Some(Hit::Card(id)) => {
                 let twice = before.is_some_and(|(at, other)| {
                     other == id && now.millis() - at.millis() < DOUBLE_MILLIS
                 });
                 self.select(&id);
                 if twice {
-                    self.act(Action::Open, now);
+                    self.act(BoardAction::Open, now);
                 } else {
                     self.click = Some((now, id));
                 }
             }
             Some(Hit::Column(column)) => self.enter(column),
-            Some(Hit::Tab(tab)) => self.turn_to(tab),
+            Some(Hit::Tab(tab)) => self.open_tab(tab),
             Some(Hit::Key(action)) => self.act(action, now),
             None => {}
         }
@@ -78,15 +78,15 @@ impl Board {
         match &mut self.overlay {
             Some(Overlay::Actions { cursor, .. } | Overlay::Sort { cursor }) => {
                 *cursor = row;
-                self.act(Action::Accept, now);
+                self.act(BoardAction::Accept, now);
             }
             Some(Overlay::Filter { cursor, .. }) => {
                 *cursor = row;
-                self.act(Action::Toggle, now);
+                self.act(BoardAction::Toggle, now);
             }
             Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => {
                 pick.cursor = row;
-                self.act(Action::Accept, now);
+                self.act(BoardAction::Accept, now);
             }
             Some(Overlay::Servers { cursor, .. } | Overlay::EmergencyStop { cursor, .. }) => {
                 *cursor = row;
@@ -98,7 +98,11 @@ impl Board {
     }
 
     fn wheel(&mut self, hit: Option<Hit>, down: bool, now: Moment) {
-        let action = if down { Action::Down } else { Action::Up };
+        let action = if down {
+            BoardAction::Down
+        } else {
+            BoardAction::Up
+        };
         if !self.covers_nothing() {
             // The wheel works only over lists and texts.
             if matches!(hit, Some(Hit::Row(_) | Hit::Choice(_) | Hit::Inside)) {

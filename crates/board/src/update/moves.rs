@@ -16,8 +16,8 @@ impl Board {
     }
 
     /// Moves to the next column that has cards, to the card that the cursor was last on there.
-    pub(super) fn sideways(&mut self, right: bool) {
-        let peopled = self.peopled();
+    pub(super) fn move_to_column(&mut self, right: bool) {
+        let peopled = self.columns_with_cards();
         let next = match right {
             true => peopled.into_iter().find(|column| *column > self.column),
             false => peopled.into_iter().rfind(|column| *column < self.column),
@@ -28,7 +28,7 @@ impl Board {
     }
 
     pub(super) fn enter_last(&mut self, last: bool) {
-        let peopled = self.peopled();
+        let peopled = self.columns_with_cards();
         let end = match last {
             true => peopled.last(),
             false => peopled.first(),
@@ -49,11 +49,11 @@ impl Board {
 
     /// Moves to the oldest question, and from a question to the next one. If no agent asks, moves to
     /// the next card that needs a person.
-    pub(super) fn next_needy(&mut self) {
+    pub(super) fn move_to_next_question(&mut self) {
         let cards = &self.facts.cards;
         let list = self.lists.column(Column::NeedsYou);
         let mut rows: Vec<usize> = (0..list.len()).collect();
-        let asks = |row: &usize| cards[list[*row]].asks().is_some();
+        let asks = |row: &usize| cards[list[*row]].asking_program().is_some();
         if rows.iter().any(asks) {
             rows.retain(asks);
             rows.sort_by_key(|row| cards[list[*row]].since());

@@ -1,13 +1,13 @@
 //! Keys in overlays.
 
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
 use crate::overlay::{self, Overlay, step};
 use crate::sort::Sort;
 use crate::{Moment, command};
 
 impl Board {
-    pub(super) fn act_in_overlay(&mut self, action: Action, now: Moment) {
+    pub(super) fn act_in_overlay(&mut self, action: BoardAction, now: Moment) {
         self.dirty = true;
         if let Some(
             Overlay::InitFailed {
@@ -20,7 +20,7 @@ impl Board {
         {
             return;
         }
-        if action == Action::Back {
+        if action == BoardAction::Back {
             self.back_from_overlay();
             return;
         }
@@ -36,16 +36,20 @@ impl Board {
         let page = self.drawn.page.max(1);
         match overlay {
             Overlay::Actions { bound, cursor } => match action {
-                Action::Up | Action::Down => {
-                    *cursor = step(*cursor, overlay::deeds().count(), action == Action::Down);
+                BoardAction::Up | BoardAction::Down => {
+                    *cursor = step(
+                        *cursor,
+                        overlay::action_rows().count(),
+                        action == BoardAction::Down,
+                    );
                 }
-                Action::Accept => {
+                BoardAction::Accept => {
                     let bound = bound.clone();
-                    if let Some((_, deed)) = overlay::deeds().nth(*cursor) {
+                    if let Some((_, deed)) = overlay::action_rows().nth(*cursor) {
                         self.perform(deed, &bound, now);
                     }
                 }
-                Action::Do(deed) => {
+                BoardAction::Do(deed) => {
                     let bound = bound.clone();
                     self.perform(deed, &bound, now);
                 }
@@ -56,46 +60,46 @@ impl Board {
                 self.act(action, now);
             }
             Overlay::Search { .. } => match action {
-                Action::Accept => self.hide(),
+                BoardAction::Accept => self.hide(),
                 _ => {
                     self.act_on_board(action);
                 }
             },
             Overlay::Filter { choices, cursor } => match action {
-                Action::Up | Action::Down => {
-                    *cursor = step(*cursor, choices.len(), action == Action::Down);
+                BoardAction::Up | BoardAction::Down => {
+                    *cursor = step(*cursor, choices.len(), action == BoardAction::Down);
                 }
-                Action::Toggle => {
+                BoardAction::Toggle => {
                     if let Some(choice) = choices.get(*cursor) {
                         self.lens.filter.toggle(choice.clone());
                         self.arrange();
                     }
                 }
-                Action::Clear => {
+                BoardAction::Clear => {
                     self.lens.filter.wanted.clear();
                     self.arrange();
                 }
                 _ => {}
             },
             Overlay::Sort { cursor } => match action {
-                Action::Up | Action::Down => {
-                    *cursor = step(*cursor, Sort::ALL.len(), action == Action::Down);
+                BoardAction::Up | BoardAction::Down => {
+                    *cursor = step(*cursor, Sort::ALL.len(), action == BoardAction::Down);
                 }
-                Action::Accept => {
+                BoardAction::Accept => {
                     let sort = Sort::ALL[*cursor % Sort::ALL.len()];
                     self.sort_by(sort);
                 }
-                Action::SortBy(sort) => self.sort_by(sort),
+                BoardAction::SortBy(sort) => self.sort_by(sort),
                 _ => {}
             },
             Overlay::Palette { bound, mode, pick } => match action {
-                Action::Up | Action::Down => pick.step(action == Action::Down),
-                Action::Accept => {
-                    let row = pick.taken().map(|number| overlay::commands(*mode)[number]);
+                BoardAction::Up | BoardAction::Down => pick.step(action == BoardAction::Down),
+                BoardAction::Accept => {
+                    let row = pick.chosen().map(|number| overlay::commands(*mode)[number]);
                     let bound = std::mem::take(bound);
                     self.hide();
                     match row.map(|row| row.action) {
-                        Some(Action::Do(deed)) => self.perform(deed, &bound, now),
+                        Some(BoardAction::Do(deed)) => self.perform(deed, &bound, now),
                         Some(action) => self.act(action, now),
                         None => {}
                     }
@@ -103,9 +107,9 @@ impl Board {
                 _ => {}
             },
             Overlay::Projects { pick } => match action {
-                Action::Up | Action::Down => pick.step(action == Action::Down),
-                Action::Accept => {
-                    if let Some(number) = pick.taken() {
+                BoardAction::Up | BoardAction::Down => pick.step(action == BoardAction::Down),
+                BoardAction::Accept => {
+                    if let Some(number) = pick.chosen() {
                         let all = number == 0;
                         self.lens.project = (!all).then(|| pick.text(number).to_owned());
                         self.arrange();
@@ -117,20 +121,20 @@ impl Board {
             Overlay::Servers {
                 servers, cursor, ..
             } => match action {
-                Action::Up | Action::Down => {
-                    *cursor = step(*cursor, servers.len() + 1, action == Action::Down);
+                BoardAction::Up | BoardAction::Down => {
+                    *cursor = step(*cursor, servers.len() + 1, action == BoardAction::Down);
                 }
-                Action::Server(deed) => self.serve(deed),
+                BoardAction::Server(deed) => self.serve(deed),
                 _ => {}
             },
             Overlay::MergeChoice { id, .. } => {
                 let id = id.clone();
                 match action {
-                    Action::MergeAndAttach => {
+                    BoardAction::MergeAndAttach => {
                         self.hide();
                         self.merge_and_attach(&id);
                     }
-                    Action::SkipAndAttach => {
+                    BoardAction::SkipAndAttach => {
                         self.hide();
                         self.order(command::attach(&id, Some("--skip")));
                     }
@@ -138,26 +142,26 @@ impl Board {
                 }
             }
             Overlay::Cleanup { scroll, .. } => match action {
-                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
-                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
-                Action::Yes => self.clean_up(None),
-                Action::YesAndClose => self.clean_up(Some("--close")),
-                Action::Force => self.clean_up(Some("--force")),
+                BoardAction::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                BoardAction::Down => *scroll = self.drawn.overlay_scroll + 1,
+                BoardAction::Yes => self.clean_up(None),
+                BoardAction::YesAndClose => self.clean_up(Some("--close")),
+                BoardAction::Force => self.clean_up(Some("--force")),
                 _ => {}
             },
             Overlay::InitFailed { id, go_on, .. } => {
                 let draft = match action {
-                    Action::Yes => go_on.clone(),
-                    Action::SkipAndAttach => command::attach(id, Some("--skip")),
+                    BoardAction::Yes => go_on.clone(),
+                    BoardAction::SkipAndAttach => command::attach(id, Some("--skip")),
                     _ => return,
                 };
                 self.hide();
                 self.order(draft);
             }
             Overlay::Confirm { drafts, scroll, .. } => match action {
-                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
-                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
-                Action::Yes => {
+                BoardAction::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                BoardAction::Down => *scroll = self.drawn.overlay_scroll + 1,
+                BoardAction::Yes => {
                     let drafts = std::mem::take(drafts);
                     self.hide();
                     self.order_all(drafts);
@@ -166,32 +170,32 @@ impl Board {
             },
             Overlay::Escalations { .. } => self.act_on_escalations(action, now),
             Overlay::EmergencyStop { scopes, cursor } => match action {
-                Action::Up | Action::Down => {
-                    *cursor = step(*cursor, scopes.len(), action == Action::Down);
+                BoardAction::Up | BoardAction::Down => {
+                    *cursor = step(*cursor, scopes.len(), action == BoardAction::Down);
                 }
-                Action::Yes => self.stop_or_thaw(),
+                BoardAction::Yes => self.stop_or_thaw(),
                 _ => {}
             },
             Overlay::Answer { scroll, .. } => match action {
-                Action::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
-                Action::Down => *scroll = self.drawn.overlay_scroll + 1,
-                Action::Accept => self.send(now),
+                BoardAction::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                BoardAction::Down => *scroll = self.drawn.overlay_scroll + 1,
+                BoardAction::Accept => self.send(now),
                 _ => {}
             },
             Overlay::Write { .. } => {
-                if action == Action::Accept {
+                if action == BoardAction::Accept {
                     self.send(now);
                 }
             }
             Overlay::Help { scroll, .. } | Overlay::Log { scroll } => {
                 let here = self.drawn.overlay_scroll;
                 *scroll = match action {
-                    Action::Down => here + 1,
-                    Action::Up => here.saturating_sub(1),
-                    Action::PageDown => here.saturating_add(page),
-                    Action::PageUp => here.saturating_sub(page),
-                    Action::Top => 0,
-                    Action::Bottom => usize::MAX,
+                    BoardAction::Down => here + 1,
+                    BoardAction::Up => here.saturating_sub(1),
+                    BoardAction::PageDown => here.saturating_add(page),
+                    BoardAction::PageUp => here.saturating_sub(page),
+                    BoardAction::Top => 0,
+                    BoardAction::Bottom => usize::MAX,
                     _ => here,
                 };
             }

@@ -2,10 +2,10 @@
 
 use super::canvas::{Canvas, row};
 use super::{Hit, LEAST};
-use crate::action::Action;
+use crate::action::BoardAction;
 use crate::board::Board;
-use crate::facts::{EscalationFacts, Stop};
-use crate::keys::{self, Mode};
+use crate::facts::{EscalationFacts, StopFacts};
+use crate::keys::{self, KeyMode};
 use crate::text::{clean, cut, width};
 use crate::theme::Tone;
 use gt_core::escalation::Severity;
@@ -20,9 +20,9 @@ const ESCALATIONS: usize = 2;
 pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Rect {
     let (_, least) = LEAST;
     let room = usize::from(area.height.saturating_sub(least));
-    let mut lines: Vec<(Line<'static>, Action)> = Vec::new();
+    let mut lines: Vec<(Line<'static>, BoardAction)> = Vec::new();
     for stop in board.facts.stops.iter().take(STOPS) {
-        lines.push((stop_line(stop, area, canvas), Action::EmergencyStop));
+        lines.push((stop_line(stop, area, canvas), BoardAction::EmergencyStop));
     }
     let open: Vec<&EscalationFacts> = board.facts.open_escalations().collect();
     for (number, it) in open.iter().take(ESCALATIONS).enumerate() {
@@ -30,7 +30,10 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Rect {
             true => open.len().saturating_sub(ESCALATIONS),
             false => 0,
         };
-        lines.push((escalation_line(it, more, area, canvas), Action::Escalations));
+        lines.push((
+            escalation_line(it, more, area, canvas),
+            BoardAction::Escalations,
+        ));
     }
     lines.truncate(room);
     for (y, (line, action)) in (0..).zip(&lines) {
@@ -47,7 +50,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Rect {
     }
 }
 
-fn stop_line(stop: &Stop, area: Rect, canvas: &mut Canvas<'_>) -> Line<'static> {
+fn stop_line(stop: &StopFacts, area: Rect, canvas: &mut Canvas<'_>) -> Line<'static> {
     let what = match &stop.rig {
         Some(rig) => format!("EMERGENCY STOP of {}", clean(rig)),
         None => "EMERGENCY STOP".to_owned(),
@@ -61,9 +64,9 @@ fn stop_line(stop: &Stop, area: Rect, canvas: &mut Canvas<'_>) -> Line<'static> 
         clean(&stop.by),
         reason.unwrap_or_default(),
     );
-    let key = keys::key_of(Mode::Board, Action::EmergencyStop);
+    let key = keys::key_of(KeyMode::Board, BoardAction::EmergencyStop);
     let text = with_end(&text, &format!("{key} ends it"), area);
-    Line::from(Span::raw(text)).style(canvas.theme.alarm())
+    Line::from(Span::raw(text)).style(canvas.theme.alarm_style())
 }
 
 fn escalation_line(
@@ -72,7 +75,7 @@ fn escalation_line(
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) -> Line<'static> {
-    let key = keys::key_of(Mode::Board, Action::Escalations);
+    let key = keys::key_of(KeyMode::Board, BoardAction::Escalations);
     let end = match more {
         0 => format!("{key} shows"),
         more => format!("+{more} more: {key} shows"),

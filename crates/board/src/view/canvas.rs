@@ -1,8 +1,8 @@
 //! The cells of a frame, with the state that all drawing functions share: the theme, the time, and
 //! the record of what was drawn where.
 
-use super::{Drawn, Hit};
-use crate::theme::{Theme, Tone};
+use super::{DrawnFrame, Hit};
+use crate::theme::{BoardTheme, Tone};
 use crate::{Moment, age, text};
 use ratatui::buffer::{Buffer, CellWidth};
 use ratatui::layout::{Position, Rect};
@@ -14,14 +14,19 @@ const ROUND_SECONDS: i64 = 10;
 
 pub(super) struct Canvas<'a> {
     buffer: &'a mut Buffer,
-    pub(super) theme: Theme,
+    pub(super) theme: BoardTheme,
     pub(super) now: Moment,
-    pub(super) drawn: Drawn,
+    pub(super) drawn: DrawnFrame,
     cursor: Option<Position>,
 }
 
 impl<'a> Canvas<'a> {
-    pub(super) fn new(buffer: &'a mut Buffer, theme: Theme, now: Moment, drawn: Drawn) -> Self {
+    pub(super) fn new(
+        buffer: &'a mut Buffer,
+        theme: BoardTheme,
+        now: Moment,
+        drawn: DrawnFrame,
+    ) -> Self {
         Canvas {
             buffer,
             theme,
@@ -32,7 +37,7 @@ impl<'a> Canvas<'a> {
     }
 
     /// Returns the record of the frame, and the cursor position if there is an input line.
-    pub(super) fn done(self) -> (Drawn, Option<Position>) {
+    pub(super) fn done(self) -> (DrawnFrame, Option<Position>) {
         (self.drawn, self.cursor)
     }
 

@@ -7,7 +7,8 @@ use crate::text::{clean, cut, width, wrap};
 use crate::theme::{self, Tone};
 use crate::{Moment, age};
 use gt_core::card::{
-    Asks, BackgroundState, BackgroundTask, Branch, Card, Parts, Server, ServerState,
+    AskingProgram, BackgroundState, BackgroundTask, Branch, Card, CardServer, PartCount,
+    ServerState,
 };
 use gt_core::state::{self, State};
 use gt_core::usage::Usage;
@@ -178,13 +179,13 @@ fn has_room_in_head(card: &Card, harness: &str, shape: Shape) -> bool {
 
 /// Draws the first row: sign of the state, id, priority, type, and the program that works on it.
 fn head(board: &Board, card: &Card, shape: Shape, area: Rect, canvas: &mut Canvas<'_>) {
-    let state = match card.asks() {
+    let state = match card.asking_program() {
         Some(_) => Some(State::Waiting),
         None => card.state(),
     };
     let sign = match label(board, card) {
         Some(label) => canvas.span(label.to_owned(), Tone::Label),
-        None => canvas.span(theme::sign(state), theme::tone(state)),
+        None => canvas.span(theme::state_sign(state), theme::tone(state)),
     };
     let is_under_way = board
         .under_way
@@ -249,7 +250,7 @@ const BETWEEN: &str = " · ";
 /// Returns the word for the state, and its age.
 fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
     let age = canvas.age(card.since());
-    let (word, tone) = word(card);
+    let (word, tone) = state_label(card);
     let mut spans = vec![
         canvas.span(word, tone),
         canvas.span(format!(" {age}"), Tone::Text),
@@ -266,7 +267,7 @@ fn standing(card: &Card, canvas: &mut Canvas<'_>) -> Vec<Span<'static>> {
 /// Returns the text about the end of the usage limit, and the moment at which it changes.
 fn reset(card: &Card, now: Moment) -> Option<(String, Moment)> {
     let session = card.session.as_ref()?;
-    let (left, changes) = age::left(session.resets_at?, now)?;
+    let (left, changes) = age::time_left(session.resets_at?, now)?;
     let verb = if session.continues {
         "continues"
     } else {
@@ -275,7 +276,7 @@ fn reset(card: &Card, now: Moment) -> Option<(String, Moment)> {
     Some((format!("{verb} in {left}"), changes))
 }
 
-fn word(card: &Card) -> (String, Tone) {
+fn state_label(card: &Card) -> (String, Tone) {
     match card.state() {
         Some(state) => {
             let background = card
@@ -330,7 +331,7 @@ fn notes(card: &Card, now: Moment) -> Vec<Chip> {
 fn resolver_note(card: &Card) -> Option<Chip> {
     let resolver = card.resolver_needs_you()?;
     let tone = match resolver.state {
-        State::Waiting if card.asks() == Some(Asks::Agent) => return None,
+        State::Waiting if card.asking_program() == Some(AskingProgram::Agent) => return None,
         State::Waiting => Tone::Asks,
         _ => Tone::Bad,
     };
@@ -342,7 +343,7 @@ fn resolver_note(card: &Card) -> Option<Chip> {
 fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
     let notes = notes(card, shape.now);
     let (age, _) = age::label(card.since(), shape.now);
-    let standing = width(&word(card).0) + 1 + age.len() + 2 * usize::from(is_attached(card));
+    let standing = width(&state_label(card).0) + 1 + age.len() + 2 * usize::from(is_attached(card));
     let beside: usize = notes
         .iter()
         .map(|(text, _)| width(BETWEEN) + width(text))
@@ -357,7 +358,7 @@ fn notes_below(card: &Card, shape: Shape) -> Vec<Chip> {
 pub(super) fn work(card: &Card) -> Vec<Chip> {
     let mut chips = card.branch.as_ref().map(branch_chips).unwrap_or_default();
     // Servers that were not started appear only in the action menu.
-    let is_shown = |server: &&Server| server.state != ServerState::Stopped;
+    let is_shown = |server: &&CardServer| server.state != ServerState::Stopped;
     chips.extend(card.servers.iter().filter(is_shown).map(server_chip));
     let has_failed = |task: &&BackgroundTask| task.state == BackgroundState::Failed;
     chips.extend(
@@ -409,7 +410,7 @@ fn background_chip(task: &BackgroundTask) -> Chip {
 }
 
 /// Returns the port of a running server; otherwise its sign with the port or the name.
-fn server_chip(server: &Server) -> Chip {
+fn server_chip(server: &CardServer) -> Chip {
     let (sign, _, tone) = theme::server(server.state);
     let text = match (server.state, server.port) {
         (ServerState::Running, Some(port)) => format!(":{port}"),
@@ -434,12 +435,12 @@ pub(super) fn spent(card: &Card) -> Vec<Chip> {
 
 /// Draws a progress bar of five cells. It is full only if all parts are closed, and empty only if
 /// none is.
-fn progress(parts: Parts) -> String {
+fn progress(parts: PartCount) -> String {
     const CELLS: u32 = 5;
     let full = match parts {
-        Parts { all: 0, .. } | Parts { closed: 0, .. } => 0,
-        Parts { closed, all } if closed >= all => CELLS,
-        Parts { closed, all } => (u64::from(closed) * u64::from(CELLS) / u64::from(all))
+        PartCount { all: 0, .. } | PartCount { closed: 0, .. } => 0,
+        PartCount { closed, all } if closed >= all => CELLS,
+        PartCount { closed, all } => (u64::from(closed) * u64::from(CELLS) / u64::from(all))
             .clamp(1, u64::from(CELLS - 1)) as u32,
     };
     let cells = (0..CELLS).map(|cell| if cell < full { '▰' } else { '▱' });
@@ -514,7 +515,7 @@ mod tests {
             (899, 900, "▰▰▰▰▱"),
             (9, 9, "▰▰▰▰▰"),
         ] {
-            assert_eq!(progress(Parts { closed, all }), bar);
+            assert_eq!(progress(PartCount { closed, all }), bar);
         }
     }
 }

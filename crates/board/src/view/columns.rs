@@ -48,13 +48,13 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
         }
     }
     if board.lists.shown() == 0 {
-        nothing(board, area, canvas);
+        draw_empty(board, area, canvas);
     }
     in_view.to_vec()
 }
 
 /// Explains why there is no card.
-fn nothing(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
+fn draw_empty(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     let said = match board.lists.all {
         0 => "There are no work items here",
         _ => "No card fits; Esc shows all",

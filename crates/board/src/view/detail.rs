@@ -3,18 +3,18 @@
 use super::canvas::{Canvas, indent, row};
 use super::frame::hints;
 use super::{Hit, card, preview};
-use crate::action::{Action, Deed};
+use crate::action::{BoardAction, Deed};
 use crate::age;
-use crate::board::{Board, Open};
-use crate::facts::{ChainSession, Detail, Happening, Tab, Window};
-use crate::keys::Mode;
+use crate::board::{Board, OpenCard};
+use crate::facts::{ChainSession, Detail, Happening, Tab, WindowFacts};
+use crate::keys::KeyMode;
 use crate::text::{self, clean, fit, width};
 use crate::theme::{self, Tone};
-use gt_core::card::Server;
+use gt_core::card::CardServer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-pub(super) fn draw(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn draw(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) {
     header(board, open, row(area, 0), canvas);
     tabs(open, row(area, 1), canvas);
     canvas.rule(row(area, 2), Tone::Rule);
@@ -26,20 +26,20 @@ pub(super) fn draw(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'
     canvas.drawn.page = usize::from(body.height.saturating_sub(1)).max(1);
     canvas.drawn.scroll = tab(board, open, body, canvas);
     let last = row(area, area.height - 1);
-    let asks = (board.card(&open.id)).is_some_and(|card| card.asks().is_some());
-    let answer = asks.then_some((Action::Do(Deed::Answer), "answer"));
+    let asks = (board.card(&open.id)).is_some_and(|card| card.asking_program().is_some());
+    let answer = asks.then_some((BoardAction::Do(Deed::Answer), "answer"));
     let usual = [
-        (Action::NextTab, "next tab"),
-        (Action::Actions, "actions"),
-        (Action::NextCard, "next card"),
-        (Action::Help, "help"),
-        (Action::Back, "back"),
+        (BoardAction::NextTab, "next tab"),
+        (BoardAction::Actions, "actions"),
+        (BoardAction::NextCard, "next card"),
+        (BoardAction::Help, "help"),
+        (BoardAction::Back, "back"),
     ];
-    let words: Vec<(Action, &str)> = answer.into_iter().chain(usual).collect();
-    hints(Mode::Detail, &words, last, canvas);
+    let words: Vec<(BoardAction, &str)> = answer.into_iter().chain(usual).collect();
+    hints(KeyMode::Detail, &words, last, canvas);
 }
 
-fn header(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+fn header(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) {
     let mut spans = vec![canvas.span(format!(" {}", open.id), Tone::Strong)];
     match board.card(&open.id) {
         Some(card) => {
@@ -59,7 +59,7 @@ fn header(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
     canvas.line(area, &Line::from(spans));
 }
 
-fn tabs(open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
+fn tabs(open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) {
     let mut x = area.x;
     for (number, tab) in (1..).zip(Tab::ALL) {
         let is_open = tab == open.tab;
@@ -82,7 +82,7 @@ fn tabs(open: &Open, area: Rect, canvas: &mut Canvas<'_>) {
 }
 
 /// Draws the open tab. Returns its scroll offset.
-fn tab(board: &Board, open: &Open, area: Rect, canvas: &mut Canvas<'_>) -> usize {
+fn tab(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) -> usize {
     let scroll = open.scroll.get(&open.tab).copied().unwrap_or_default();
     if open.tab == Tab::Terminal {
         let has_session = board
@@ -159,7 +159,7 @@ fn page(
 
 fn task(
     board: &Board,
-    open: &Open,
+    open: &OpenCard,
     texts: Option<(&String, &String)>,
     area: Rect,
     scroll: usize,
@@ -167,7 +167,7 @@ fn task(
 ) -> usize {
     let room = usize::from(area.width);
     let mut lines = match board.card(&open.id) {
-        Some(card) => preview::about(card, room, canvas),
+        Some(card) => preview::item_lines(card, room, canvas),
         None => Vec::new(),
     };
     if let Some((description, notes)) = texts {
@@ -189,7 +189,7 @@ fn task(
     })
 }
 
-fn diff(open: &Open, area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
+fn diff(open: &OpenCard, area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
     if open.diff.is_empty() {
         say(area, "No changes", Tone::Dim, canvas);
         return 0;
@@ -237,8 +237,8 @@ fn happenings(events: &[Happening], area: Rect, scroll: usize, canvas: &mut Canv
 }
 
 fn window_list(
-    windows: &[Window],
-    servers: &[Server],
+    windows: &[WindowFacts],
+    servers: &[CardServer],
     area: Rect,
     scroll: usize,
     canvas: &mut Canvas<'_>,

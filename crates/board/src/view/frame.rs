@@ -2,9 +2,9 @@
 
 use super::canvas::{Canvas, row};
 use super::{Hit, columns, preview};
-use crate::action::{Action, Deed};
+use crate::action::{BoardAction, Deed};
 use crate::board::Board;
-use crate::keys::{self, Mode};
+use crate::keys::{self, KeyMode};
 use crate::overlay::Overlay;
 use crate::text::{clean, width};
 use crate::theme::{self, Tone};
@@ -87,7 +87,7 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
         spans.push(canvas.span(format!(" · /{}", clean(&lens.query)), Tone::Key));
     }
     if !lens.filter.is_empty() {
-        let words = clean(&lens.filter.words());
+        let words = clean(&lens.filter.describe());
         spans.push(canvas.span(format!(" · only {words}"), Tone::Key));
     }
     if lens.sort != crate::sort::Sort::Usual || lens.reversed {
@@ -135,7 +135,7 @@ fn state_counts(board: &Board) -> Vec<(&'static str, usize, Tone)> {
     let is_shown = |card: &&Card| project.is_none() || card.rig.as_ref() == project;
     let mut counts = [0; ORDER.len()];
     for card in board.facts.cards.iter().filter(is_shown) {
-        let state = match card.asks() {
+        let state = match card.asking_program() {
             Some(_) => Some(State::Waiting),
             None => card.state(),
         };
@@ -147,8 +147,14 @@ fn state_counts(board: &Board) -> Vec<(&'static str, usize, Tone)> {
         .into_iter()
         .zip(counts)
         .filter(|(_, count)| *count > 0);
-    rows.map(|(state, count)| (theme::sign(Some(state)), count, theme::tone(Some(state))))
-        .collect()
+    rows.map(|(state, count)| {
+        (
+            theme::state_sign(Some(state)),
+            count,
+            theme::tone(Some(state)),
+        )
+    })
+    .collect()
 }
 
 fn hidden_columns(board: &Board, in_view: &[Column]) -> Vec<(String, Column)> {
@@ -184,19 +190,19 @@ fn footer(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
         return;
     }
     let card = board.cursor.as_ref().and_then(|id| board.card(id));
-    let asks = card.is_some_and(|card| card.asks().is_some());
-    let answer = asks.then_some((Action::Do(Deed::Answer), "answer"));
+    let asks = card.is_some_and(|card| card.asking_program().is_some());
+    let answer = asks.then_some((BoardAction::Do(Deed::Answer), "answer"));
     let usual = [
-        (Action::Actions, "actions"),
-        (Action::Open, "open"),
-        (Action::Search, "search"),
-        (Action::Go, "go to"),
-        (Action::Palette, "commands"),
-        (Action::Help, "help"),
-        (Action::Quit, "quit"),
+        (BoardAction::Actions, "actions"),
+        (BoardAction::Open, "open"),
+        (BoardAction::Search, "search"),
+        (BoardAction::Go, "go to"),
+        (BoardAction::Palette, "commands"),
+        (BoardAction::Help, "help"),
+        (BoardAction::Quit, "quit"),
     ];
-    let words: Vec<(Action, &str)> = answer.into_iter().chain(usual).collect();
-    let end = hints(Mode::Board, &words, area, canvas);
+    let words: Vec<(BoardAction, &str)> = answer.into_iter().chain(usual).collect();
+    let end = hints(KeyMode::Board, &words, area, canvas);
     warnings(
         board,
         Rect {
@@ -225,8 +231,8 @@ fn warnings(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
 
 /// Draws key hints, which can be clicked. Returns the column at which they end.
 pub(super) fn hints(
-    mode: Mode,
-    hints: &[(Action, &str)],
+    mode: KeyMode,
+    hints: &[(BoardAction, &str)],
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) -> u16 {

@@ -5,7 +5,7 @@ use super::card;
 use crate::board::Board;
 use crate::text::{clean, wrap};
 use crate::theme::{self, Tone};
-use gt_core::card::{Card, Session, Speaker};
+use gt_core::card::{Card, CardAgent, Speaker};
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -29,7 +29,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     if card.session.is_some() {
         screen(board, body, 0, canvas);
     } else {
-        let mut lines = about(card, usize::from(body.width), canvas);
+        let mut lines = item_lines(card, usize::from(body.width), canvas);
         lines.truncate(usize::from(body.height));
         for (y, line) in (0..).zip(lines) {
             canvas.line(row(body, y), &line);
@@ -59,9 +59,9 @@ fn title(card: &Card, canvas: &mut Canvas<'_>) -> Line<'static> {
 }
 
 /// Returns the state of the agent, with its age and its source.
-pub(super) fn session_text(session: &Session, age: &str) -> String {
+pub(super) fn session_text(session: &CardAgent, age: &str) -> String {
     let source = session.source.as_str();
-    let sign = theme::sign(Some(session.state));
+    let sign = theme::state_sign(Some(session.state));
     format!("{sign} {} {age} ({source})", session.state.as_str())
 }
 
@@ -84,14 +84,14 @@ pub(super) fn screen(board: &Board, area: Rect, up: usize, canvas: &mut Canvas<'
         let spans = line
             .spans
             .iter()
-            .map(|span| Span::styled(span.content.as_ref(), theme.foreign(span.style)));
+            .map(|span| Span::styled(span.content.as_ref(), theme.captured_style(span.style)));
         canvas.cropped(row(area, y), &Line::from(spans.collect::<Vec<_>>()));
     }
     up
 }
 
 /// Returns the data of an item without an agent.
-pub(super) fn about(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<Line<'static>> {
+pub(super) fn item_lines(card: &Card, width: usize, canvas: &mut Canvas<'_>) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for text in wrap(&clean(&card.title), width.saturating_sub(2)) {
         lines.push(Line::from(canvas.span(format!(" {text}"), Tone::Strong)));

@@ -4,7 +4,7 @@ use super::canvas::{Canvas, row};
 use crate::board::Board;
 use crate::text::{clean, width, wrap};
 use crate::theme::Tone;
-use crate::toast::{Tenor, Toast};
+use crate::toast::{Toast, ToastKind};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -13,12 +13,12 @@ const SHOWN: usize = 4;
 const WIDEST: u16 = 60;
 const ROWS: usize = 6;
 
-pub(super) fn tone(tenor: Tenor) -> (&'static str, Tone) {
+pub(super) fn tone(tenor: ToastKind) -> (&'static str, Tone) {
     match tenor {
-        Tenor::Running => ("⋯", Tone::Busy),
-        Tenor::Note => ("·", Tone::Text),
-        Tenor::Good => ("✓", Tone::Good),
-        Tenor::Bad => ("✗", Tone::Bad),
+        ToastKind::Running => ("⋯", Tone::Busy),
+        ToastKind::Note => ("·", Tone::Text),
+        ToastKind::Good => ("✓", Tone::Good),
+        ToastKind::Bad => ("✗", Tone::Bad),
     }
 }
 

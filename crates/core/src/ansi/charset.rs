@@ -31,7 +31,7 @@ pub struct Charset {
 impl Charset {
     /// Returns the character that a terminal shows for this token, if it shows one. Tokens that
     /// switch the character set change the result for later tokens.
-    pub fn shown(&mut self, token: &Token<'_>) -> Option<char> {
+    pub fn displayed(&mut self, token: &Token<'_>) -> Option<char> {
         match token {
             Token::Text(c) if self.draws_lines => {
                 let line = LINES.iter().find(|(letter, _)| letter == c);
@@ -56,7 +56,7 @@ mod tests {
     fn letters_become_lines_after_either_switch() {
         let check = |text: &str, expected: &str| {
             let (mut charset, mut shown) = (Charset::default(), String::new());
-            parse_line(text, |token| shown.extend(charset.shown(&token)));
+            parse_line(text, |token| shown.extend(charset.displayed(&token)));
             assert_eq!(shown, expected, "{text:?}");
         };
         check("\x0elqkA\x0fq", "┌─┐Aq");

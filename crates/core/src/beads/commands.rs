@@ -31,7 +31,7 @@ pub fn create(item: &Item) -> Vec<String> {
     say("type", &item.kind);
     say("priority", &item.priority.to_string());
     say("assignee", item.assignee.as_deref().unwrap_or_default());
-    say("labels", &written(&item.labels).join(","));
+    say("labels", &written_labels(&item.labels).join(","));
     say("parent", item.parent.as_ref().map_or("", WorkId::as_str));
     if item.ephemeral {
         command.push("--ephemeral".to_owned());
@@ -68,7 +68,7 @@ pub fn changes(dialect: Dialect, seen: &Item, now: &Item) -> Vec<Vec<String>> {
     say("type", &seen.kind, &now.kind);
     let priority = |item: &Item| item.priority.to_string();
     say("priority", &priority(seen), &priority(now));
-    let (old, new) = (written(&seen.labels), written(&now.labels));
+    let (old, new) = (written_labels(&seen.labels), written_labels(&now.labels));
     let labels = |option: &str, these: &[&str], those: &[&str]| -> Vec<String> {
         let missing = these.iter().filter(|label| !those.contains(label));
         missing.map(|label| format!("--{option}={label}")).collect()
@@ -128,7 +128,7 @@ pub fn check_words(words: &[String]) -> Result<(), Problem> {
 const LONGEST_WORD: usize = 128 * 1024 - 1;
 
 /// Returns the labels that are written to beads.
-pub(super) fn written(labels: &[String]) -> Vec<&str> {
+pub(super) fn written_labels(labels: &[String]) -> Vec<&str> {
     let labels = labels.iter().map(String::as_str);
     labels
         .filter(|label| !label.starts_with(OWN_LABEL))

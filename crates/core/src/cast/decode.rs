@@ -2,11 +2,11 @@
 
 /// An incremental UTF-8 decoder. It keeps an incomplete character until its other bytes arrive.
 #[derive(Clone, Debug, Default)]
-pub struct Decoder {
+pub struct Utf8Decoder {
     begun: Vec<u8>,
 }
 
-impl Decoder {
+impl Utf8Decoder {
     /// Decodes the next bytes. Invalid UTF-8 is replaced.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let joined;
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decode(pieces: &[&[u8]]) -> String {
-        let mut decoder = Decoder::default();
+        let mut decoder = Utf8Decoder::default();
         let mut text: String = pieces.iter().map(|piece| decoder.push(piece)).collect();
         text.push_str(decoder.finish());
         text

@@ -1,16 +1,16 @@
 //! Filters a recording so that it is safe to show on a terminal.
 //!
 //! A recording holds all output of a program, which a model and files from anywhere can control.
-//! So no sequence is passed through unchecked: [`Screen`] writes text, and only those sequences
+//! So no sequence is passed through unchecked: [`PlaybackScreen`] writes text, and only those sequences
 //! that draw, each re-encoded. Clipboard, titles, links, the palette of the terminal, queries that
 //! it would answer on its input, printers, the mouse, the scrollback and the window's size are out
-//! of reach. [`Plain`] keeps only text, for files and pipes.
+//! of reach. [`PlainView`] keeps only text, for files and pipes.
 
 mod plain;
 
-pub use plain::Plain;
+pub use plain::PlainView;
 
-use crate::ansi::{Parser, Sequence, Token};
+use crate::ansi::{AnsiParser, Sequence, Token};
 use std::collections::BTreeSet;
 
 /// Control characters that move the cursor or switch the character set.
@@ -40,7 +40,7 @@ const LARGEST: u16 = u16::MAX - 1;
 /// A filter that passes on text and drawing sequences, and tracks the modes to restore.
 #[derive(Debug, Default)]
 pub struct PlaybackScreen {
-    parser: Parser,
+    parser: AnsiParser,
     modes: Modes,
 }
 
@@ -64,7 +64,7 @@ impl PlaybackScreen {
 
     /// Discards an incomplete sequence, because the next text belongs to something else.
     pub fn interrupt(&mut self) {
-        self.parser = Parser::default();
+        self.parser = AnsiParser::default();
     }
 
     /// Returns the sequences that make the terminal usable again, wherever playback stopped.

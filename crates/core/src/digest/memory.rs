@@ -1,4 +1,4 @@
-//! Memory of the digests: what each agent was told, and the digest that is being delivered.
+//! Memory of the digests: the matters that each agent got, and the digest that is being delivered.
 
 use super::{Digest, LONGEST_WAIT, Matter, row_of};
 use crate::role::Role;
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Memory of the digests. Times are seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct DigestMemory {
     /// Number of the last digest.
     pub(super) number: u64,
     /// Agents by address.
@@ -29,7 +29,7 @@ pub struct AgentMemory {
     pub failures: u32,
 }
 
-impl Memory {
+impl DigestMemory {
     pub fn of(&self, agent: &str) -> Option<&AgentMemory> {
         self.agents.get(agent)
     }
@@ -47,12 +47,12 @@ impl Memory {
         known.told.extend(matters.map(|(id, at)| (id.clone(), *at)));
     }
 
-    /// Returns the agents that were told of something.
+    /// Returns the agents that have got a digest.
     pub fn agents(&self) -> Vec<String> {
         self.agents.keys().cloned().collect()
     }
 
-    /// Records that an agent ended before it read a digest: its open matters are told again.
+    /// Records that an agent ended before it read a digest: its open matters are delivered again.
     pub fn unread(&mut self, agent: &str) {
         if let Some(known) = self.agents.get_mut(agent) {
             known.told.clear();

@@ -116,14 +116,14 @@ fn every_role_started_on_demand_has_a_row_and_no_other() {
 
 #[test]
 fn nothing_to_decide_gives_no_digest() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     assert_eq!(plan(&[], absent, &mut memory, NOW), []);
-    assert_eq!(memory, Memory::default());
+    assert_eq!(memory, DigestMemory::default());
 }
 
 #[test]
 fn matter_is_told_once_and_again_when_it_is_raised_again() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let mut matters = vec![matter("esc-1", "lab/polecats/Toast")];
     let first = plan(&matters, absent, &mut memory, NOW);
     assert_eq!(ids(&first), [("lab/witness", vec!["esc-1"])]);
@@ -143,7 +143,7 @@ fn matter_is_told_once_and_again_when_it_is_raised_again() {
 
 #[test]
 fn digests_of_an_agent_are_spaced_and_collect_what_came_meanwhile() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let mut matters = vec![matter("esc-1", "lab/polecats/Toast")];
     let first = plan(&matters, absent, &mut memory, NOW);
     memory.delivered(&first[0], Role::Witness, NOW);
@@ -161,12 +161,12 @@ fn digests_of_an_agent_are_spaced_and_collect_what_came_meanwhile() {
 
 #[test]
 fn interrupted_delivery_is_repeated_with_its_id_unless_its_matters_are_settled() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let matters = [matter("esc-1", "lab/polecats/Toast")];
     let first = plan(&matters, absent, &mut memory, NOW);
     // The process was killed: a later one reads the memory.
     let text = serde_json::to_string(&memory).unwrap();
-    let mut memory: Memory = serde_json::from_str(&text).unwrap();
+    let mut memory: DigestMemory = serde_json::from_str(&text).unwrap();
     assert_eq!(plan(&matters, running, &mut memory, NOW + 1), first);
     assert_eq!(plan(&[], running, &mut memory, NOW + 2), []);
     assert_eq!(
@@ -178,7 +178,7 @@ fn interrupted_delivery_is_repeated_with_its_id_unless_its_matters_are_settled()
 
 #[test]
 fn low_severity_waits_until_the_agent_runs() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let mut low = matter("esc-1", "lab/polecats/Toast");
     low.severity = Severity::Low;
     let matters = [low];
@@ -188,7 +188,7 @@ fn low_severity_waits_until_the_agent_runs() {
 
 #[test]
 fn unavailable_agent_gets_nothing_and_misses_nothing() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let matters = [matter("esc-1", "lab/polecats/Toast")];
     let unavailable = |_: &Identity| Readiness::Unavailable;
     assert_eq!(plan(&matters, unavailable, &mut memory, NOW), []);
@@ -197,7 +197,7 @@ fn unavailable_agent_gets_nothing_and_misses_nothing() {
 
 #[test]
 fn size_is_limited_and_the_rest_follows() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let name = |n: usize| format!("esc-{n:03}");
     let mut matters: Vec<Matter> = (0..45)
         .map(|n| matter(&name(n), "lab/polecats/Toast"))
@@ -232,7 +232,7 @@ fn size_is_limited_and_the_rest_follows() {
 
 #[test]
 fn failed_deliveries_wait_longer_each_time() {
-    let mut memory = Memory::default();
+    let mut memory = DigestMemory::default();
     let matters = [matter("esc-1", "lab/polecats/Toast")];
     let mut at = NOW;
     let mut waits = Vec::new();

@@ -4,7 +4,7 @@
 
 use super::Event;
 use crate::caller::Caller;
-use crate::state::{Reason, State, StateReport, StateSource, names_a_question};
+use crate::state::{Reason, State, StateReport, StateSource, mentions_question};
 use crate::{beside, notify};
 
 /// The reason of a question whose text is unknown.
@@ -12,7 +12,7 @@ const ASKS_SOMETHING: &str = "asks something";
 
 /// Returns the event for an agent that began to wait, failed, reached a limit or ended its turn.
 /// `told` is the notification for the same change.
-pub fn begun(told: notify::NoticeKind, agent: &str, now: &StateReport) -> Option<Event> {
+pub fn state_event(told: notify::NoticeKind, agent: &str, now: &StateReport) -> Option<Event> {
     let kind = match (told, now.state) {
         (notify::NoticeKind::Waiting, State::Waiting) => "question",
         (notify::NoticeKind::Waiting, State::Limited) => "usage_limit",
@@ -37,8 +37,12 @@ pub fn begun(told: notify::NoticeKind, agent: &str, now: &StateReport) -> Option
 /// Returns whether a waiting agent now asks a different question. People are not notified again:
 /// they already know that it waits.
 pub fn asks_another(before: &str, now: &str) -> bool {
-    let are_questions = [before, now].into_iter().all(names_a_question);
-    are_questions && !beside::is_same(&beside::gist(before), &beside::gist(now))
+    let are_questions = [before, now].into_iter().all(mentions_question);
+    are_questions
+        && !beside::is_same(
+            &beside::normalise_reason(before),
+            &beside::normalise_reason(now),
+        )
 }
 
 /// Creates the event that an agent resumes after a pause, by itself or by a caller's command.
@@ -66,7 +70,7 @@ mod tests {
                 background: 0,
                 limit: None,
             };
-            let event = begun(told, "mayor", &report);
+            let event = state_event(told, "mayor", &report);
             let words =
                 event.map(|it| format!("{} {} ({})", it.kind, it.line(), it.source_words()));
             assert_eq!(words.as_deref(), expected);

@@ -4,7 +4,7 @@ use super::{Decay, Visibility};
 
 /// A type of events, or all types with a common prefix.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct EventKind {
     /// The type, or `prefix_*`.
     pub pattern: &'static str,
     pub visibility: Visibility,
@@ -23,8 +23,8 @@ const fn row(
     days: u64,
     decay: Decay,
     line: &'static str,
-) -> Kind {
-    Kind {
+) -> EventKind {
+    EventKind {
         pattern,
         visibility,
         ttl_seconds: days * DAY,
@@ -38,7 +38,7 @@ use Visibility::{Audit, Both};
 
 /// All known types, one row each.
 #[rustfmt::skip]
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[EventKind] = &[
     row("session_start", Both, 3, Steady, "{actor} began[ with {harness}][, after {parent_id}]"),
     row("session_end", Both, 3, Steady, "{actor} ended: {outcome}[ by {by}]"),
     row("session_death", Both, 30, Flat, "{actor} died[ with exit code {exit_code}]"),
@@ -106,18 +106,18 @@ pub const KINDS: &[Kind] = &[
     row("merge_*", Both, 30, Flat, "{actor}: {type}[ {branch}][: {reason}]"),
     row("prime", Audit, 1, Rapid, "{actor} was primed: {state}"),
     row("patrol_action", Both, 14, Slow, "the patrol: {action}[ {target}][ for {bead}]: {reason}[, which failed: {error}]"),
-    row("role_woken", Both, 14, Slow, "{target} has something to decide[: {matters}][ ({how})][, and was not told: {error}]"),
+    row("role_woken", Both, 14, Slow, "{target} has something to decide[: {matters}][ ({how})][, and was not notified: {error}]"),
     row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
-    row("polecat_checked", Audit, 1, Rapid, "{actor} looked after {polecat}[: {status}]"),
+    row("polecat_checked", Audit, 1, Rapid, "{actor} checked {polecat}[: {status}]"),
     row("polecat_nudged", Audit, 1, Rapid, "{actor} nudged {polecat}[: {reason}]"),
     row("krc_prune", Audit, 1, Rapid, "{removed} old events were dropped"),
 ];
 
 /// The row for all other types.
-pub const OTHER: Kind = row("*", Both, 7, Steady, "{actor}: {type}[: {message}]");
+pub const OTHER: EventKind = row("*", Both, 7, Steady, "{actor}: {type}[: {message}]");
 
 /// Returns the row of a type.
-pub fn kind_of(kind: &str) -> &'static Kind {
+pub fn kind_of(kind: &str) -> &'static EventKind {
     let pattern = super::best(KINDS.iter().map(|row| row.pattern), kind);
     KINDS
         .iter()

@@ -3,9 +3,9 @@
 use crate::escalation::Severity;
 use serde::Serialize;
 
-/// One action, with the rule that asks for it and the facts that it rests on.
+/// One action, with the rule that requests it and the observed facts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Action {
+pub struct PatrolAction {
     pub rule: &'static str,
     pub kind: ActionKind,
     /// Key of the back-off: an agent, an item, a rig, or `town`.
@@ -30,7 +30,7 @@ pub struct Action {
     pub attempt: u32,
     /// Maximum number of attempts; 0 means no maximum.
     pub limit: u32,
-    /// The rule leaves the subject alone after this action.
+    /// The rule takes no further action on the subject after this one.
     #[serde(skip)]
     pub(super) is_last: bool,
 }
@@ -40,7 +40,7 @@ pub struct Action {
 pub enum ActionKind {
     /// Write ended sessions to the journal.
     Record,
-    /// Start a dead agent again, as its role asks for it.
+    /// Respawn a dead agent, because its role says so.
     Respawn,
     /// Start the holder of an item again, in its conversation if it has one.
     Resume,

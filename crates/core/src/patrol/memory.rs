@@ -1,8 +1,8 @@
 //! Memory of a patrol: attempts and back-off per rule and subject.
 //!
 //! The engine keeps it in a file, written before the actions of a round are carried out. A process
-//! that is killed in between loses actions, which the next round after the back-off repeats, and
-//! never does one twice.
+//! that is killed in between loses actions, which a later round repeats after the back-off, and
+//! never runs one twice.
 
 use super::rules;
 use serde::{Deserialize, Serialize};
@@ -14,23 +14,23 @@ const UNKNOWN_KEPT: i64 = 48 * 60 * 60;
 /// Memory of a patrol. Times are seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct PatrolMemory {
     /// Entries by rule and subject.
-    entries: BTreeMap<String, BTreeMap<String, Entry>>,
+    entries: BTreeMap<String, BTreeMap<String, RuleHistory>>,
     /// Starts of the last minute.
     pub(super) starts: Vec<i64>,
     /// End of the pause after a mass death.
     pub(super) held_until: i64,
     /// Items that were taken from one agent to be given to another.
     pub(super) reassigned: BTreeSet<String>,
-    /// Times until which accounts stay untouched, after one of their agents was continued.
+    /// For each account, the time before which no other agent of it is told to continue.
     pub(super) accounts: BTreeMap<String, i64>,
 }
 
 /// The actions of one rule on one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Entry {
+pub struct RuleHistory {
     pub attempts: u32,
     pub last_at: i64,
     /// End of the back-off.
@@ -41,17 +41,17 @@ pub struct Entry {
     pub is_escalated: bool,
 }
 
-impl Memory {
-    pub fn get(&self, rule: &str, subject: &str) -> Option<&Entry> {
+impl PatrolMemory {
+    pub fn get(&self, rule: &str, subject: &str) -> Option<&RuleHistory> {
         self.entries.get(rule)?.get(subject)
     }
 
-    pub(super) fn put(&mut self, rule: &str, subject: &str, entry: Entry) {
+    pub(super) fn set_history(&mut self, rule: &str, subject: &str, entry: RuleHistory) {
         let of_rule = self.entries.entry(rule.to_owned()).or_default();
         of_rule.insert(subject.to_owned(), entry);
     }
 
-    /// Returns whether no agent of the account was continued just now.
+    /// Returns whether an agent of the account may be told to continue now.
     pub(super) fn account_is_free(&self, account: &str, now: i64) -> bool {
         self.accounts.get(account).is_none_or(|until| now >= *until)
     }

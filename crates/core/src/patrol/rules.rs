@@ -10,7 +10,7 @@ mod unfinished;
 #[cfg(test)]
 mod tests;
 
-use super::{Action, ActionKind, AgentFacts, Memory, Settings, Snapshot};
+use super::{ActionKind, AgentFacts, PatrolAction, PatrolMemory, RuleSettings, Snapshot};
 use crate::escalation::Severity;
 
 const MINUTE: i64 = 60;
@@ -28,7 +28,7 @@ const TOWN: &str = "town";
     missing_debug_implementations,
     reason = "a row of a constant table, known by its name"
 )]
-pub struct Rule {
+pub struct PatrolRule {
     pub name: &'static str,
     /// Condition, evidence and action, in words.
     pub condition: &'static str,
@@ -37,17 +37,17 @@ pub struct Rule {
     /// Seconds after the first action on a subject, and the longest wait. Waits double.
     pub backoff: (i64, i64),
     /// Maximum number of actions on a subject; 0 means no maximum.
-    pub limit: fn(&Settings) -> u32,
+    pub limit: fn(&RuleSettings) -> u32,
     /// Severity of the escalation at the limit, or of the rule's own; absent if it raises none.
     pub severity: Option<Severity>,
     /// Seconds after the last action after which attempts are forgotten.
     pub forget: i64,
-    pub(super) find: fn(&Scene<'_>) -> Vec<Finding>,
+    pub(super) find: fn(&RuleInput<'_>) -> Vec<RuleFinding>,
 }
 
-impl Rule {
+impl PatrolRule {
     /// Returns the back-off after this many actions.
-    pub(super) fn wait(&self, attempts: u32, settings: &Settings) -> i64 {
+    pub(super) fn wait(&self, attempts: u32, settings: &RuleSettings) -> i64 {
         let (first, longest) = self.backoff;
         let wait = first
             .checked_shl(attempts.saturating_sub(1).min(20))
@@ -57,14 +57,14 @@ impl Rule {
 }
 
 /// Input of a rule.
-pub(super) struct Scene<'a> {
+pub(super) struct RuleInput<'a> {
     pub(super) snapshot: &'a Snapshot,
-    pub(super) memory: &'a Memory,
-    pub(super) settings: &'a Settings,
+    pub(super) memory: &'a PatrolMemory,
+    pub(super) settings: &'a RuleSettings,
     pub(super) now: i64,
 }
 
-impl Scene<'_> {
+impl RuleInput<'_> {
     /// Returns the seconds since a time, at least 0.
     fn age(&self, at: i64) -> i64 {
         (self.now - at).max(0)
@@ -75,15 +75,15 @@ impl Scene<'_> {
         self.settings.at_speed(seconds)
     }
 
-    /// Returns whether the back-off of a rule for this subject has passed, so that a rule builds no
-    /// texts in vain. [`super::decide`] checks it again.
+    /// Returns whether the back-off of a rule for this subject has passed, so that a rule formats
+    /// no texts that are then discarded. [`super::decide`] checks it again.
     fn is_due(&self, rule: &str, subject: &str) -> bool {
         let entry = self.memory.get(rule, subject);
         entry.is_none_or(|entry| !entry.is_escalated && self.now >= entry.not_before)
     }
 
-    /// Returns whether the last action on a subject had its effect, because the present trouble
-    /// began that many seconds later. Attempts are then counted from the first again.
+    /// Returns whether the last action on a subject succeeded: the current problem began at least
+    /// that many seconds after it. Attempts are then counted from 1 again.
     fn is_new_trouble(&self, rule: &str, subject: &str, began: i64, margin: i64) -> bool {
         let entry = self.memory.get(rule, subject);
         let margin = self.at_speed(margin);
@@ -92,7 +92,7 @@ impl Scene<'_> {
 }
 
 /// A condition that holds, and the action that it asks for.
-pub(super) struct Finding {
+pub(super) struct RuleFinding {
     pub(super) subject: String,
     pub(super) kind: ActionKind,
     pub(super) agent: Option<String>,
@@ -101,17 +101,17 @@ pub(super) struct Finding {
     pub(super) text: Option<String>,
     pub(super) reason: String,
     pub(super) evidence: Vec<String>,
-    /// The evidence of earlier attempts is gone: count from the first step again.
+    /// Earlier attempts no longer count: start with the first step again.
     pub(super) begins_anew: bool,
-    /// Leave the subject alone afterwards.
+    /// Take no further action on the subject.
     pub(super) is_last: bool,
-    /// Account that stays untouched until this time.
+    /// Account on which no other agent is told to continue until this time.
     pub(super) account: Option<(String, i64)>,
 }
 
-impl Finding {
+impl RuleFinding {
     fn new(kind: ActionKind, subject: impl Into<String>, reason: impl Into<String>) -> Self {
-        Finding {
+        RuleFinding {
             subject: subject.into(),
             kind,
             agent: None,
@@ -128,11 +128,11 @@ impl Finding {
 
     /// Creates a finding about an agent, which is also its subject.
     fn about(kind: ActionKind, agent: &AgentFacts, reason: impl Into<String>) -> Self {
-        Finding {
+        RuleFinding {
             agent: Some(agent.address.clone()),
             item: agent.item.clone(),
             rig: agent.rig.clone(),
-            ..Finding::new(kind, agent.address.clone(), reason)
+            ..RuleFinding::new(kind, agent.address.clone(), reason)
         }
     }
 
@@ -141,7 +141,7 @@ impl Finding {
         self
     }
 
-    /// Counts attempts from the first again, if the last ones had their effect.
+    /// Counts attempts from 1 again if the last ones succeeded.
     fn anew(mut self, is_new: bool) -> Self {
         self.begins_anew = is_new;
         self
@@ -152,12 +152,12 @@ impl Finding {
         self
     }
 
-    pub(super) fn into_action(self, rule: &'static Rule) -> Action {
+    pub(super) fn into_action(self, rule: &'static PatrolRule) -> PatrolAction {
         let raises = matches!(
             self.kind,
             ActionKind::Escalate | ActionKind::MassDeathAlarm | ActionKind::End
         );
-        Action {
+        PatrolAction {
             rule: rule.name,
             kind: self.kind,
             subject: self.subject,
@@ -175,10 +175,10 @@ impl Finding {
     }
 
     /// Returns the escalation after the last attempt, if the rule raises one.
-    pub(super) fn into_escalation(self, rule: &'static Rule) -> Option<Action> {
+    pub(super) fn into_escalation(self, rule: &'static PatrolRule) -> Option<PatrolAction> {
         rule.severity?;
-        let tried = format!("tried before without success: {}", self.kind.as_str());
-        let finding = Finding {
+        let tried = format!("earlier attempts failed: {}", self.kind.as_str());
+        let finding = RuleFinding {
             kind: ActionKind::Escalate,
             text: None,
             ..self
@@ -188,17 +188,17 @@ impl Finding {
 }
 
 /// Returns the row of a rule.
-pub(super) fn find(name: &str) -> Option<&'static Rule> {
+pub(super) fn find(name: &str) -> Option<&'static PatrolRule> {
     RULES.iter().find(|rule| rule.name == name)
 }
 
-fn unlimited(_: &Settings) -> u32 {
+fn unlimited(_: &RuleSettings) -> u32 {
     0
 }
 
 /// The rules, in the order in which they apply.
-pub const RULES: &[Rule] = &[
-    Rule {
+pub const RULES: &[PatrolRule] = &[
+    PatrolRule {
         name: "server-died",
         condition: "agents went down with their tmux server",
         evidence: "the journal lists them as lost, or the server does not answer",
@@ -209,9 +209,9 @@ pub const RULES: &[Rule] = &[
         forget: 6 * HOUR,
         find: deaths::server_died,
     },
-    Rule {
+    PatrolRule {
         name: "mass-death",
-        condition: "several agents died within 30 seconds, and the server lives",
+        condition: "several agents died within 30 seconds, while the tmux server kept running",
         evidence: "the agents and the times of their deaths",
         action: "raise one alarm and hold back starts for two minutes",
         backoff: (10 * MINUTE, 10 * MINUTE),
@@ -220,10 +220,10 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: deaths::mass_death,
     },
-    Rule {
+    PatrolRule {
         name: "unrecorded-death",
-        condition: "an agent has ended, and the journal lacks its end",
-        evidence: "its pane is dead or gone for half a minute",
+        condition: "an agent has ended, and the journal does not record it",
+        evidence: "its pane has been dead or gone for half a minute",
         action: "record the end",
         backoff: (2 * MINUTE, 10 * MINUTE),
         limit: unlimited,
@@ -231,7 +231,7 @@ pub const RULES: &[Rule] = &[
         forget: HOUR,
         find: deaths::unrecorded,
     },
-    Rule {
+    PatrolRule {
         name: "low-disk",
         condition: "the disk of the town is nearly full",
         evidence: "the free space",
@@ -242,9 +242,9 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: leftovers::low_disk,
     },
-    Rule {
+    PatrolRule {
         name: "crash-loop",
-        condition: "an agent died too often and is not respawned any more",
+        condition: "an agent died too often and is no longer respawned",
         evidence: "its last exit and the number of deaths",
         action: "escalate",
         backoff: (DAY, DAY),
@@ -253,7 +253,7 @@ pub const RULES: &[Rule] = &[
         forget: 2 * DAY,
         find: deaths::crash_loop,
     },
-    Rule {
+    PatrolRule {
         name: "dead-agent",
         condition: "an agent that its role respawns is dead, and the tmux hook did not respawn it",
         evidence: "the delay of the respawn has passed",
@@ -264,7 +264,7 @@ pub const RULES: &[Rule] = &[
         forget: 2 * HOUR,
         find: deaths::dead_agent,
     },
-    Rule {
+    PatrolRule {
         name: "dead-polecat",
         condition: "a polecat with an item on its hook does not run",
         evidence: "the end of its session; it was not stopped on purpose",
@@ -275,9 +275,9 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: deaths::dead_polecat,
     },
-    Rule {
+    PatrolRule {
         name: "unfinished-reassign",
-        condition: "an item was taken from a dead polecat and reached no other",
+        condition: "an item was taken from a dead polecat and not given to another one",
         evidence: "the item is open and on no hook",
         action: "reassign it",
         backoff: (30, 10 * MINUTE),
@@ -286,9 +286,9 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: deaths::unfinished_reassign,
     },
-    Rule {
+    PatrolRule {
         name: "absent-holder",
-        condition: "an item is on the hook of an agent that is no polecat and does not exist or has crashed",
+        condition: "an item is on the hook of an agent other than a polecat, and that agent does not exist or has crashed",
         evidence: "the holder has no folder, or its last session crashed an hour ago",
         action: "escalate",
         backoff: (DAY, DAY),
@@ -297,9 +297,9 @@ pub const RULES: &[Rule] = &[
         forget: 2 * DAY,
         find: deaths::absent_holder,
     },
-    Rule {
+    PatrolRule {
         name: "overdue-boot",
-        condition: "boot, which gt started to look after the deacon, does not come to an end",
+        condition: "a session of boot, which gt started because of the deacon, exceeds its time limit",
         evidence: "the time since its start",
         action: "end its session and escalate",
         backoff: (5 * MINUTE, HOUR),
@@ -308,9 +308,9 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: on_demand::overdue_boot,
     },
-    Rule {
+    PatrolRule {
         name: "hung-start",
-        condition: "an agent is starting for too long",
+        condition: "an agent has been starting for too long",
         evidence: "no process of gt waits for it, and its screen has not changed for a minute",
         action: "restart it",
         backoff: (5 * MINUTE, 20 * MINUTE),
@@ -319,43 +319,43 @@ pub const RULES: &[Rule] = &[
         forget: 6 * HOUR,
         find: stuck::hung_start,
     },
-    Rule {
+    PatrolRule {
         name: "hung-agent",
-        condition: "an agent works and gives no sign of life",
-        evidence: "no output, keepalive or transcript; and none since the step before",
-        action: "nudge, then interrupt, then restart; for the deacon, boot is asked before the restart",
+        condition: "an agent is busy and shows no activity",
+        evidence: "no output, keepalive or transcript entry, and none since the previous step",
+        action: "nudge, then interrupt, then restart; for the deacon, boot is started before the restart",
         backoff: (5 * MINUTE, 5 * MINUTE),
         limit: |_| 3,
         severity: Some(Severity::High),
         forget: DAY,
         find: stuck::hung_agent,
     },
-    Rule {
+    PatrolRule {
         name: "limit-ended",
         condition: "the usage limit of an agent has ended",
         evidence: "five minutes after the time that its program named, or half an hour without one",
-        action: "continue it; agents of one account one after another",
+        action: "tell it to continue; agents of one account one after another",
         backoff: (10 * MINUTE, 2 * HOUR),
         limit: unlimited,
         severity: None,
         forget: 12 * HOUR,
         find: stuck::limit_ended,
     },
-    Rule {
+    PatrolRule {
         name: "failed-turn",
         condition: "the turn of an unattended agent failed",
         evidence: "its state and the reason",
-        action: "ask it to go on",
+        action: "tell it to continue",
         backoff: (2 * MINUTE, 30 * MINUTE),
         limit: |_| 5,
         severity: Some(Severity::Medium),
         forget: 6 * HOUR,
         find: unfinished::failed_turn,
     },
-    Rule {
+    PatrolRule {
         name: "unanswered-question",
         condition: "an unattended agent asks a question",
-        evidence: "the time since which it waits",
+        evidence: "how long it has been waiting",
         action: "escalate",
         backoff: (4 * HOUR, 4 * HOUR),
         limit: unlimited,
@@ -363,9 +363,9 @@ pub const RULES: &[Rule] = &[
         forget: DAY,
         find: unfinished::unanswered_question,
     },
-    Rule {
+    PatrolRule {
         name: "not-handed-in",
-        condition: "an idle agent has completed its work and not handed it in",
+        condition: "an idle agent has completed its work and not submitted it",
         evidence: "its steps are done, and the item is on its hook",
         action: "nudge it to run `gt done`",
         backoff: (5 * MINUTE, HOUR),
@@ -374,10 +374,10 @@ pub const RULES: &[Rule] = &[
         forget: 12 * HOUR,
         find: unfinished::not_handed_in,
     },
-    Rule {
+    PatrolRule {
         name: "finished-round",
-        condition: "an agent that was started on demand has finished and not ended its session",
-        evidence: "the time since which it is idle; no work and no message waits for it",
+        condition: "an agent that was started on demand has finished and has not ended its session",
+        evidence: "how long it has been idle; no work and no message waits for it",
         action: "end its session",
         backoff: (5 * MINUTE, HOUR),
         limit: unlimited,
@@ -385,10 +385,10 @@ pub const RULES: &[Rule] = &[
         forget: HOUR,
         find: on_demand::finished_round,
     },
-    Rule {
+    PatrolRule {
         name: "idle-with-work",
         condition: "an agent is idle with work on its hook",
-        evidence: "the time since which it is idle; no message waits for it",
+        evidence: "how long it has been idle; no message waits for it",
         action: "nudge it",
         backoff: (5 * MINUTE, HOUR),
         limit: |_| 4,
@@ -396,7 +396,7 @@ pub const RULES: &[Rule] = &[
         forget: 12 * HOUR,
         find: unfinished::idle_with_work,
     },
-    Rule {
+    PatrolRule {
         name: "old-message",
         condition: "a message waits too long for a running agent",
         evidence: "its age; no process delivers it",
@@ -407,7 +407,7 @@ pub const RULES: &[Rule] = &[
         forget: 12 * HOUR,
         find: queues::old_message,
     },
-    Rule {
+    PatrolRule {
         name: "old-merge",
         condition: "a merge waits too long",
         evidence: "its age; no process merges",
@@ -418,7 +418,7 @@ pub const RULES: &[Rule] = &[
         forget: 6 * HOUR,
         find: queues::old_merge,
     },
-    Rule {
+    PatrolRule {
         name: "old-schedule",
         condition: "an assignment that could start waits in the schedule",
         evidence: "its age; no process starts assignments",
@@ -429,7 +429,7 @@ pub const RULES: &[Rule] = &[
         forget: 10 * MINUTE,
         find: queues::old_schedule,
     },
-    Rule {
+    PatrolRule {
         name: "escalation-due",
         condition: "an escalation is open and not acknowledged",
         evidence: "its interval has passed",
@@ -440,7 +440,7 @@ pub const RULES: &[Rule] = &[
         forget: HOUR,
         find: queues::escalation_due,
     },
-    Rule {
+    PatrolRule {
         name: "zombie-container",
         condition: "a polecat, a dog or an agent started on demand is dead and has no work",
         evidence: "the time since its death",
@@ -451,11 +451,11 @@ pub const RULES: &[Rule] = &[
         forget: 2 * DAY,
         find: leftovers::zombie_container,
     },
-    Rule {
+    PatrolRule {
         name: "leftover",
         condition: "a killed process left a process, a lock, a claim or a worktree",
         evidence: "its age; its owner has ended",
-        action: "remove it without loss of work",
+        action: "remove it, without losing work",
         backoff: (HOUR, DAY),
         limit: |_| 3,
         severity: Some(Severity::Low),

@@ -6,7 +6,7 @@ const DAY: i64 = 24 * HOUR;
 
 /// Settings of the rules. The engine reads them from `[patrol]` in `town.toml`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct RuleSettings {
     /// Names of rules that are disabled.
     pub off: Vec<String>,
     /// Restore the agents that went down with their tmux server.
@@ -51,22 +51,23 @@ pub struct Settings {
     pub worktree_after: i64,
     /// Minimum free disk space in bytes.
     pub min_free: u64,
-    /// Divisor of the fixed times of the rules, such as back-offs. [`Settings::faster`] sets it and
+    /// Divisor of the fixed times of the rules, such as back-offs. [`RuleSettings::faster`] sets it and
     /// divides the other fields.
     pub speed: i64,
 }
 
-impl Settings {
+impl RuleSettings {
     /// Returns these settings with all times divided by `speed`, so that a night takes minutes.
     pub fn faster(self, speed: i64) -> Self {
         let speed = speed.max(1);
-        Settings {
+        RuleSettings {
             mass_death_window: self.mass_death_window / speed,
             mass_death_pause: self.mass_death_pause / speed,
             exited_after: self.exited_after / speed,
             start_timeout: self.start_timeout / speed,
             hung_after: self.hung_after / speed,
             idle_after: self.idle_after / speed,
+            boot_timeout: self.boot_timeout / speed,
             failed_after: self.failed_after / speed,
             question_after: self.question_after / speed,
             message_after: self.message_after / speed,
@@ -85,9 +86,9 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for RuleSettings {
     fn default() -> Self {
-        Settings {
+        RuleSettings {
             off: Vec::new(),
             restore: true,
             resumes: 2,

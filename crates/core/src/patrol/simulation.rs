@@ -8,9 +8,9 @@
 mod faults;
 mod world;
 
-use super::{Action, ActionKind, Memory, round};
+use super::{ActionKind, PatrolAction, PatrolMemory, decide_round};
 use std::collections::BTreeMap;
-use world::{Place, World};
+use world::{ItemPlace, World};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -44,10 +44,10 @@ impl Rng {
     }
 }
 
-/// A change of the decisions, to see that the checks can fail.
-type Sabotage = fn(&mut World, &mut Memory, &mut Vec<Action>);
+/// A deliberate change of the decisions, to verify that the checks can fail.
+type Sabotage = fn(&mut World, &mut PatrolMemory, &mut Vec<PatrolAction>);
 
-fn none(_: &mut World, _: &mut Memory, _: &mut Vec<Action>) {}
+fn none(_: &mut World, _: &mut PatrolMemory, _: &mut Vec<PatrolAction>) {}
 
 /// Results of a night.
 #[derive(Debug, Default)]
@@ -66,7 +66,7 @@ struct Rates {
 }
 
 impl Rates {
-    fn count(&mut self, action: &Action, now: i64) -> Result<(), String> {
+    fn count(&mut self, action: &PatrolAction, now: i64) -> Result<(), String> {
         let subjects = [
             action.agent.as_ref(),
             action.item.as_ref(),
@@ -98,7 +98,7 @@ impl Rates {
 
 fn simulate(seed: u64, sabotage: Sabotage) -> Result<Night, String> {
     let mut world = World::new(seed);
-    let mut memory = Memory::default();
+    let mut memory = PatrolMemory::default();
     let mut night = Night::default();
     let mut rates = Rates::default();
     let mut patrol_from = 0;
@@ -112,7 +112,7 @@ fn simulate(seed: u64, sabotage: Sabotage) -> Result<Night, String> {
             continue;
         }
         world.observe(&memory);
-        let mut actions = round(&world.snapshot, &mut memory, &world.settings, world.now);
+        let mut actions = decide_round(&world.snapshot, &mut memory, &world.settings, world.now);
         sabotage(&mut world, &mut memory, &mut actions);
         if world.snapshot.is_stopped && !actions.is_empty() {
             return Err(format!("action during an emergency stop: {actions:?}"));
@@ -229,7 +229,7 @@ fn failure(sabotage: Sabotage) -> String {
 
 #[test]
 fn nights_without_back_off_fail_by_a_storm() {
-    let why = failure(|_, memory, _| *memory = Memory::default());
+    let why = failure(|_, memory, _| *memory = PatrolMemory::default());
     assert!(why.contains("storm"), "{why}");
 }
 
@@ -287,5 +287,5 @@ fn nights_without_redelivery_leave_messages_behind() {
 fn seed_alone_determines_a_night() {
     let [one, other] = [(); 2].map(|()| format!("{:?}", simulate(7, none).unwrap()));
     assert_eq!(one, other);
-    assert!(matches!(World::new(7).place(0), Place::Scheduled));
+    assert!(matches!(World::new(7).place(0), ItemPlace::Scheduled));
 }

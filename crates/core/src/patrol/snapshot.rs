@@ -1,6 +1,6 @@
 //! Snapshot of a town, as a patrol sees it. Times are seconds since the epoch.
 
-use super::{Leftover, Settings};
+use super::{Leftover, RuleSettings};
 use crate::Role;
 use crate::record::Outcome;
 use crate::state::{State, StateSource};
@@ -16,9 +16,9 @@ pub struct Snapshot {
     /// Items on hooks, and open items that a patrol took from an agent.
     pub items: Vec<ItemFacts>,
     pub merge_queues: Vec<MergeQueueFacts>,
-    pub schedule: Option<ScheduleFacts>,
+    pub schedule: Option<WaitingFacts>,
     /// Deaths of the last minutes.
-    pub deaths: Vec<Death>,
+    pub deaths: Vec<AgentDeath>,
     /// Escalations that are due to be raised again, by id.
     pub escalations_due: Vec<String>,
     pub leftovers: Vec<LeftoverFacts>,
@@ -27,7 +27,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    pub(super) fn is_disk_low(&self, settings: &Settings) -> bool {
+    pub(super) fn is_disk_low(&self, settings: &RuleSettings) -> bool {
         self.free_bytes.is_some_and(|free| free < settings.min_free)
     }
 }
@@ -36,7 +36,7 @@ impl Snapshot {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerFacts {
     pub is_alive: bool,
-    /// Agents that went down with a server and are wanted back.
+    /// Agents that were lost with a server and should be restored.
     pub lost: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ pub struct AgentFacts {
     pub is_adopted: bool,
     /// A process of `gt` is starting or stopping the agent, or assigning work to it.
     pub is_locked: bool,
-    /// gt started it for a digest or an errand, and it ends afterwards.
+    /// `gt` started it for a digest or an errand. It ends its session afterwards.
     pub is_on_demand: bool,
     pub respawn: RespawnFacts,
     /// Item on its hook.
@@ -109,7 +109,17 @@ impl AgentFacts {
             && !self.is_attended
     }
 
-    /// Returns the time of the last sign of life.
+    /// Returns whether no rule acts on the agent, regardless of its locks and its activity: it is
+    /// alive and idle, and neither work nor a message waits for it.
+    pub fn is_at_rest(&self) -> bool {
+        self.presence == Presence::Alive
+            && matches!(self.state, State::Idle | State::Done)
+            && self.item.is_none()
+            && self.queue.is_none()
+            && !self.is_on_demand
+    }
+
+    /// Returns the time of the last observed activity.
     pub fn last_sign(&self) -> i64 {
         self.signs
             .printed_at
@@ -117,8 +127,8 @@ impl AgentFacts {
             .max(self.last_own_sign())
     }
 
-    /// Returns the time of the last sign that only the agent itself can give. Output may also be
-    /// the echo of a message.
+    /// Returns the time of the last activity that only the agent itself can cause. Output may also
+    /// be the echo of a message.
     pub(super) fn last_own_sign(&self) -> i64 {
         let signs = [self.signs.keepalive_at, self.signs.transcript_at];
         let times = signs.into_iter().chain([self.since, self.started_at]);
@@ -130,7 +140,7 @@ impl AgentFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     Alive,
-    /// Its container is there, and its process has ended.
+    /// Its container exists, and its process has ended.
     Dead,
     /// It has no container.
     Gone,
@@ -149,7 +159,7 @@ pub struct EndFacts {
     pub is_lost: bool,
 }
 
-/// Signs of life.
+/// Times of the last observed activity, by source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signs {
     /// Last output of its pane.
@@ -217,7 +227,7 @@ pub struct MergeQueueFacts {
 
 /// The assignments of the schedule that could start now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScheduleFacts {
+pub struct WaitingFacts {
     pub waiting: usize,
     pub oldest_at: i64,
     pub is_running: bool,
@@ -226,12 +236,12 @@ pub struct ScheduleFacts {
 
 /// The death of an agent that had come up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Death {
+pub struct AgentDeath {
     pub agent: String,
     pub at: i64,
 }
 
-/// Something that a killed process has left.
+/// A leftover of a killed process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftoverFacts {
     pub kind: Leftover,

@@ -26,7 +26,7 @@ pub struct Section {
 
 /// A section that did not fit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Cut {
+pub struct CutSection {
     pub section: &'static str,
     pub characters: usize,
     pub whole: String,
@@ -38,7 +38,7 @@ pub struct Cut {
 #[derive(Clone, Debug, Default)]
 pub struct Composed {
     pub text: String,
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<CutSection>,
 }
 
 /// Minimum length of a section that is worth including.
@@ -88,7 +88,7 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
                 parts[index] = (share > 0).then(|| head(text, share - 2));
                 let kept = parts[index].as_ref().map(|part| part.chars().count());
                 left -= kept.map_or(0, |kept| kept + 2);
-                cuts.push(Cut {
+                cuts.push(CutSection {
                     section: sections[index].name,
                     characters: length - 2 - kept.unwrap_or(0),
                     whole: sections[index].whole.clone(),

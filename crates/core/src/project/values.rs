@@ -6,15 +6,15 @@ use toml::Spanned;
 /// A list whose values are checked one by one and keep their offsets. An error of the deserializer
 /// would only name the line in which the list begins.
 #[derive(Clone, Debug)]
-pub struct Each<T>(Vec<(usize, Result<T, String>)>);
+pub struct CheckedList<T>(Vec<(usize, Result<T, String>)>);
 
-impl<T> Default for Each<T> {
+impl<T> Default for CheckedList<T> {
     fn default() -> Self {
-        Each(Vec::new())
+        CheckedList(Vec::new())
     }
 }
 
-impl<T> Each<T> {
+impl<T> CheckedList<T> {
     /// Returns the valid values: all of them, once the file is checked.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         // The check of the file reports the invalid values.
@@ -26,27 +26,27 @@ impl<T> Each<T> {
     }
 
     /// Returns the first invalid value: its offset, and the reason.
-    pub(super) fn wrong(&self) -> Option<(usize, String)> {
+    pub(super) fn first_invalid(&self) -> Option<(usize, String)> {
         let mut wrong = self.0.iter();
         wrong.find_map(|(at, value)| Some((*at, value.as_ref().err()?.clone())))
     }
 }
 
-impl<'de, T: TryFrom<String, Error = String>> Deserialize<'de> for Each<T> {
+impl<'de, T: TryFrom<String, Error = String>> Deserialize<'de> for CheckedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let texts = Vec::<Spanned<String>>::deserialize(deserializer)?;
         let values = texts.into_iter().map(|text| {
             let at = text.span().start;
             (at, T::try_from(text.into_inner()))
         });
-        Ok(Each(values.collect()))
+        Ok(CheckedList(values.collect()))
     }
 }
 
 /// A shell command of the project.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Line(String);
+pub struct ShellCommand(String);
 
 /// A name that can be part of a window's name.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -56,7 +56,7 @@ pub struct Label(String);
 /// Name of an environment variable.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Variable(String);
+pub struct VariableName(String);
 
 /// A path inside the project.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -78,9 +78,9 @@ macro_rules! text {
     )*};
 }
 
-text!(Line Label Variable InsidePath PathTemplate);
+text!(ShellCommand Label VariableName InsidePath PathTemplate);
 
-impl TryFrom<String> for Line {
+impl TryFrom<String> for ShellCommand {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -90,7 +90,7 @@ impl TryFrom<String> for Line {
         if text.contains(['\n', '\r', '\0']) {
             return Err("a command is one line; longer ones belong in a script".to_owned());
         }
-        Ok(Line(text))
+        Ok(ShellCommand(text))
     }
 }
 
@@ -112,13 +112,13 @@ impl TryFrom<String> for Label {
     }
 }
 
-impl Default for Variable {
+impl Default for VariableName {
     fn default() -> Self {
-        Variable("PORT".to_owned())
+        VariableName("PORT".to_owned())
     }
 }
 
-impl TryFrom<String> for Variable {
+impl TryFrom<String> for VariableName {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -127,7 +127,7 @@ impl TryFrom<String> for Variable {
             && !text.starts_with(|c: char| c.is_ascii_digit())
             && text.chars().all(may_be);
         match is_good {
-            true => Ok(Variable(text)),
+            true => Ok(VariableName(text)),
             false => Err(format!("{text:?} cannot be the name of a variable")),
         }
     }

@@ -12,7 +12,7 @@ pub fn printable(text: &str) -> String {
     let mut charset = Charset::default();
     for line in text.split_inclusive('\n') {
         parse_line(line.trim_end_matches('\n'), |token| {
-            shown.extend(charset.shown(&token));
+            shown.extend(charset.displayed(&token));
             match token {
                 Token::Control('\t') => shown.push('\t'),
                 Token::Sequence(sequence) if sequence.last == 'm' && sequence.marks.is_empty() => {

@@ -46,7 +46,7 @@ impl CronExpression {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let text = text.split_whitespace().collect::<Vec<&str>>().join(" ");
         let refuse = |why: &str| {
-            Problem::usage(format!("{text:?} is no cron expression: {why}"))
+            Problem::usage(format!("{text:?} is not a cron expression: {why}"))
                 .hint("minute hour day month weekday, such as \"0 3 * * mon-fri\", or @daily")
         };
         let named = NAMES.iter().find(|(name, _)| *name == text.to_lowercase());
@@ -218,7 +218,7 @@ mod tests {
             "@fortnightly",
         ] {
             let problem = CronExpression::parse(text).expect_err(text);
-            assert_eq!(problem.kind(), crate::Kind::Usage, "{text}");
+            assert_eq!(problem.kind(), crate::ProblemKind::Usage, "{text}");
             assert!(!problem.hints().is_empty(), "{text}");
         }
     }

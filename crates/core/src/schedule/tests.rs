@@ -100,10 +100,10 @@ fn full_rig_does_not_hold_up_another_rig() {
     let mut stage = Stage::of(vec![entry("a", 0, 1), other]);
     stage.limits.polecats_per_rig = 1;
     stage.running = vec![polecat("lab")];
-    let full = "the rig lab has 1 polecats at work, the maximum";
+    let full = "the rig lab has 1 polecat at work, the maximum";
     stage.expect(&["b"], &[("a", full)]);
     stage.limits.polecats = 1;
-    let town = "the town has 1 polecats at work, the maximum";
+    let town = "the town has 1 polecat at work, the maximum";
     stage.expect(&[], &[("a", town), ("b", town)]);
 }
 
@@ -122,8 +122,8 @@ fn agents_of_other_roles_count_for_harness_and_account_only() {
     stage.limits.polecats_per_rig = 1;
     stage.limits.harnesses.insert("claude".to_owned(), 1);
     stage.limits.accounts.insert("work".to_owned(), 1);
-    let harness = "1 agents run claude, the maximum";
-    let account = "1 agents use the account work, the maximum";
+    let harness = "1 agent runs claude, the maximum";
+    let account = "1 agent uses the account work, the maximum";
     stage.expect(&["c"], &[("a", harness), ("b", account)]);
 }
 

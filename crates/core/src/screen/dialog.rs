@@ -1,6 +1,6 @@
 //! Dialogs: a question with its choices, in the place of the input line.
 
-use super::line::Line;
+use super::line::ScreenLine;
 use super::{mark, menu};
 use crate::harness::{self, Preset};
 use serde::Serialize;
@@ -33,7 +33,7 @@ pub const UNKNOWN: &str = "unknown";
 
 /// A dialog, and the mark that identified it.
 #[derive(Clone, Debug)]
-pub(super) struct Found<'p> {
+pub(super) struct FoundDialog<'p> {
     pub(super) asking: Asking,
     pub(super) mark: Option<&'p str>,
     /// First line that belongs to it.
@@ -48,10 +48,10 @@ const HEIGHT: usize = 40;
 const HINTS: usize = 3;
 
 /// Returns the dialog at the end of a screen that has no input line.
-pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> {
+pub(super) fn find<'p>(lines: &[ScreenLine], preset: &'p Preset) -> Option<FoundDialog<'p>> {
     let screen = &preset.screen;
-    let is_message = |at: usize| mark::best(&lines[at].text, &screen.messages).is_some();
-    let is_written = |line: &&Line| !line.is_blank() && !line.is_drawn();
+    let is_message = |at: usize| mark::longest_match(&lines[at].text, &screen.messages).is_some();
+    let is_written = |line: &&ScreenLine| !line.is_blank() && !line.is_drawn();
     let rows = menu::find(lines, is_message).filter(|rows| {
         let beneath = &lines[rows.lines.end..];
         beneath.iter().filter(is_written).count() <= BENEATH
@@ -59,7 +59,7 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
     let anchor = rows.as_ref().map_or(lines.len(), |rows| rows.lines.start);
     let is_said = |at: usize| {
         let marks = [&screen.error, &screen.limited, &screen.interrupted];
-        let bears = |marks: &&Vec<String>| mark::best(&lines[at].text, marks).is_some();
+        let bears = |marks: &&Vec<String>| mark::longest_match(&lines[at].text, marks).is_some();
         is_message(at) || marks.iter().any(bears)
     };
     let top = top(lines, anchor, is_said);
@@ -72,15 +72,17 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
         .map(|(_, mark)| mark)
         .or_else(|| shows(shown, &screen.waiting));
     let rows = known
-        .and_then(|(dialog, _)| menu::known(shown, &dialog.options))
-        .map(|rows| menu::Rows {
+        .and_then(|(dialog, _)| menu::with_known_texts(shown, &dialog.options))
+        .map(|rows| menu::MenuRows {
             lines: rows.lines.start + top..rows.lines.end + top,
             ..rows
         })
         .or(rows);
     let points = rows.as_ref().is_some_and(|rows| rows.marked.is_some());
     let mut last = shown.iter().rev().filter(is_written).take(HINTS);
-    let leaves = |line: &Line| names(line, "esc") && mark::best(&line.text, &screen.busy).is_none();
+    let leaves = |line: &ScreenLine| {
+        names(line, "esc") && mark::longest_match(&line.text, &screen.busy).is_none()
+    };
     if waits.is_none() && !points && !last.any(leaves) {
         return None;
     }
@@ -88,10 +90,10 @@ pub(super) fn find<'p>(lines: &[Line], preset: &'p Preset) -> Option<Found<'p>> 
     let text: Vec<&str> = lines[top..end]
         .iter()
         .filter(is_written)
-        .map(|line| first_column(line.bare()))
+        .map(|line| first_column(line.trimmed()))
         .collect();
     let rows = rows.unwrap_or_default();
-    Some(Found {
+    Some(FoundDialog {
         asking: Asking {
             kind: known
                 .map_or(UNKNOWN, |(dialog, _)| dialog.name.as_str())
@@ -115,7 +117,7 @@ fn first_column(text: &str) -> &str {
 }
 
 /// Returns the first of the marks that matches one of the lines.
-pub(super) fn shows<'p>(lines: &[Line], marks: &'p [String]) -> Option<&'p str> {
+pub(super) fn shows<'p>(lines: &[ScreenLine], marks: &'p [String]) -> Option<&'p str> {
     marks
         .iter()
         .find(|mark| lines.iter().any(|line| mark::matches(&line.text, mark)))
@@ -124,10 +126,14 @@ pub(super) fn shows<'p>(lines: &[Line], marks: &'p [String]) -> Option<&'p str> 
 
 /// Returns whether an apparent input line is the first choice of a dialog, judging by the lines
 /// beneath it.
-pub(super) fn asks(lines: &[Line], found: &Range<usize>, preset: &Preset) -> bool {
+pub(super) fn is_choice_of_dialog(
+    lines: &[ScreenLine],
+    found: &Range<usize>,
+    preset: &Preset,
+) -> bool {
     let beneath = &lines[found.end..];
-    let known = |dialog: &harness::Dialog| shows(beneath, &dialog.shows).is_some();
-    let names_a_key = |line: &Line| names(line, "enter") || names(line, "esc");
+    let known = |dialog: &harness::DialogPattern| shows(beneath, &dialog.shows).is_some();
+    let names_a_key = |line: &ScreenLine| names(line, "enter") || names(line, "esc");
     let is_menu = || menu::find(&lines[found.clone()], |_| true).is_some();
     shows(beneath, &preset.screen.waiting).is_some()
         || preset.dialogs.iter().any(known)
@@ -136,21 +142,21 @@ pub(super) fn asks(lines: &[Line], found: &Range<usize>, preset: &Preset) -> boo
 }
 
 /// Returns whether a line names both Enter and Escape, as the last line of a dialog does.
-fn names_keys(line: &Line) -> bool {
+fn names_keys(line: &ScreenLine) -> bool {
     names(line, "enter") && names(line, "esc")
 }
 
-fn names(line: &Line, key: &str) -> bool {
+fn names(line: &ScreenLine, key: &str) -> bool {
     let text = line.text.to_lowercase();
     text.split(|c: char| !c.is_alphanumeric())
         .any(|word| word == key)
 }
 
 /// Returns the first line of the dialog whose choices begin at `anchor`.
-fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usize {
+fn top(lines: &[ScreenLine], anchor: usize, is_message: impl Fn(usize) -> bool) -> usize {
     let near = anchor.min(lines.len().saturating_sub(1));
     let above = (0..anchor).rev().take(HEIGHT);
-    if let Some(bar) = lines.get(near).and_then(Line::bar) {
+    if let Some(bar) = lines.get(near).and_then(ScreenLine::bar) {
         let inside = above.take_while(|at| lines[*at].bar() == Some(bar));
         return inside.last().unwrap_or(anchor);
     }
@@ -161,7 +167,7 @@ fn top(lines: &[Line], anchor: usize, is_message: impl Fn(usize) -> bool) -> usi
         }
         if is_message(at) {
             // The rest of the message does not belong to it either.
-            let rest = lines[at..anchor].iter().position(Line::is_blank);
+            let rest = lines[at..anchor].iter().position(ScreenLine::is_blank);
             return rest.map_or(anchor, |blank| at + blank);
         }
     }

@@ -4,15 +4,15 @@
 //! text, so everything else is read relative to it: above it the conversation ends, beneath it is
 //! the footer, and if it is missing a dialog has taken its place.
 
-use super::line::Line;
+use super::line::ScreenLine;
 use super::mark;
-use crate::harness::{Frame, InputLine, ScreenPatterns};
+use crate::harness::{InputFrame, InputLine, ScreenPatterns};
 use serde::Serialize;
 use std::ops::Range;
 
 /// Content of the input line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Input {
+pub struct InputContent {
     /// Its lines as they are shown; a wrapped line is two.
     pub text: String,
     /// Whether the text is the program's hint, and not typed.
@@ -21,7 +21,7 @@ pub struct Input {
     pub pasted: bool,
 }
 
-impl Input {
+impl InputContent {
     /// Returns the text that was typed or pasted.
     pub fn typed(&self) -> &str {
         if self.placeholder { "" } else { &self.text }
@@ -30,28 +30,29 @@ impl Input {
 
 /// An input line, and its position.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
-    pub(super) input: Input,
+pub(super) struct FoundInput {
+    pub(super) input: InputContent,
     /// From its upper rule to its lower one, or as much of a frame as it has.
     pub(super) lines: Range<usize>,
 }
 
 /// Returns the input line of a screen. Also finds a dialog of the same form; the caller checks the
 /// lines beneath it.
-pub(super) fn find(lines: &[Line], screen: &ScreenPatterns) -> Option<Found> {
+pub(super) fn find(lines: &[ScreenLine], screen: &ScreenPatterns) -> Option<FoundInput> {
     let form = screen.input.as_ref()?;
     let place = match form.frame {
-        Frame::Rules => between_rules(lines, form),
-        Frame::RuleAbove => below_a_rule(lines, form),
-        Frame::Paragraph => as_paragraph(lines, form),
-        Frame::Bar => behind_a_bar(lines),
+        InputFrame::Rules => between_rules(lines, form),
+        InputFrame::RuleAbove => below_a_rule(lines, form),
+        InputFrame::Paragraph => as_paragraph(lines, form),
+        InputFrame::Bar => behind_a_bar(lines),
     }?;
     // If a message stands beneath it, it is a part of the conversation.
-    let is_message = |line: &Line| mark::best(&line.text, &screen.messages).is_some();
+    let is_message =
+        |line: &ScreenLine| mark::longest_match(&line.text, &screen.messages).is_some();
     if lines[place.lines.end..].iter().any(is_message) {
         return None;
     }
-    Some(Found {
+    Some(FoundInput {
         input: place.read(lines, form),
         lines: place.lines,
     })
@@ -66,8 +67,8 @@ struct InputArea {
 }
 
 impl InputArea {
-    fn read(&self, lines: &[Line], form: &InputLine) -> Input {
-        let rows: Vec<&Line> = lines[self.text.clone()].iter().collect();
+    fn read(&self, lines: &[ScreenLine], form: &InputLine) -> InputContent {
+        let rows: Vec<&ScreenLine> = lines[self.text.clone()].iter().collect();
         let shown: Vec<String> = rows
             .iter()
             .map(|line| cut(line, self.column, self.edge))
@@ -76,7 +77,7 @@ impl InputArea {
         let bears = |marks: &[String]| marks.iter().any(|mark| mark::matches(&text, mark));
         let first = rows.first();
         let is_faint = first.is_some_and(|line| line.is_faint_from(self.column));
-        Input {
+        InputContent {
             placeholder: !text.is_empty() && (is_faint || bears(&form.placeholders)),
             pasted: bears(&form.pastes),
             text,
@@ -86,7 +87,7 @@ impl InputArea {
 
 /// Returns a line without the columns left of the text, and without the sign at its right end that
 /// indicates more text.
-fn cut(line: &Line, column: usize, edge: usize) -> String {
+fn cut(line: &ScreenLine, column: usize, edge: usize) -> String {
     let text: String = line.text.chars().take(edge).skip(column).collect();
     let text = text
         .strip_suffix(['↑', '↓'])
@@ -96,7 +97,7 @@ fn cut(line: &Line, column: usize, edge: usize) -> String {
 }
 
 /// Returns the width of the prompt that a line begins with.
-fn prompt(line: &Line, form: &InputLine) -> Option<usize> {
+fn prompt(line: &ScreenLine, form: &InputLine) -> Option<usize> {
     let padded = format!("{} ", line.text);
     let fitting = form
         .prompts
@@ -105,8 +106,8 @@ fn prompt(line: &Line, form: &InputLine) -> Option<usize> {
     Some(fitting.chars().count())
 }
 
-fn between_rules(lines: &[Line], form: &InputLine) -> Option<InputArea> {
-    let is_rule = |line: &Line| line.is_rule() && line.indent() == 0;
+fn between_rules(lines: &[ScreenLine], form: &InputLine) -> Option<InputArea> {
+    let is_rule = |line: &ScreenLine| line.is_rule() && line.indent() == 0;
     let lower = lines.iter().rposition(is_rule)?;
     let upper = lines[..lower].iter().rposition(is_rule)?;
     let text = upper + 1..lower;
@@ -114,7 +115,7 @@ fn between_rules(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     let width = form.prompts.iter().map(|sign| sign.chars().count()).max()?;
     // A text higher than the screen is shown without its beginning.
     let is_rest = || {
-        let hangs = |line: &Line| line.is_blank() || line.indent() >= width;
+        let hangs = |line: &ScreenLine| line.is_blank() || line.indent() >= width;
         lines[text.clone()].iter().all(hangs) && !first.is_blank()
     };
     let column = prompt(first, form).or_else(|| is_rest().then_some(width))?;
@@ -129,14 +130,14 @@ fn between_rules(lines: &[Line], form: &InputLine) -> Option<InputArea> {
 /// Maximum distance of the rule above: a line of hints and a drawn or blank one may be between.
 const RULE_DISTANCE: usize = 3;
 
-fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<InputArea> {
+fn below_a_rule(lines: &[ScreenLine], form: &InputLine) -> Option<InputArea> {
     let rule = lines
         .iter()
         .rposition(|line| line.is_rule() && line.indent() == 0)?;
     let near = lines.len().min(rule + 1 + RULE_DISTANCE);
     let (at, column) =
         (rule + 1..near).find_map(|at| prompt(&lines[at], form).map(|column| (at, column)))?;
-    let hangs = |line: &&Line| line.is_blank() || line.indent() >= column;
+    let hangs = |line: &&ScreenLine| line.is_blank() || line.indent() >= column;
     let more = lines[at + 1..].iter().take_while(hangs).count();
     Some(InputArea {
         lines: rule..at + 1 + more,
@@ -146,19 +147,19 @@ fn below_a_rule(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     })
 }
 
-fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<InputArea> {
+fn as_paragraph(lines: &[ScreenLine], form: &InputLine) -> Option<InputArea> {
     let at = (0..lines.len()).rev().find(|at| {
         let begins = *at == 0 || lines[at - 1].is_blank();
         begins && prompt(&lines[*at], form).is_some()
     })?;
     let column = prompt(&lines[at], form)?;
     let beneath = &lines[at + 1..];
-    let end = match beneath.iter().rposition(Line::is_blank) {
+    let end = match beneath.iter().rposition(ScreenLine::is_blank) {
         Some(blank) => at + 1 + blank,
         None if beneath.is_empty() => at + 1,
         None => return None,
     };
-    let hangs = |line: &Line| line.is_blank() || line.indent() >= column;
+    let hangs = |line: &ScreenLine| line.is_blank() || line.indent() >= column;
     beneath.iter().all(hangs).then_some(InputArea {
         lines: at..end,
         text: at..end,
@@ -167,19 +168,20 @@ fn as_paragraph(lines: &[Line], form: &InputLine) -> Option<InputArea> {
     })
 }
 
-fn behind_a_bar(lines: &[Line]) -> Option<InputArea> {
+fn behind_a_bar(lines: &[ScreenLine]) -> Option<InputArea> {
     let foot = lines
         .iter()
         .rposition(|line| line.text.trim_start().starts_with('╹'))?;
     let bar = lines[foot].indent();
-    let has_bar = |line: &&Line| line.bar() == Some(bar);
+    let has_bar = |line: &&ScreenLine| line.bar() == Some(bar);
     let height = lines[..foot].iter().rev().take_while(has_bar).count();
     let top = foot - height;
     // The last line names the model; the line above it is empty.
-    let inside = |line: &Line| line.text.chars().skip(bar + 1).any(|c| c != ' ');
+    let inside = |line: &ScreenLine| line.text.chars().skip(bar + 1).any(|c| c != ' ');
     let answers = (top..foot).rev().find(|at| inside(&lines[*at]))?;
     // A menu of completions has a bar at its right as well.
-    let is_menu = |line: &Line| line.text.ends_with('┃') && line.text.chars().count() > bar + 1;
+    let is_menu =
+        |line: &ScreenLine| line.text.ends_with('┃') && line.text.chars().count() > bar + 1;
     let start = (top..answers)
         .rev()
         .find(|at| is_menu(&lines[*at]))

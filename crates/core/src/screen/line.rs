@@ -13,7 +13,7 @@ pub(super) fn is_frame(c: char) -> bool {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct ScreenLine {
     /// Text without trailing blanks; no-break spaces are replaced by spaces.
     pub(super) text: String,
     /// One per character; empty for a screen without colours.
@@ -36,20 +36,20 @@ pub(super) enum Ground {
 }
 
 /// Parses the lines up to the last non-blank one.
-pub(super) fn parse(lines: &[impl AsRef<str>]) -> Vec<Line> {
+pub(super) fn parse(lines: &[impl AsRef<str>]) -> Vec<ScreenLine> {
     let is_coloured = lines.iter().any(|line| line.as_ref().contains('\u{1b}'));
     let (mut style, mut charset) = (Style::default(), Charset::default());
-    let mut parsed: Vec<Line> = lines
+    let mut parsed: Vec<ScreenLine> = lines
         .iter()
         .map(|line| match is_coloured {
             true => coloured(line.as_ref(), &mut style, &mut charset),
-            false => Line {
+            false => ScreenLine {
                 text: plain(line.as_ref()),
                 styles: Vec::new(),
             },
         })
         .collect();
-    while parsed.last().is_some_and(Line::is_blank) {
+    while parsed.last().is_some_and(ScreenLine::is_blank) {
         parsed.pop();
     }
     parsed
@@ -59,12 +59,12 @@ fn plain(line: &str) -> String {
     line.replace('\u{a0}', " ").trim_end().to_owned()
 }
 
-fn coloured(line: &str, style: &mut Style, charset: &mut Charset) -> Line {
+fn coloured(line: &str, style: &mut Style, charset: &mut Charset) -> ScreenLine {
     let (mut text, mut styles) = (String::with_capacity(line.len()), Vec::new());
     parse_line(line, |token| {
         let shown = match token {
             Token::Control('\t') => Some('\t'),
-            _ => charset.shown(&token),
+            _ => charset.displayed(&token),
         };
         if let Some(c) = shown {
             text.push(c);
@@ -76,7 +76,7 @@ fn coloured(line: &str, style: &mut Style, charset: &mut Charset) -> Line {
     });
     let text = plain(&text);
     styles.truncate(text.chars().count());
-    Line { text, styles }
+    ScreenLine { text, styles }
 }
 
 impl Style {
@@ -95,7 +95,7 @@ impl Style {
     }
 }
 
-impl Line {
+impl ScreenLine {
     pub(super) fn is_blank(&self) -> bool {
         self.text.is_empty()
     }
@@ -106,7 +106,7 @@ impl Line {
     }
 
     /// Returns the text without surrounding blanks and frames.
-    pub(super) fn bare(&self) -> &str {
+    pub(super) fn trimmed(&self) -> &str {
         self.text.trim_matches(is_frame)
     }
 

@@ -36,7 +36,7 @@ fn fits(text: &str, mark: &str, from_start: bool, to_end: bool) -> bool {
 }
 
 /// Returns the longest of the marks that match a line. The longest is the most specific.
-pub(super) fn best<'p>(line: &str, marks: &'p [String]) -> Option<&'p str> {
+pub(super) fn longest_match<'p>(line: &str, marks: &'p [String]) -> Option<&'p str> {
     marks
         .iter()
         .filter(|mark| matches(line, mark))
@@ -74,8 +74,11 @@ mod tests {
     #[test]
     fn the_longest_mark_says_most() {
         let marks = ["^^● ".to_owned(), "^^● API Error".to_owned()];
-        assert_eq!(best("● API Error: 400", &marks), Some("^^● API Error"));
-        assert_eq!(best("● Hello", &marks), Some("^^● "));
-        assert_eq!(best("  ● Hello", &marks), None);
+        assert_eq!(
+            longest_match("● API Error: 400", &marks),
+            Some("^^● API Error")
+        );
+        assert_eq!(longest_match("● Hello", &marks), Some("^^● "));
+        assert_eq!(longest_match("  ● Hello", &marks), None);
     }
 }

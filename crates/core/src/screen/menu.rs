@@ -4,7 +4,7 @@
 //! begins in the same column. Text with a deeper indent belongs to the row above it: the rest of a
 //! wrapped text, or a description.
 
-use super::line::{Line, is_frame};
+use super::line::{ScreenLine, is_frame};
 use std::ops::Range;
 
 /// Signs with which programs mark the chosen row of a menu.
@@ -15,7 +15,7 @@ const NUMBERED_CURSORS: &[char] = &['●', '>'];
 const TICKS: &[char] = &['✔', '✓'];
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Rows {
+pub(super) struct MenuRows {
     pub(super) options: Vec<String>,
     pub(super) marked: Option<usize>,
     pub(super) lines: Range<usize>,
@@ -29,8 +29,8 @@ pub(super) struct Rows {
 
 /// Returns the lowest menu. `is_message` tells which lines begin a message: they have the same
 /// signs.
-pub(super) fn find(lines: &[Line], is_message: impl Fn(usize) -> bool) -> Option<Rows> {
-    let rows: Vec<Option<Row>> = lines.iter().map(Row::parse).collect();
+pub(super) fn find(lines: &[ScreenLine], is_message: impl Fn(usize) -> bool) -> Option<MenuRows> {
+    let rows: Vec<Option<MenuRow>> = lines.iter().map(MenuRow::parse).collect();
     let numbered = numbered(lines, &rows);
     let pointed = pointed(&rows, is_message);
     match (numbered, pointed) {
@@ -43,12 +43,12 @@ pub(super) fn find(lines: &[Line], is_message: impl Fn(usize) -> bool) -> Option
 }
 
 /// Returns choices with known texts, in separate rows or all in one line.
-pub(super) fn known(lines: &[Line], texts: &[String]) -> Option<Rows> {
+pub(super) fn with_known_texts(lines: &[ScreenLine], texts: &[String]) -> Option<MenuRows> {
     known_rows(lines, texts).or_else(|| known_words(lines, texts))
 }
 
-fn known_rows(lines: &[Line], texts: &[String]) -> Option<Rows> {
-    let rows: Vec<Option<Row>> = lines.iter().map(Row::parse).collect();
+fn known_rows(lines: &[ScreenLine], texts: &[String]) -> Option<MenuRows> {
+    let rows: Vec<Option<MenuRow>> = lines.iter().map(MenuRow::parse).collect();
     let is_text =
         |at: &usize, text: &str| rows[*at].as_ref().is_some_and(|row| row.title() == text);
     let mut found: Vec<usize> = texts
@@ -58,17 +58,17 @@ fn known_rows(lines: &[Line], texts: &[String]) -> Option<Rows> {
     found.sort_unstable();
     let (first, last) = (*found.first()?, *found.last()?);
     let shown = || found.iter().filter_map(|at| rows[*at].as_ref());
-    (found.len() > 1).then(|| Rows {
+    (found.len() > 1).then(|| MenuRows {
         options: shown().map(|row| row.title().to_owned()).collect(),
         numbers: shown().map(|row| row.number).collect(),
-        marked: shown().position(Row::points),
+        marked: shown().position(MenuRow::points),
         lines: first..last + 1,
         across: false,
         descriptions: Vec::new(),
     })
 }
 
-fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
+fn known_words(lines: &[ScreenLine], texts: &[String]) -> Option<MenuRows> {
     let first = texts.first()?;
     let at = lines
         .iter()
@@ -81,8 +81,9 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
             Some((text, line.text[..byte].chars().count()))
         })
         .collect();
-    let places: Vec<(&Line, usize)> = found.iter().map(|(_, column)| (line, *column)).collect();
-    Some(Rows {
+    let places: Vec<(&ScreenLine, usize)> =
+        found.iter().map(|(_, column)| (line, *column)).collect();
+    Some(MenuRows {
         options: found.iter().map(|(text, _)| (*text).clone()).collect(),
         numbers: vec![None; found.len()],
         marked: set_off(&places),
@@ -93,9 +94,9 @@ fn known_words(lines: &[Line], texts: &[String]) -> Option<Rows> {
 }
 
 /// Returns the place whose background differs from what is left of it, if exactly one does.
-fn set_off(places: &[(&Line, usize)]) -> Option<usize> {
+fn set_off(places: &[(&ScreenLine, usize)]) -> Option<usize> {
     // A highlighted text may have one highlighted blank before it.
-    let is_set_off = |(line, column): &(&Line, usize)| {
+    let is_set_off = |(line, column): &(&ScreenLine, usize)| {
         line.ground_at(*column) != line.ground_at(column.saturating_sub(2))
     };
     let mut found = (0..places.len()).filter(|index| is_set_off(&places[*index]));
@@ -103,7 +104,7 @@ fn set_off(places: &[(&Line, usize)]) -> Option<usize> {
 }
 
 #[derive(Clone, Debug)]
-struct Row {
+struct MenuRow {
     /// Column of its number, or of its text if it has none.
     column: usize,
     /// Column after its number.
@@ -115,8 +116,8 @@ struct Row {
     text: String,
 }
 
-impl Row {
-    fn parse(line: &Line) -> Option<Row> {
+impl MenuRow {
+    fn parse(line: &ScreenLine) -> Option<MenuRow> {
         let chars: Vec<char> = line.text.trim_end_matches(is_frame).chars().collect();
         let skip = |from: usize, is: fn(char) -> bool| {
             from + chars[from..].iter().take_while(|c| is(**c)).count()
@@ -149,7 +150,7 @@ impl Row {
         if text.is_empty() {
             return None;
         }
-        Some(Row {
+        Some(MenuRow {
             column,
             dot: digits,
             label: at,
@@ -170,7 +171,7 @@ impl Row {
     }
 }
 
-fn numbered(lines: &[Line], rows: &[Option<Row>]) -> Option<Rows> {
+fn numbered(lines: &[ScreenLine], rows: &[Option<MenuRow>]) -> Option<MenuRows> {
     let number = |at: usize| rows[at].as_ref().and_then(|row| row.number);
     let mut end = rows.len();
     // From the bottom up: the first run that counts down to one.
@@ -187,7 +188,7 @@ fn numbered(lines: &[Line], rows: &[Option<Row>]) -> Option<Rows> {
 
 /// Returns the lines of the rows 1 to n, where `last` is row n. The numbers are aligned left or
 /// right.
-fn count_down(lines: &[Line], rows: &[Option<Row>], last: usize) -> Option<Vec<usize>> {
+fn count_down(lines: &[ScreenLine], rows: &[Option<MenuRow>], last: usize) -> Option<Vec<usize>> {
     let end = rows[last].as_ref()?;
     let mut wanted = end.number?;
     let mut run = Vec::new();
@@ -215,7 +216,7 @@ fn count_down(lines: &[Line], rows: &[Option<Row>], last: usize) -> Option<Vec<u
 
 /// Collects the rows, and those between them that have no number: they begin left of where a
 /// description would.
-fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
+fn collect(lines: &[ScreenLine], rows: &[Option<MenuRow>], run: &[usize]) -> MenuRows {
     let (first, last) = (run[0], run[run.len() - 1]);
     let label = |at: usize| rows[at].as_ref().map_or(0, |row| row.label);
     let column = rows[first].as_ref().map_or(0, |row| row.column);
@@ -229,12 +230,13 @@ fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
         }));
     }
     all.sort_unstable();
-    let points = |at: &usize| rows[*at].as_ref().is_some_and(Row::points);
+    let points = |at: &usize| rows[*at].as_ref().is_some_and(MenuRow::points);
     let marked = all.iter().position(points).or_else(|| {
-        let places: Vec<(&Line, usize)> = all.iter().map(|at| (&lines[*at], column)).collect();
+        let places: Vec<(&ScreenLine, usize)> =
+            all.iter().map(|at| (&lines[*at], column)).collect();
         set_off(&places)
     });
-    Rows {
+    MenuRows {
         options: all.iter().map(|at| whole(lines, rows, *at).0).collect(),
         descriptions: all.iter().map(|at| description(lines, rows, *at)).collect(),
         numbers: all
@@ -247,7 +249,7 @@ fn collect(lines: &[Line], rows: &[Option<Row>], run: &[usize]) -> Rows {
     }
 }
 
-fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<Rows> {
+fn pointed(rows: &[Option<MenuRow>], is_message: impl Fn(usize) -> bool) -> Option<MenuRows> {
     let points = |at: &usize| {
         rows[*at]
             .as_ref()
@@ -263,7 +265,7 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
         .filter(|at| rows[*at].as_ref().is_some_and(|row| row.column == column))
         .collect();
     let title = |at: &usize| rows[*at].as_ref().map(|row| row.title().to_owned());
-    (all.len() > 1).then(|| Rows {
+    (all.len() > 1).then(|| MenuRows {
         options: all.iter().filter_map(title).collect(),
         numbers: vec![None; all.len()],
         marked: all.iter().position(|row| *row == at),
@@ -274,20 +276,20 @@ fn pointed(rows: &[Option<Row>], is_message: impl Fn(usize) -> bool) -> Option<R
 }
 
 /// Returns the index after the last line of a row.
-fn depth(lines: &[Line], rows: &[Option<Row>], at: usize) -> usize {
+fn depth(lines: &[ScreenLine], rows: &[Option<MenuRow>], at: usize) -> usize {
     let label = rows[at].as_ref().map_or(0, |row| row.label);
     let hangs = |at: &usize| rows[*at].as_ref().is_some_and(|row| row.column >= label);
     at + 1 + (at + 1..lines.len()).take_while(hangs).count()
 }
 
 /// Returns the description of a row: the text beside its title, or below it.
-fn description(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
+fn description(lines: &[ScreenLine], rows: &[Option<MenuRow>], at: usize) -> String {
     let Some(row) = &rows[at] else {
         return String::new();
     };
     let beside = row.text[row.title().len()..].trim();
     let (_, end) = whole(lines, rows, at);
-    let hangs = |more: &&Row| more.column >= row.label && more.number.is_none();
+    let hangs = |more: &&MenuRow| more.column >= row.label && more.number.is_none();
     let below = rows[end..].iter().map_while(Option::as_ref);
     let below = below.take_while(hangs).map(|more| more.text.trim());
     let parts: Vec<&str> = std::iter::once(beside).chain(below).collect();
@@ -296,7 +298,7 @@ fn description(lines: &[Line], rows: &[Option<Row>], at: usize) -> String {
 
 /// Returns the text of a row together with its wrapped lines, and the index after them. A
 /// description begins in the same column, but its first word would have had room above.
-fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> (String, usize) {
+fn whole(lines: &[ScreenLine], rows: &[Option<MenuRow>], at: usize) -> (String, usize) {
     let Some(row) = &rows[at] else {
         return (String::new(), at + 1);
     };
@@ -305,7 +307,7 @@ fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> (String, usize) {
     if text.len() < row.text.len() {
         return (text, end);
     }
-    let width = |line: &Line| line.text.trim_end_matches(is_frame).chars().count();
+    let width = |line: &ScreenLine| line.text.trim_end_matches(is_frame).chars().count();
     let room = room(lines);
     for next in at + 1..lines.len() {
         let Some(more) = &rows[next] else { break };
@@ -321,7 +323,7 @@ fn whole(lines: &[Line], rows: &[Option<Row>], at: usize) -> (String, usize) {
 }
 
 /// Returns the estimated maximum width of a text on this screen.
-fn room(lines: &[Line]) -> usize {
+fn room(lines: &[ScreenLine]) -> usize {
     /// Maximum margin that a program may leave when it wraps.
     const MARGIN: usize = 4;
     let widths = lines.iter().map(|line| line.text.chars().count());

@@ -1,6 +1,6 @@
 //! Reads the lines above the input line: the busy line, and how the last turn ended.
 
-use super::line::Line;
+use super::line::ScreenLine;
 use super::mark;
 use crate::harness::{ScreenPatterns, Spinner};
 use crate::limit::{Reset, Retry};
@@ -44,18 +44,18 @@ const EDGE: usize = 1;
 
 /// Returns the line with the present activity of the program. Only lines that hang below it, such
 /// as tips and queued messages, stand between it and the input line.
-pub(super) fn busy<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<BusyLine<'p>> {
+pub(super) fn busy<'p>(above: &[ScreenLine], screen: &'p ScreenPatterns) -> Option<BusyLine<'p>> {
     for (at, line) in above.iter().enumerate().rev() {
         if line.is_blank() {
             continue;
         }
         if let Some((mark, says)) = spins(line, &screen.spinner) {
             let below = above[at + 1..].iter().take_while(|line| !line.is_blank());
-            let below: Vec<&str> = below.map(Line::bare).collect();
+            let below: Vec<&str> = below.map(ScreenLine::trimmed).collect();
             let below = below.join(" ");
             return Some(BusyLine { mark, says, below });
         }
-        let is_message = mark::best(&line.text, &screen.messages).is_some();
+        let is_message = mark::longest_match(&line.text, &screen.messages).is_some();
         if is_message || line.indent() <= EDGE {
             return None;
         }
@@ -65,26 +65,26 @@ pub(super) fn busy<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<Bus
 
 /// Returns the line beneath the input line that reports a failed request and its retry.
 pub(super) fn retrying<'p>(
-    beneath: &[Line],
+    beneath: &[ScreenLine],
     screen: &'p ScreenPatterns,
 ) -> Option<(&'p str, Retry)> {
-    let bears = |line: &Line| mark::best(&line.text, &screen.retrying);
+    let bears = |line: &ScreenLine| mark::longest_match(&line.text, &screen.retrying);
     let (at, mark) = beneath
         .iter()
         .enumerate()
         .find_map(|(at, line)| Some((at, bears(line)?)))?;
-    let below: Vec<&str> = beneath[at + 1..].iter().map(Line::bare).collect();
-    let retry = Retry::parse(beneath[at].bare(), &below.join(" "))?;
+    let below: Vec<&str> = beneath[at + 1..].iter().map(ScreenLine::trimmed).collect();
+    let retry = Retry::parse(beneath[at].trimmed(), &below.join(" "))?;
     Some((mark, retry))
 }
 
-fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
+fn spins<'p>(line: &ScreenLine, spinner: &'p Spinner) -> Option<(&'p str, String)> {
     let text = line.text.trim_start();
     let rest = text.strip_prefix(|sign| spinner.signs.contains(sign))?;
     if line.indent() > EDGE || !rest.starts_with(' ') {
         return None;
     }
-    let mark = mark::best(rest, &spinner.says)?;
+    let mark = mark::longest_match(rest, &spinner.says)?;
     // Blanks set off the rest of that line.
     let says = rest.trim_start().split("  ").next().unwrap_or_default();
     Some((mark, says.to_owned()))
@@ -92,11 +92,11 @@ fn spins<'p>(line: &Line, spinner: &'p Spinner) -> Option<(&'p str, String)> {
 
 /// Returns how the last turn ended, unless it ended normally. The lowest line with any of the marks
 /// decides, and of several marks the longest.
-pub(super) fn ending<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<Ending<'p>> {
+pub(super) fn ending<'p>(above: &[ScreenLine], screen: &'p ScreenPatterns) -> Option<Ending<'p>> {
     let mut background = None;
     for (at, line) in above.iter().enumerate().rev() {
         let text = &line.text;
-        let longest = |marks: &'p [String]| mark::best(text, marks);
+        let longest = |marks: &'p [String]| mark::longest_match(text, marks);
         let length = |mark: Option<&str>| mark.map_or(0, |mark| mark.chars().count());
         if background.is_none()
             && let Some(mark) = longest(&screen.background)
@@ -140,10 +140,10 @@ pub(super) fn ending<'p>(above: &[Line], screen: &'p ScreenPatterns) -> Option<E
 
 /// Returns the message that says when a limit ends, from lines that all are about one. Without such
 /// a message an agent may only write about limits.
-fn limit_text(lines: &[Line], lowest: usize, screen: &ScreenPatterns) -> Option<String> {
+fn limit_text(lines: &[ScreenLine], lowest: usize, screen: &ScreenPatterns) -> Option<String> {
     for (at, line) in lines.iter().enumerate().take(lowest + 1).rev() {
-        let of_limit = mark::best(&line.text, &screen.limited);
-        let is_message = mark::best(&line.text, &screen.messages).is_some();
+        let of_limit = mark::longest_match(&line.text, &screen.limited);
+        let is_message = mark::longest_match(&line.text, &screen.messages).is_some();
         let text = of_limit.map(|_| {
             // An unrelated hint may hang below it.
             let first = paragraph(&lines[at..=at], screen);
@@ -175,15 +175,15 @@ fn count_of_tasks(text: &str) -> u32 {
 }
 
 /// Joins a line and its wrapped lines.
-fn paragraph(lines: &[Line], screen: &ScreenPatterns) -> String {
+fn paragraph(lines: &[ScreenLine], screen: &ScreenPatterns) -> String {
     const MOST: usize = 4;
     let mut words: Vec<&str> = Vec::new();
     for (index, line) in lines.iter().take(MOST).enumerate() {
-        let is_next = index > 0 && mark::best(&line.text, &screen.messages).is_some();
+        let is_next = index > 0 && mark::longest_match(&line.text, &screen.messages).is_some();
         if line.is_blank() || is_next {
             break;
         }
-        words.push(line.bare());
+        words.push(line.trimmed());
     }
     let text = words.join(" ");
     // The sign before it belongs to the program.
@@ -199,7 +199,7 @@ fn paragraph(lines: &[Line], screen: &ScreenPatterns) -> String {
 /// error are two blocks, one below the other, so the last block is an error if their number is
 /// even. A single block is the error of the answer above it; above a message stands the end of the
 /// turn before, or the call of a tool that was refused.
-fn block_above(lines: &[Line], turn_ends: &[String]) -> Option<String> {
+fn block_above(lines: &[ScreenLine], turn_ends: &[String]) -> Option<String> {
     let (block, mut rest) = last_block(lines)?;
     let mut count = 1;
     while let Some((_, above)) = last_block(rest) {
@@ -208,17 +208,17 @@ fn block_above(lines: &[Line], turn_ends: &[String]) -> Option<String> {
     }
     let before = rest.iter().rev().find(|line| !line.is_blank());
     let is_answer = before.is_some_and(|line| {
-        let is_call = TOOL_SIGNS.contains(&line.bare().chars().next().unwrap_or(' '));
-        mark::best(&line.text, turn_ends).is_none() && !is_call
+        let is_call = TOOL_SIGNS.contains(&line.trimmed().chars().next().unwrap_or(' '));
+        mark::longest_match(&line.text, turn_ends).is_none() && !is_call
     });
-    let text: Vec<&str> = block.iter().map(Line::bare).collect();
+    let text: Vec<&str> = block.iter().map(ScreenLine::trimmed).collect();
     let text: Vec<&str> = text.into_iter().filter(|text| !text.is_empty()).collect();
     let is_error = count % 2 == 0 || (count == 1 && is_answer);
     is_error.then(|| text.join(" "))
 }
 
 /// Returns the block at the end of the lines, and the lines above it.
-fn last_block(lines: &[Line]) -> Option<(&[Line], &[Line])> {
+fn last_block(lines: &[ScreenLine]) -> Option<(&[ScreenLine], &[ScreenLine])> {
     let end = lines.iter().rposition(|line| !line.is_blank())? + 1;
     let bar = lines[end - 1].bar()?;
     let height = lines[..end]

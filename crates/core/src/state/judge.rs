@@ -1,7 +1,7 @@
 //! Derives the state from all sources, and decides where the screen has a say.
 
 use super::refine::{is_bare_code, with_limit, with_question, with_reason, with_retry};
-use super::report::{Observed, StateReport};
+use super::report::{ObservedPane, StateReport};
 use super::reported::{shown_since, without_screen};
 use super::{Reason, State, StateSource};
 use crate::harness::Preset;
@@ -12,7 +12,7 @@ use crate::screen::{self, Asking, Classification};
 mod tests;
 
 /// Derives the state from all sources.
-pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
+pub fn judge(seen: &ObservedPane<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
     let report = by_sources(seen, preset, patterns);
     match (seen.tag_hold, report.state) {
         // Its turn is over, and the next one does not begin before the hold ends.
@@ -26,7 +26,11 @@ pub fn judge(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) 
     }
 }
 
-fn by_sources(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns) -> StateReport {
+fn by_sources(
+    seen: &ObservedPane<'_>,
+    preset: Option<&Preset>,
+    patterns: &Patterns,
+) -> StateReport {
     let report = without_screen(seen, preset);
     let (Some(looked), Some(preset)) = (seen.screen, preset) else {
         return report;
@@ -34,7 +38,7 @@ fn by_sources(seen: &Observed<'_>, preset: Option<&Preset>, patterns: &Patterns)
     if seen.dead || !wants_screen(&report, Some(preset), patterns, looked.silent_seconds) {
         return report;
     }
-    let shown = screen::witness(looked, seen.title, preset, patterns);
+    let shown = screen::read_state(looked, seen.title, preset, patterns);
     if ends_untold(&report, seen, &shown) {
         return StateReport {
             since: shown_since(State::Idle, seen),
@@ -94,7 +98,7 @@ pub fn wants_screen(
         }
 }
 
-fn from_screen(shown: Classification, seen: &Observed<'_>) -> StateReport {
+fn from_screen(shown: Classification, seen: &ObservedPane<'_>) -> StateReport {
     // A program that waits for a limit in the middle of its turn redraws constantly.
     let since = match shown.rule == screen::RETRYING_RULE {
         true => shown_since(State::Busy, seen),
@@ -136,7 +140,7 @@ fn adds_to_idle(source: StateSource, shown: &Classification, preset: &Preset) ->
 /// have no hook for an interrupt; it shows only on their screens. The screen must say so
 /// explicitly: an unreadable question looks like a prompt, and so may work that is not drawn. The
 /// exception is a turn that was stopped before it began, which leaves only a prompt.
-fn ends_untold(report: &StateReport, seen: &Observed<'_>, shown: &Classification) -> bool {
+fn ends_untold(report: &StateReport, seen: &ObservedPane<'_>, shown: &Classification) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
     // The prompt may have been drawn before any state was noted.
     let is_newer = is_newer || report.reason == Some(Reason::FirstPrompt);

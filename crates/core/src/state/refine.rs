@@ -7,8 +7,8 @@ use crate::screen::{self, Classification};
 
 /// Adds the text of a reported question, as the screen shows it.
 pub(super) fn with_question(report: StateReport, shown: Classification) -> StateReport {
-    let is_asked = shown.state == State::Waiting && names_a_question(&shown.reason);
-    let is_known = report.reason.as_deref().is_some_and(names_a_question);
+    let is_asked = shown.state == State::Waiting && mentions_question(&shown.reason);
+    let is_known = report.reason.as_deref().is_some_and(mentions_question);
     match is_asked && !is_known {
         true => StateReport {
             reason: Some(shown.reason.into()),
@@ -67,6 +67,6 @@ pub(super) fn is_bare_code(reason: &str) -> bool {
 /// Prefix of a reason that quotes the question.
 const ASKS: &str = "asks: ";
 
-pub(crate) fn names_a_question(reason: &str) -> bool {
+pub(crate) fn mentions_question(reason: &str) -> bool {
     reason.starts_with(ASKS)
 }

@@ -2,11 +2,11 @@
 
 use super::{Reason, State, StateSource};
 use crate::limit::Limit;
-use crate::screen::Looked;
+use crate::screen::CapturedScreen;
 
 /// Observed facts about an agent's pane.
 #[derive(Clone, Debug, Default)]
-pub struct Observed<'a> {
+pub struct ObservedPane<'a> {
     pub dead: bool,
     pub exit_status: Option<i32>,
     pub exit_signal: Option<i32>,
@@ -26,7 +26,7 @@ pub struct Observed<'a> {
     /// Time of the last input, typed by hand or through `gt`.
     pub typed_at: Option<i64>,
     /// Captured screen, if the caller has read it; see [`wants_screen`].
-    pub screen: Option<Looked<'a>>,
+    pub screen: Option<CapturedScreen<'a>>,
 }
 
 /// A state with its source. Times are seconds since the epoch.

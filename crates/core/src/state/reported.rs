@@ -1,11 +1,11 @@
 //! The state by process, tag and title, without the screen.
 
-use super::report::{Observed, StateReport};
+use super::report::{ObservedPane, StateReport};
 use super::{Reason, State, StateSource};
 use crate::harness::{Preset, TitleMarks};
 use crate::limit::Limit;
 
-pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> StateReport {
+pub(super) fn without_screen(seen: &ObservedPane<'_>, preset: Option<&Preset>) -> StateReport {
     if seen.dead {
         return death(seen);
     }
@@ -61,7 +61,7 @@ pub(super) fn without_screen(seen: &Observed<'_>, preset: Option<&Preset>) -> St
     }
 }
 
-pub(crate) fn death(seen: &Observed<'_>) -> StateReport {
+pub(crate) fn death(seen: &ObservedPane<'_>) -> StateReport {
     let (state, reason) = match (seen.exit_status, seen.exit_signal) {
         (_, Some(signal)) if signal != 0 => (State::Crashed, format!("killed by signal {signal}")),
         (Some(0), _) => (State::Exited, "exit status 0".to_owned()),
@@ -75,7 +75,7 @@ pub(crate) fn death(seen: &Observed<'_>) -> StateReport {
     }
 }
 
-fn title_ends_a_pause(seen: &Observed<'_>, preset: Option<&Preset>) -> bool {
+fn title_ends_a_pause(seen: &ObservedPane<'_>, preset: Option<&Preset>) -> bool {
     let without_hooks = preset.filter(|preset| preset.hooks.installer.is_none());
     let says = without_hooks.and_then(|preset| by_title(seen.title, preset));
     says.is_some_and(|state| state != State::Idle)
@@ -95,11 +95,11 @@ fn by_title(title: &str, preset: &Preset) -> Option<State> {
 
 /// Returns the reason for a state that a title shows. An idle title after a hook that reported work
 /// means an interrupt: the hooks report the normal end of a turn.
-fn by_title_because(state: State, seen: &Observed<'_>) -> Reason {
+fn by_title_because(state: State, seen: &ObservedPane<'_>) -> Reason {
     let goes_on = matches!(seen.tag, Some(State::Busy | State::Waiting));
     match state == State::Idle && goes_on && seen.tag_source == Some(StateSource::Hook) {
         true => Reason::Interrupted,
-        false => in_words(state).into(),
+        false => describe_mark(state).into(),
     }
 }
 
@@ -113,7 +113,7 @@ fn agrees(tag: State, title: State) -> bool {
 /// Returns the time since which a pane shows a state whose beginning is not recorded. That is the
 /// time of the last output, except for a busy program, which prints constantly: its state began
 /// with the last input or the last noted state, whichever is later.
-pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
+pub(crate) fn shown_since(state: State, seen: &ObservedPane<'_>) -> Option<i64> {
     match state {
         State::Busy => seen.typed_at.max(seen.tag_since),
         _ => seen.printed_at,
@@ -121,7 +121,7 @@ pub(crate) fn shown_since(state: State, seen: &Observed<'_>) -> Option<i64> {
 }
 
 /// Describes the mark of a title for people who do not know the marks.
-pub(crate) fn in_words(state: State) -> &'static str {
+pub(crate) fn describe_mark(state: State) -> &'static str {
     match state {
         State::Waiting => "waits for an answer",
         State::Busy => "works",
@@ -145,12 +145,12 @@ mod tests {
     #[test]
     fn the_process_outweighs_the_title_outweighs_the_hook() {
         let preset = preset();
-        let mut seen = Observed {
+        let mut seen = ObservedPane {
             title: "◑ demo",
             tag: Some(State::Running),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
-        let judge = |seen: &Observed<'_>| {
+        let judge = |seen: &ObservedPane<'_>| {
             let report = judge(seen, Some(&preset), &Patterns::default());
             (report.state, report.source)
         };
@@ -184,12 +184,12 @@ mod tests {
     #[test]
     fn a_pause_stands_until_something_new_is_known() {
         let mut preset = preset();
-        let mut seen = Observed {
+        let mut seen = ObservedPane {
             title: "✳ demo",
             tag: Some(State::Paused),
             tag_since: Some(7),
             tag_reason: Some("by a person"),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         let report = judge(&seen, Some(&preset), &Patterns::default());
         assert_eq!(
@@ -220,15 +220,15 @@ mod tests {
     fn a_title_that_contradicts_a_hook_tells_of_an_interrupt() {
         let preset = preset();
         let reason = |tag, source| {
-            let seen = Observed {
+            let seen = ObservedPane {
                 title: "✳ demo",
                 tag: Some(tag),
                 tag_source: Some(source),
-                ..Observed::default()
+                ..ObservedPane::default()
             };
             judge(&seen, Some(&preset), &Patterns::default()).reason
         };
-        let stands = Some(Reason::from(in_words(State::Idle)));
+        let stands = Some(Reason::from(describe_mark(State::Idle)));
         for tag in [State::Busy, State::Waiting] {
             assert_eq!(reason(tag, StateSource::Hook), Some(Reason::Interrupted));
         }
@@ -239,13 +239,14 @@ mod tests {
     #[test]
     fn a_finished_agent_at_its_prompt_is_done() {
         let preset = preset();
-        let mut seen = Observed {
+        let mut seen = ObservedPane {
             title: "✳ demo",
             tag: Some(State::Done),
             tag_source: Some(StateSource::Hook),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
-        let state = |seen: &Observed<'_>| judge(seen, Some(&preset), &Patterns::default()).state;
+        let state =
+            |seen: &ObservedPane<'_>| judge(seen, Some(&preset), &Patterns::default()).state;
         assert_eq!(state(&seen), State::Done);
         seen.tag_source = Some(StateSource::Gt);
         assert_eq!(state(&seen), State::Done);
@@ -258,14 +259,14 @@ mod tests {
 
     #[test]
     fn background_tasks_are_beside_the_state_of_a_turn_that_is_over() {
-        let mut seen = Observed {
+        let mut seen = ObservedPane {
             tag: Some(State::Idle),
             tag_source: Some(StateSource::Hook),
             tag_background: 2,
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         let claude = crate::harness::resolve("claude", None).unwrap().value;
-        let judge = |seen: &Observed<'_>| judge(seen, Some(&claude), &Patterns::default());
+        let judge = |seen: &ObservedPane<'_>| judge(seen, Some(&claude), &Patterns::default());
         assert_eq!(judge(&seen).label(), "idle (2 background tasks)");
         seen.tag = Some(State::Busy);
         assert_eq!(judge(&seen).label(), "busy");
@@ -274,14 +275,14 @@ mod tests {
     #[test]
     fn first_prompt_outweighs_a_title_without_a_mark() {
         let codex = crate::harness::resolve("codex", None).unwrap().value;
-        let mut seen = Observed {
+        let mut seen = ObservedPane {
             title: "proj",
             tag: Some(State::Busy),
             tag_source: Some(StateSource::Hook),
             tag_reason: Some("takes its first prompt"),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
-        let state = |seen: &Observed<'_>| judge(seen, Some(&codex), &Patterns::default()).state;
+        let state = |seen: &ObservedPane<'_>| judge(seen, Some(&codex), &Patterns::default()).state;
         assert_eq!(state(&seen), State::Busy);
         seen.title = "[ . ] Action Required";
         assert_eq!(state(&seen), State::Waiting);

@@ -1,6 +1,6 @@
 //! Changes of an agent's state over a series of observations.
 
-use super::report::{Observed, StateReport};
+use super::report::{ObservedPane, StateReport};
 use super::{State, StateSource, judge};
 use crate::harness::Preset;
 use crate::patterns::Patterns;
@@ -37,7 +37,7 @@ impl Tracker {
     pub fn observe(
         &mut self,
         now: i64,
-        seen: &Observed<'_>,
+        seen: &ObservedPane<'_>,
         preset: Option<&Preset>,
         patterns: &Patterns,
     ) -> Option<StateChange> {

@@ -5,33 +5,33 @@ use super::{ModelAnswer, Tokens};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Line {
+struct ClaudeLine {
     r#type: String,
     timestamp: String,
-    message: Message,
+    message: ClaudeMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct ClaudeMessage {
     id: Option<String>,
     #[serde(default)]
     model: String,
-    usage: Figures,
+    usage: ClaudeTokens,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Figures {
+struct ClaudeTokens {
     input_tokens: u64,
     output_tokens: u64,
     cache_read_input_tokens: Option<u64>,
     cache_creation_input_tokens: Option<u64>,
-    cache_creation: Option<Written>,
+    cache_creation: Option<ClaudeCacheWrites>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Written {
+struct ClaudeCacheWrites {
     ephemeral_1h_input_tokens: u64,
 }
 
@@ -42,12 +42,12 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
         return None;
     }
     // A line that is still being written is read again when it is complete.
-    let line: Line = serde_json::from_str(line).ok()?;
+    let line: ClaudeLine = serde_json::from_str(line).ok()?;
     // Messages that the program writes in place of an answer, such as errors.
     if line.r#type != "assistant" || line.message.model == "<synthetic>" {
         return None;
     }
-    let Message { id, model, usage } = line.message;
+    let ClaudeMessage { id, model, usage } = line.message;
     let written = usage.cache_creation.unwrap_or_default();
     let cache_write = usage.cache_creation_input_tokens.unwrap_or_default();
     let tokens = Tokens {
@@ -69,10 +69,10 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, Usage, UsageWindow};
+    use crate::usage::{Format, TranscriptProgress, Usage, UsageWindow};
 
     fn read(lines: &[&str], window: &UsageWindow) -> Usage {
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         for line in lines {
             reading.line(Format::Claude, line, window, &Prices::builtin());
         }

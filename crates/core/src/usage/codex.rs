@@ -10,47 +10,47 @@ use serde::{Deserialize, Serialize};
 
 /// State that earlier lines set for the next.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Context {
+pub(super) struct CodexContext {
     /// Model of the turn.
     model: String,
-    total: Option<Figures>,
+    total: Option<CodexTokens>,
 }
 
 #[derive(Deserialize)]
-struct Line {
+struct CodexLine {
     timestamp: String,
     r#type: String,
-    payload: Payload,
+    payload: CodexPayload,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Payload {
+struct CodexPayload {
     r#type: String,
     model: Option<String>,
     cwd: Option<String>,
-    info: Option<Info>,
+    info: Option<CodexTokenInfo>,
 }
 
 #[derive(Deserialize)]
-struct Info {
-    total_token_usage: Figures,
-    last_token_usage: Option<Figures>,
+struct CodexTokenInfo {
+    total_token_usage: CodexTokens,
+    last_token_usage: Option<CodexTokens>,
 }
 
 /// Token counts. `input_tokens` includes cached input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-struct Figures {
+struct CodexTokens {
     input_tokens: u64,
     cached_input_tokens: u64,
     cache_write_input_tokens: u64,
     output_tokens: u64,
 }
 
-impl Figures {
-    fn since(self, before: Figures) -> Option<Figures> {
-        Some(Figures {
+impl CodexTokens {
+    fn since(self, before: CodexTokens) -> Option<CodexTokens> {
+        Some(CodexTokens {
             input_tokens: self.input_tokens.checked_sub(before.input_tokens)?,
             cached_input_tokens: self
                 .cached_input_tokens
@@ -76,13 +76,13 @@ impl Figures {
     }
 }
 
-impl Context {
+impl CodexContext {
     pub(super) fn answer(&mut self, line: &str) -> Option<(String, ModelAnswer)> {
         if !(line.contains(r#""token_count""#) || line.contains(r#""turn_context""#)) {
             return None;
         }
         // A line that is still being written is read again when it is complete.
-        let line: Line = serde_json::from_str(line).ok()?;
+        let line: CodexLine = serde_json::from_str(line).ok()?;
         if line.r#type == "turn_context" {
             self.model = line.payload.model.unwrap_or_default();
             return None;
@@ -111,14 +111,14 @@ impl Context {
 /// Returns the folder of the conversation, from the first line of its file; `None` for a file of
 /// another format.
 pub(super) fn folder(first_line: &str) -> Option<String> {
-    let line: Line = serde_json::from_str(first_line).ok()?;
+    let line: CodexLine = serde_json::from_str(first_line).ok()?;
     line.payload.cwd.filter(|_| line.r#type == "session_meta")
 }
 
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, Usage, UsageWindow};
+    use crate::usage::{Format, TranscriptProgress, Usage, UsageWindow};
 
     const META: &str = r#"{"timestamp":"2026-11-16T02:32:56.860Z","ordinal":0,"type":"session_meta","payload":{"session_id":"01a1","id":"01a1","cwd":"/town/max","originator":"codex-tui","cli_version":"0.166.0","base_instructions":{"text":"You are \"token_count\""}}}"#;
     const TURN: &str = r#"{"timestamp":"2026-11-16T02:32:56.891Z","ordinal":5,"type":"turn_context","payload":{"turn_id":"01a1","cwd":"/town/max","approval_policy":"never","model":"gpt-5.2","collaboration_mode":{"mode":"default"}}}"#;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     fn read(lines: &[&str], window: &UsageWindow) -> Usage {
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         for line in lines {
             reading.line(Format::Codex, line, window, &Prices::builtin());
         }

@@ -8,19 +8,19 @@ use super::{ModelAnswer, Tokens};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
-struct Line {
+struct GeminiLine {
     id: String,
     timestamp: String,
     #[serde(default)]
     model: String,
-    tokens: Figures,
+    tokens: GeminiTokens,
 }
 
 /// Token counts. The input includes cached tokens; thoughts and tool results are counted
 /// separately.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Figures {
+struct GeminiTokens {
     input: u64,
     output: u64,
     cached: u64,
@@ -30,7 +30,7 @@ struct Figures {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Header {
+struct GeminiHeader {
     project_hash: String,
 }
 
@@ -39,8 +39,8 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
         return None;
     }
     // A line that is still being written is read again when it is complete.
-    let line: Line = serde_json::from_str(line).ok()?;
-    let Figures {
+    let line: GeminiLine = serde_json::from_str(line).ok()?;
+    let GeminiTokens {
         input,
         output,
         cached,
@@ -64,14 +64,14 @@ pub(super) fn answer(line: &str) -> Option<(String, ModelAnswer)> {
 /// Returns the SHA-256 of the conversation's folder, from the first line of its file; `None` for a
 /// file of another format.
 pub(super) fn project(first_line: &str) -> Option<String> {
-    let header: Header = serde_json::from_str(first_line).ok()?;
+    let header: GeminiHeader = serde_json::from_str(first_line).ok()?;
     Some(header.project_hash)
 }
 
 #[cfg(test)]
 mod tests {
     use crate::price::Prices;
-    use crate::usage::{Format, Reading, UsageWindow};
+    use crate::usage::{Format, TranscriptProgress, UsageWindow};
 
     const LINES: [&str; 7] = [
         r#"{"sessionId":"01a1e233-8fa7","projectHash":"79e5","startTime":"2026-11-16T02:33:15.008Z","lastUpdated":"2026-11-16T02:33:15.008Z","kind":"main"}"#,
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_message_that_grew_counts_once() {
-        let mut reading = Reading::default();
+        let mut reading = TranscriptProgress::default();
         for line in LINES {
             reading.line(
                 Format::Gemini,

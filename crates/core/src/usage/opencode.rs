@@ -9,28 +9,28 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Message {
+struct OpencodeMessage {
     role: String,
     #[serde(rename = "modelID", default)]
     model: String,
     #[serde(default)]
     cost: f64,
-    tokens: Figures,
+    tokens: OpencodeTokens,
 }
 
 /// Token counts; none includes another.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Figures {
+struct OpencodeTokens {
     input: u64,
     output: u64,
     reasoning: u64,
-    cache: Cache,
+    cache: OpencodeCache,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Cache {
+struct OpencodeCache {
     read: u64,
     write: u64,
 }
@@ -38,7 +38,7 @@ struct Cache {
 /// Parses the answer in a row of the table `message`, from its id and its data. Returns `None` for
 /// other messages and for data of another format.
 pub fn answer(id: &str, data: &str) -> Option<ModelAnswer> {
-    let message: Message = serde_json::from_str(data).ok()?;
+    let message: OpencodeMessage = serde_json::from_str(data).ok()?;
     if message.role != "assistant" {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Familiar commands: words that people type, and the words of `gt` that they stand for.
+//! Aliases for commands of other tools: the typed words, and the words of `gt` that replace them.
 //!
 //! An alias is a row of one table, rewritten before clap parses the words. It has no code of its
 //! own, and help and suggestions do not show it.
@@ -23,7 +23,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("handoff -c", "handoff --collect"),
     ("handoff -n", "handoff --dry-run"),
     ("handoff -w", "handoff --watch"),
-    // A handoff asks nothing.
+    // A handoff asks no questions, so the option has no effect.
     ("handoff -y", "handoff"),
     ("ls", "agents"),
     ("mail check", "mail inbox --unread"),

@@ -11,8 +11,8 @@ use clap_complete::env::CompleteEnv;
 use gt_core::Role;
 use gt_town::Town;
 use gt_town::catalog::{directory, harnesses};
-use gt_town::records::items::{Query as ItemQuery, Work};
-use gt_town::records::sessions::{Query as SessionQuery, Sessions};
+use gt_town::records::items::{ItemQuery, Work};
+use gt_town::records::sessions::{SessionQuery, Sessions};
 use std::ffi::OsStr;
 
 /// Variable by which a shell asks for completions; its value is the name of the shell.

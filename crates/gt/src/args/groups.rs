@@ -2,7 +2,7 @@
 
 /// A group of commands, in the order of the help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Group {
+pub(crate) enum CommandGroup {
     Start,
     Agents,
     Messages,
@@ -13,10 +13,10 @@ pub(crate) enum Group {
     Setup,
     Hooks,
 }
-use Group::{Agents, History, Hooks, Merging, Messages, Roles, Setup, Start, Work};
+use CommandGroup::{Agents, History, Hooks, Merging, Messages, Roles, Setup, Start, Work};
 
 /// A group with its name in `gt help GROUP` and its title.
-pub(crate) const GROUPS: &[(Group, &str, &str)] = &[
+pub(crate) const GROUPS: &[(CommandGroup, &str, &str)] = &[
     (Start, "start", "Start here"),
     (Agents, "agents", "Agents"),
     (Messages, "messages", "Messages"),
@@ -29,7 +29,7 @@ pub(crate) const GROUPS: &[(Group, &str, &str)] = &[
 ];
 
 /// Every visible command and its group, in the order of the help.
-pub(crate) const COMMANDS: &[(&str, Group)] = &[
+pub(crate) const COMMANDS: &[(&str, CommandGroup)] = &[
     ("init", Start),
     ("rig", Start),
     ("demo", Start),
@@ -105,13 +105,13 @@ pub(crate) const COMMANDS: &[(&str, Group)] = &[
 ];
 
 /// Returns the names of a group's commands.
-pub(crate) fn commands(group: Group) -> impl Iterator<Item = &'static str> {
+pub(crate) fn commands(group: CommandGroup) -> impl Iterator<Item = &'static str> {
     let rows = COMMANDS.iter().filter(move |(_, of)| *of == group);
     rows.map(|(name, _)| *name)
 }
 
 /// Returns the group with this name in `gt help GROUP`.
-pub(crate) fn named(name: &str) -> Option<(Group, &'static str)> {
+pub(crate) fn named(name: &str) -> Option<(CommandGroup, &'static str)> {
     let row = GROUPS.iter().find(|(_, known, _)| *known == name)?;
     Some((row.0, row.2))
 }

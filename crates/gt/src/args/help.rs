@@ -2,7 +2,7 @@
 //!
 //! Only help builds them. Commands that hooks and status lines run pay nothing for it.
 
-use super::groups::{self, GROUPS, Group};
+use super::groups::{self, CommandGroup, GROUPS};
 use crate::output::{columns, wrapped};
 use clap::Command;
 use clap::builder::Styles;
@@ -47,7 +47,7 @@ pub(super) fn of_group(table: &Command, words: &[OsString]) -> Option<String> {
 }
 
 /// Returns a group's commands with their descriptions, each with its subcommands if `deep`.
-fn list(table: &Command, group: Group, title: &str, deep: bool) -> String {
+fn list(table: &Command, group: CommandGroup, title: &str, deep: bool) -> String {
     let mut rows = Vec::new();
     for name in groups::commands(group) {
         if let Some(command) = table.find_subcommand(name) {

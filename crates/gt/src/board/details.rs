@@ -1,7 +1,7 @@
 //! Contents of the tabs of the detail view.
 
-use gt_board::{ChainSession, Detail, Happening, Window};
-use gt_core::card::Server;
+use gt_board::{ChainSession, Detail, Happening, WindowFacts};
+use gt_core::card::CardServer;
 use gt_core::event::Event;
 use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
@@ -65,11 +65,15 @@ fn happening(event: &Event, agent: &str) -> Happening {
     }
 }
 
-pub(super) fn windows(town: &Town, id: &WorkId, servers: Vec<Server>) -> Result<Detail, Problem> {
+pub(super) fn windows(
+    town: &Town,
+    id: &WorkId,
+    servers: Vec<CardServer>,
+) -> Result<Detail, Problem> {
     let windows = task::show(town, id)?.windows.into_iter();
     Ok(Detail::Windows {
         windows: windows
-            .map(|window| Window {
+            .map(|window| WindowFacts {
                 name: window.name,
                 running: window.running,
                 exit_code: window.exit_code,

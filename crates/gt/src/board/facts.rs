@@ -3,12 +3,12 @@
 use super::inbox::Post;
 use super::view::Panes;
 use super::watch::Watch;
-use gt_board::{BoardEvent, EscalationFacts, Stop};
+use gt_board::{BoardEvent, EscalationFacts, StopFacts};
 use gt_core::escalation::{Escalation, EscalationState};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::base::estop::EstopNote;
-use gt_town::views::cards::{Gathered, Gatherer};
+use gt_town::views::cards::{GatheredCards, Gatherer};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ impl FactsReader {
     /// Starts the thread, which gathers for the first time at once.
     pub(super) fn gather(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (ask, asked) = channel();
-        let worker = Worker {
+        let worker = FactsWorker {
             town,
             post,
             panes,
             watch,
             asked,
             gatherer: Gatherer::default(),
-            told: gt_board::Facts::default(),
+            told: gt_board::BoardFacts::default(),
         };
         std::thread::spawn(move || worker.run());
         FactsReader(ask)
@@ -47,20 +47,20 @@ impl FactsReader {
     }
 }
 
-struct Worker {
+struct FactsWorker {
     town: Town,
     post: Post,
     panes: Arc<Panes>,
     watch: Watch,
     asked: Receiver<()>,
     gatherer: Gatherer,
-    told: gt_board::Facts,
+    told: gt_board::BoardFacts,
 }
 
-impl Worker {
+impl FactsWorker {
     fn run(mut self) {
         loop {
-            let in_motion = self.look();
+            let in_motion = self.refresh();
             let asked = match in_motion {
                 true => self.asked.recv_timeout(WHILE_IN_MOTION),
                 false => self.asked.recv().map_err(RecvTimeoutError::from),
@@ -72,7 +72,7 @@ impl Worker {
     }
 
     /// Gathers everything once. Returns whether more changes are expected without a notice.
-    fn look(&mut self) -> bool {
+    fn refresh(&mut self) -> bool {
         let Some(mut gathered) = self.gather() else {
             return false;
         };
@@ -89,7 +89,7 @@ impl Worker {
                 let more: Vec<WorkId> = more.cloned().collect();
                 stale.extend(more);
             }
-            self.gatherer.look(&self.town, &mut gathered, &id);
+            self.gatherer.refresh_card(&self.town, &mut gathered, &id);
             if told.elapsed() > BETWEEN_PARTS {
                 self.show(&gathered);
                 told = Instant::now();
@@ -104,7 +104,7 @@ impl Worker {
     }
 
     /// Gathers everything that needs no query of git.
-    fn gather(&mut self) -> Option<Gathered> {
+    fn gather(&mut self) -> Option<GatheredCards> {
         self.is_asked();
         // Rigs and settings may have changed.
         if let Ok(town) = Town::open(self.town.root(), self.town.around().clone()) {
@@ -120,14 +120,14 @@ impl Worker {
             Err(problem) => {
                 let mut facts = self.told.clone();
                 facts.warnings = vec![problem.to_string()];
-                self.tell(facts);
+                self.post_facts(facts);
                 None
             }
         }
     }
 
-    fn facts(&self, gathered: &Gathered) -> gt_board::Facts {
-        gt_board::Facts {
+    fn facts(&self, gathered: &GatheredCards) -> gt_board::BoardFacts {
+        gt_board::BoardFacts {
             town: self.town.settings().name.clone(),
             me: Some(self.town.around().login_name().to_owned()),
             projects: self.town.registry().rigs.keys().cloned().collect(),
@@ -139,13 +139,13 @@ impl Worker {
     }
 
     /// Sends the facts. Updates the panes first, so that the detail view matches the cards.
-    fn show(&mut self, gathered: &Gathered) {
-        self.panes.learn(gathered);
-        self.tell(self.facts(gathered));
+    fn show(&mut self, gathered: &GatheredCards) {
+        self.panes.update_panes(gathered);
+        self.post_facts(self.facts(gathered));
     }
 
     /// Sends the facts if they differ from the last ones.
-    fn tell(&mut self, facts: gt_board::Facts) {
+    fn post_facts(&mut self, facts: gt_board::BoardFacts) {
         if facts != self.told {
             self.told = facts.clone();
             self.post.send(BoardEvent::Facts(facts));
@@ -159,7 +159,7 @@ fn escalation(it: &Escalation) -> EscalationFacts {
         id: it.id.clone(),
         severity: it.severity,
         who: it.agent.as_ref().unwrap_or(&it.raised_by).clone(),
-        // Text that is no id names no card.
+        // Text that is not an id matches no card.
         item: item.and_then(|item| item.parse().ok()),
         message: it.message.clone(),
         since: seconds(&it.created_at).unwrap_or_default(),
@@ -168,8 +168,8 @@ fn escalation(it: &Escalation) -> EscalationFacts {
     }
 }
 
-fn stop(note: &EstopNote) -> Stop {
-    Stop {
+fn stop(note: &EstopNote) -> StopFacts {
+    StopFacts {
         rig: note.rig.clone(),
         by: note.by.clone(),
         reason: note.reason.clone(),

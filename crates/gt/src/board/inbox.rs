@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Receiving end of the queue.
 #[derive(Debug)]
-pub(super) struct Inbox {
+pub(super) struct BoardInbox {
     woken: UnixStream,
     post: Post,
     /// Set by a signal that asks the process to end.
@@ -23,7 +23,7 @@ pub(super) struct Inbox {
 /// Sending end of the queue.
 #[derive(Clone, Debug)]
 pub(super) struct Post {
-    news: Arc<Mutex<News>>,
+    news: Arc<Mutex<QueuedEvents>>,
     waker: Arc<UnixStream>,
     bell: Arc<AtomicBool>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Post {
 /// Queued events. Facts, screens and details replace earlier ones of their kind, so that the queue
 /// stays small while another process has the terminal.
 #[derive(Debug, Default)]
-struct News {
+struct QueuedEvents {
     facts: Option<BoardEvent>,
     screen: Option<BoardEvent>,
     detail: Option<BoardEvent>,
@@ -40,7 +40,7 @@ struct News {
 
 impl Post {
     /// Requests the terminal's bell for a change that a person should notice.
-    pub(super) fn ring(&self) {
+    pub(super) fn request_bell(&self) {
         self.bell.store(true, Ordering::Relaxed);
         // A full pipe wakes the board too.
         let _ = (&*self.waker).write(&[0]);
@@ -61,7 +61,7 @@ impl Post {
     }
 }
 
-impl Inbox {
+impl BoardInbox {
     pub(super) fn open() -> io::Result<Self> {
         let (waker, woken) = UnixStream::pair()?;
         waker.set_nonblocking(true)?;
@@ -79,7 +79,7 @@ impl Inbox {
         }
         signal_hook::low_level::pipe::register(SIGWINCH, waker.try_clone()?)?;
         let waker = Arc::new(waker);
-        Ok(Inbox {
+        Ok(BoardInbox {
             woken,
             post: Post {
                 news: Arc::default(),
@@ -101,12 +101,12 @@ impl Inbox {
 
     /// Ignores a Ctrl-C that was meant for the process that had the terminal: the signal reaches
     /// the whole process group.
-    pub(super) fn forgive_interrupt(&self) {
+    pub(super) fn ignore_interrupt(&self) {
         self.interrupted.store(false, Ordering::Relaxed);
     }
 
     /// Returns whether the bell was requested since the last call.
-    pub(super) fn has_rung(&self) -> bool {
+    pub(super) fn take_bell_request(&self) -> bool {
         self.post.bell.swap(false, Ordering::Relaxed)
     }
 
@@ -130,7 +130,7 @@ impl Inbox {
     }
 
     /// Takes all queued events.
-    pub(super) fn news(&self) -> Vec<BoardEvent> {
+    pub(super) fn take_events(&self) -> Vec<BoardEvent> {
         let news = self.post.news.lock();
         let news = std::mem::take(&mut *news.unwrap_or_else(PoisonError::into_inner));
         let pictures = [news.facts, news.screen, news.detail];

@@ -2,8 +2,8 @@
 //! and its failure does not affect the board.
 
 use super::inbox::Post;
-use gt_board::{BoardEvent, Failure, Invocation, Question};
-use gt_core::Kind;
+use gt_board::{BoardEvent, CommandFailure, Invocation, Question};
+use gt_core::ProblemKind;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The purpose of a command, which determines how its answer is parsed.
 #[derive(Clone, Copy, Debug)]
-enum Purpose {
+enum InvocationPurpose {
     Run,
     Foresee,
     Ask,
@@ -28,16 +28,16 @@ enum Purpose {
 #[derive(Debug)]
 pub(super) struct Invocations {
     lanes: Arc<Lanes>,
-    words: Words,
+    words: GtArguments,
     post: Post,
 }
 
 /// Waiting commands by item. A lane exists while a thread works on it.
-type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Invocation, Purpose)>>>;
+type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Invocation, InvocationPurpose)>>>;
 
 /// Arguments with which `gt` is called for this town.
 #[derive(Clone, Debug)]
-struct Words {
+struct GtArguments {
     gt: PathBuf,
     town: PathBuf,
 }
@@ -46,7 +46,7 @@ impl Invocations {
     pub(super) fn new(town: &Town, post: &Post) -> Self {
         Invocations {
             lanes: Arc::default(),
-            words: Words {
+            words: GtArguments {
                 gt: town.around().gt.clone(),
                 town: town.root().to_owned(),
             },
@@ -55,18 +55,18 @@ impl Invocations {
     }
 
     pub(super) fn run(&self, order: Invocation) {
-        self.take(order, Purpose::Run);
+        self.take(order, InvocationPurpose::Run);
     }
 
     pub(super) fn foresee(&self, order: Invocation) {
-        self.take(order, Purpose::Foresee);
+        self.take(order, InvocationPurpose::Foresee);
     }
 
     pub(super) fn ask(&self, order: Invocation) {
-        self.take(order, Purpose::Ask);
+        self.take(order, InvocationPurpose::Ask);
     }
 
-    fn take(&self, order: Invocation, purpose: Purpose) {
+    fn take(&self, order: Invocation, purpose: InvocationPurpose) {
         let item = order.item.clone();
         match lock(&self.lanes).entry(item.clone()) {
             Entry::Occupied(mut lane) => return lane.get_mut().push_back((order, purpose)),
@@ -103,7 +103,7 @@ impl Invocations {
 }
 
 /// Returns the next command of a lane. Removes the lane if it is empty.
-fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Invocation, Purpose)> {
+fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Invocation, InvocationPurpose)> {
     let mut lanes = lock(lanes);
     let order = lanes.get_mut(item).and_then(VecDeque::pop_front);
     if order.is_none() {
@@ -116,7 +116,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Words {
+impl GtArguments {
     fn command(&self, order: &Invocation) -> Command {
         let mut command = Command::new(&self.gt);
         command.arg("--town").arg(&self.town).args(&order.words);
@@ -124,31 +124,31 @@ impl Words {
     }
 }
 
-fn carry_out(words: &Words, order: &Invocation, purpose: Purpose) -> BoardEvent {
+fn carry_out(words: &GtArguments, order: &Invocation, purpose: InvocationPurpose) -> BoardEvent {
     let number = order.number;
     let result = answer(words, order);
     match purpose {
-        Purpose::Run => BoardEvent::Outcome {
+        InvocationPurpose::Run => BoardEvent::Outcome {
             order: number,
             result: result.map(|answer| summary(&answer)),
         },
-        Purpose::Foresee => BoardEvent::Foreseen {
+        InvocationPurpose::Foresee => BoardEvent::Foreseen {
             order: number,
-            result: in_words(result).and_then(|answer| steps(&answer)),
+            result: failure_text(result).and_then(|answer| steps(&answer)),
         },
-        Purpose::Ask => BoardEvent::Asked {
+        InvocationPurpose::Ask => BoardEvent::Asked {
             order: number,
-            result: in_words(result).and_then(|answer| question(&answer)),
+            result: failure_text(result).and_then(|answer| question(&answer)),
         },
     }
 }
 
 /// Reduces the failure to its text.
-fn in_words(result: Result<Value, Failure>) -> Result<Value, String> {
+fn failure_text(result: Result<Value, CommandFailure>) -> Result<Value, String> {
     result.map_err(|failure| failure.text)
 }
 
-fn answer(words: &Words, order: &Invocation) -> Result<Value, Failure> {
+fn answer(words: &GtArguments, order: &Invocation) -> Result<Value, CommandFailure> {
     let mut command = words.command(order);
     // A process group apart from the terminal's, so that Ctrl-C does not reach it.
     command.process_group(0);
@@ -173,7 +173,7 @@ fn answer(words: &Words, order: &Invocation) -> Result<Value, Failure> {
 }
 
 /// Parses the answer of a command. A command without an answer prints nothing.
-fn document(stdout: &[u8]) -> Result<Value, Failure> {
+fn document(stdout: &[u8]) -> Result<Value, CommandFailure> {
     if stdout.trim_ascii().is_empty() {
         return Ok(Value::Null);
     }
@@ -182,7 +182,7 @@ fn document(stdout: &[u8]) -> Result<Value, Failure> {
 }
 
 /// Reads the failure from a command's stderr.
-fn failure(output: &Output) -> Failure {
+fn failure(output: &Output) -> CommandFailure {
     let text = String::from_utf8_lossy(&output.stderr);
     // Warnings are plain text before the JSON of the error.
     let error = text
@@ -191,8 +191,8 @@ fn failure(output: &Output) -> Failure {
         .find_map(|line| serde_json::from_str::<Value>(line).ok())
         .and_then(|document| document.get("error").cloned());
     match error {
-        Some(error) => Failure {
-            kind: error["kind"].as_str().and_then(Kind::from_word),
+        Some(error) => CommandFailure {
+            kind: error["kind"].as_str().and_then(ProblemKind::from_word),
             text: told(&error),
             causes: texts(&error["causes"]),
         },
@@ -298,7 +298,7 @@ fn steps(answer: &Value) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::inbox::Inbox;
+    use crate::board::inbox::BoardInbox;
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
     use std::time::Duration;
@@ -313,14 +313,19 @@ mod tests {
         }
     }
 
-    fn outcomes(inbox: &Inbox, count: usize) -> Vec<u64> {
+    fn outcomes(inbox: &BoardInbox, count: usize) -> Vec<u64> {
         let mut found = Vec::new();
         while found.len() < count {
             inbox.wait(Some(Duration::from_secs(30)));
-            found.extend(inbox.news().into_iter().filter_map(|event| match event {
-                BoardEvent::Outcome { order, .. } => Some(order),
-                _ => None,
-            }));
+            found.extend(
+                inbox
+                    .take_events()
+                    .into_iter()
+                    .filter_map(|event| match event {
+                        BoardEvent::Outcome { order, .. } => Some(order),
+                        _ => None,
+                    }),
+            );
         }
         found
     }
@@ -340,10 +345,10 @@ mod tests {
     #[test]
     fn orders_for_one_item_keep_their_order_and_hold_up_no_others() {
         let dir = tempfile::tempdir().unwrap();
-        let inbox = Inbox::open().unwrap();
+        let inbox = BoardInbox::open().unwrap();
         let invocations = Invocations {
             lanes: Arc::default(),
-            words: Words {
+            words: GtArguments {
                 gt: stand_in(dir.path()),
                 town: dir.path().to_owned(),
             },
@@ -373,7 +378,7 @@ mod tests {
     #[test]
     fn long_input_does_not_block_a_command_that_writes_first() {
         let dir = tempfile::tempdir().unwrap();
-        let words = Words {
+        let words = GtArguments {
             gt: stand_in(dir.path()),
             town: dir.path().to_owned(),
         };

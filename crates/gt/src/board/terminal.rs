@@ -11,11 +11,11 @@ use crossterm::terminal::{
 use ratatui::backend::CrosstermBackend;
 use std::io::{self, Stdout, Write, stdout};
 
-pub(super) type Screen = ratatui::Terminal<CrosstermBackend<Stdout>>;
+pub(super) type TerminalScreen = ratatui::Terminal<CrosstermBackend<Stdout>>;
 
 /// The terminal while the board owns it. Restored on drop.
 pub(super) struct Terminal {
-    screen: Screen,
+    screen: TerminalScreen,
     mouse: bool,
 }
 
@@ -23,12 +23,12 @@ impl Terminal {
     pub(super) fn take(mouse: bool) -> io::Result<Self> {
         give_back_on_panic();
         take(mouse)?;
-        let screen = Screen::new(CrosstermBackend::new(stdout()));
+        let screen = TerminalScreen::new(CrosstermBackend::new(stdout()));
         let screen = screen.inspect_err(|_| give_back())?;
         Ok(Terminal { screen, mouse })
     }
 
-    pub(super) fn screen(&mut self) -> &mut Screen {
+    pub(super) fn screen(&mut self) -> &mut TerminalScreen {
         &mut self.screen
     }
 
@@ -39,7 +39,7 @@ impl Terminal {
     }
 
     /// Restores the terminal while `to` runs, then takes it over again.
-    pub(super) fn lend<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
+    pub(super) fn restore_while<T>(&mut self, to: impl FnOnce() -> T) -> io::Result<T> {
         give_back();
         let result = to();
         take(self.mouse)?;

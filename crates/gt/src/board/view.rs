@@ -4,14 +4,14 @@
 use super::details;
 use super::inbox::Post;
 use super::watch::Watch;
-use gt_board::{BoardEvent, Detail, Screen, Tab};
+use gt_board::{AgentScreen, BoardEvent, Detail, Tab};
 use gt_core::Identity;
-use gt_core::card::Server;
+use gt_core::card::CardServer;
 use gt_core::work::WorkId;
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::terminal::containers::PanePlace;
-use gt_town::views::cards::Gathered;
+use gt_town::views::cards::GatheredCards;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,13 +27,13 @@ struct ViewedPane {
     pane: Option<PanePlace>,
     /// Socket of the agent's tmux server, if it is not the town's.
     socket: Option<PathBuf>,
-    servers: Vec<Server>,
+    servers: Vec<CardServer>,
     /// The card has no item.
     agent_only: bool,
 }
 
 impl Panes {
-    pub(super) fn learn(&self, gathered: &Gathered) {
+    pub(super) fn update_panes(&self, gathered: &GatheredCards) {
         let known = gathered.cards.iter().filter_map(|card| {
             let place = ViewedPane {
                 agent: gathered.agent_of(&card.id)?.clone(),
@@ -53,7 +53,7 @@ impl Panes {
     }
 }
 
-enum Task {
+enum ViewRequest {
     Look(Option<WorkId>),
     Show(Option<(WorkId, Tab)>),
     /// The pane has new output.
@@ -66,88 +66,88 @@ enum Task {
 
 /// Handle that sets what is in view.
 #[derive(Clone, Debug)]
-pub(super) struct View(Sender<Task>);
+pub(super) struct ViewHandle(Sender<ViewRequest>);
 
-impl View {
+impl ViewHandle {
     pub(super) fn open(town: Town, post: Post, panes: Arc<Panes>, watch: Watch) -> Self {
         let (tell, told) = channel();
-        let worker = Worker {
+        let worker = ViewWorker {
             town,
             post,
             panes,
             watch,
             look: None,
             pane: None,
-            screen: Screen::default(),
+            screen: AgentScreen::default(),
             show: None,
             follows: false,
         };
         std::thread::spawn(move || worker.run(&told));
-        View(tell)
+        ViewHandle(tell)
     }
 
     /// Gives the worker a task. The worker ends with the board.
-    fn tell(&self, task: Task) {
+    fn send(&self, task: ViewRequest) {
         // Without a worker there is no board.
         let _ = self.0.send(task);
     }
 
-    pub(super) fn look(&self, id: Option<WorkId>) {
-        self.tell(Task::Look(id));
+    pub(super) fn set_item(&self, id: Option<WorkId>) {
+        self.send(ViewRequest::Look(id));
     }
 
     pub(super) fn show(&self, what: Option<(WorkId, Tab)>) {
-        self.tell(Task::Show(what));
+        self.send(ViewRequest::Show(what));
     }
 
-    pub(super) fn printed(&self) {
-        self.tell(Task::Printed);
+    pub(super) fn on_output(&self) {
+        self.send(ViewRequest::Printed);
     }
 
-    pub(super) fn happened(&self) {
-        self.tell(Task::Happened);
+    pub(super) fn on_event(&self) {
+        self.send(ViewRequest::Happened);
     }
 
     pub(super) fn changed(&self) {
-        self.tell(Task::Changed);
+        self.send(ViewRequest::Changed);
     }
 }
 
-struct Worker {
+struct ViewWorker {
     town: Town,
     post: Post,
     panes: Arc<Panes>,
     watch: Watch,
     look: Option<WorkId>,
     pane: Option<PanePlace>,
-    screen: Screen,
+    screen: AgentScreen,
     show: Option<(WorkId, Tab)>,
     /// Whether the monitor watches events.
     follows: bool,
 }
 
-impl Worker {
-    fn run(mut self, told: &Receiver<Task>) {
+impl ViewWorker {
+    fn run(mut self, told: &Receiver<ViewRequest>) {
         while let Ok(first) = told.recv() {
             let (mut screen, mut details) = (false, false);
             // Queued tasks are handled together, with one read.
             for task in std::iter::once(first).chain(told.try_iter()) {
                 match task {
-                    Task::Look(id) => {
+                    ViewRequest::Look(id) => {
                         self.look = id;
                         // The board has cleared this part of the screen, so the content is sent
                         // again even if unchanged.
-                        self.screen = Screen::default();
+                        self.screen = AgentScreen::default();
                         screen = true;
                     }
-                    Task::Show(what) => {
+                    ViewRequest::Show(what) => {
                         self.show = what;
                         self.follow_events();
                         details = true;
                     }
-                    Task::Happened => details |= self.shows_events(),
-                    Task::Printed => screen = true,
-                    Task::Changed => (screen, details) = (true, true),
+                    ViewRequest::Happened => details |= self.shows_events(),
+                    ViewRequest::Printed => screen = true,
+                    ViewRequest::Changed => (screen, details) = (true, true),
                 }
             }
             if screen {
@@ -177,19 +177,19 @@ impl Worker {
         let pane = place.as_ref().and_then(|place| place.pane);
         if pane != self.pane {
             self.pane = pane;
-            self.watch.look_at(pane);
+            self.watch.set_view(pane);
         }
         let text = pane.and_then(|pane| {
             let capture = Command::new("capture-pane").args(["-p", "-e"]);
             let capture = capture.target(pane.pane);
             let captured = match place?.socket {
-                Some(socket) => self.town.at(&socket).server().run(capture),
+                Some(socket) => self.town.with_server(&socket).server().run(capture),
                 None => self.town.server().run(capture),
             };
             // A pane that is gone shows nothing.
             captured.ok()
         });
-        let screen = Screen {
+        let screen = AgentScreen {
             id: self.look.clone(),
             lines: text.map_or_else(Vec::new, |text| text.lines().map(str::to_owned).collect()),
         };

@@ -4,7 +4,7 @@
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::terminal::containers::PanePlace;
-use gt_town::views::monitor::{Files, Monitor, MonitorChange, Seen};
+use gt_town::views::monitor::{Files, Monitor, MonitorChange, MonitoredAgent};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ impl Watch {
     }
 
     /// Returns the agents and their states, as the monitor last saw them.
-    pub(super) fn agents(&self) -> Vec<Seen> {
+    pub(super) fn agents(&self) -> Vec<MonitoredAgent> {
         self.lock()
             .monitor
             .as_ref()
@@ -39,9 +39,9 @@ impl Watch {
             .unwrap_or_default()
     }
 
-    pub(super) fn look_at(&self, pane: Option<PanePlace>) {
+    pub(super) fn set_view(&self, pane: Option<PanePlace>) {
         if let Some(monitor) = &self.lock().monitor {
-            monitor.look_at(pane);
+            monitor.set_view(pane);
         }
     }
 

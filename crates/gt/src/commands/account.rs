@@ -17,7 +17,7 @@ use std::process::ExitCode;
 #[command(defer = true)]
 pub(crate) enum AccountCommand {
     Add(AddArgs),
-    /// List the accounts, and which new agents use
+    /// List the accounts, and those that new agents use
     List,
     Use(UseArgs),
     Remove(RemoveArgs),
@@ -44,10 +44,10 @@ pub(crate) struct UseArgs {
     /// The account; `gt account list` shows the available ones
     #[arg(required_unless_present = "none")]
     name: Option<String>,
-    /// None any more: new agents use their programs' own folders
+    /// Use no account: new agents use their programs' own folders
     #[arg(long, conflicts_with = "name")]
     none: bool,
-    /// Only agents of this program [default: of all that the account is for, or of all]
+    /// Only agents of this program [default: all programs of the account, or all]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
 }
@@ -57,10 +57,10 @@ pub(crate) struct UseArgs {
 pub(crate) struct RemoveArgs {
     /// The account; `gt account list` shows the available ones
     name: String,
-    /// Delete the folders too that gt made for it, with login and conversations
+    /// Also delete the folders that gt made for it, with their logins and conversations
     #[arg(long)]
     purge: bool,
-    /// Only say what would be removed
+    /// Only show what would be removed
     #[arg(long)]
     dry_run: bool,
 }

@@ -6,12 +6,12 @@ use clap::Args;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::lifecycle::adopt::{self, AdoptOptions, AdoptedAgent, Candidate};
+use gt_town::lifecycle::adopt::{self, AdoptOptions, AdoptedAgent, AdoptionCandidate};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Make an agent of a program that runs in a tmux pane already
+/// Make a program that already runs in a tmux pane an agent
 ///
 /// The program keeps running: no restart, and your panes, windows and sessions stay where
 /// they are. It can then be listed, read, nudged, attached, handed over and stopped like any
@@ -36,7 +36,7 @@ pub(crate) struct AdoptArgs {
     /// Only on the tmux server with this socket
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
-    /// Its conversation, where it cannot be found
+    /// Its conversation, if it cannot be detected
     #[arg(long, value_name = "ID", requires = "target")]
     conversation: Option<String>,
     /// Write no hooks into the program's settings: its state is read from its screen
@@ -85,10 +85,10 @@ pub(crate) fn run(args: AdoptArgs, context: &Context) -> CommandResult {
 
 fn choose<'a>(
     town: &Town,
-    candidates: &'a [Candidate],
+    candidates: &'a [AdoptionCandidate],
     wanted: &str,
-) -> Result<&'a Candidate, Problem> {
-    let called: Vec<&Candidate> = candidates
+) -> Result<&'a AdoptionCandidate, Problem> {
+    let called: Vec<&AdoptionCandidate> = candidates
         .iter()
         .filter(|candidate| candidate.is_called(wanted))
         .collect();
@@ -121,7 +121,7 @@ fn choose<'a>(
     }
 }
 
-fn list(candidates: &[Candidate], context: &Context) -> CommandResult {
+fn list(candidates: &[AdoptionCandidate], context: &Context) -> CommandResult {
     if context.json {
         let all: Vec<Value> = candidates.iter().map(candidate).collect();
         output::json(&all)?;
@@ -147,7 +147,7 @@ fn list(candidates: &[Candidate], context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn candidate(it: &Candidate) -> Value {
+fn candidate(it: &AdoptionCandidate) -> Value {
     output::without_nulls(json!({
         "pid": it.pid,
         "harness": it.harness,

@@ -14,7 +14,7 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Agents that stand alone, in any folder: containers `agent_{slug}`
+/// Standalone agents in any folder: containers `agent_{slug}`
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum AgentCommand {
@@ -28,7 +28,7 @@ pub(crate) enum AgentCommand {
     Rm(RmArgs),
 }
 
-/// Write down a new agent; it is started with `gt agent start`
+/// Register a new agent; `gt agent start` starts it
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
     /// The agent's slug: agent/SLUG is its address
@@ -59,19 +59,19 @@ pub(crate) struct SlugStart {
 pub(crate) struct SlugStop {
     /// The agent's slug: agent/SLUG is its address
     slug: String,
-    /// Do not ask it first
+    /// Do not ask it to quit first
     #[arg(long)]
     force: bool,
 }
 
-/// Stop an agent and forget it
+/// Stop an agent and remove it
 ///
-/// The folder it worked in stays, unless it lies inside the town and is empty.
+/// Its folder stays, unless it is inside the town and empty.
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
     /// The agent's slug: agent/SLUG is its address
     slug: String,
-    /// Remove its folder inside the town even with files in it
+    /// Remove its folder inside the town even if it contains files
     #[arg(long)]
     force: bool,
 }
@@ -193,7 +193,8 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
     }
     // The agent may have written files until it ended.
     check()?;
-    std::fs::remove_dir_all(&folder).map_err(|error| files::cannot("remove", &folder, &error))?;
+    std::fs::remove_dir_all(&folder)
+        .map_err(|error| files::io_problem("remove", &folder, &error))?;
     restore::forget(town, &identity)?;
     if context.json {
         output::json(&json!({"agent": identity, "removed": true}))?;

@@ -9,8 +9,8 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
-use gt_town::agents::target;
-use gt_town::records::items::{Query, Work};
+use gt_town::agents::{environment, target};
+use gt_town::records::items::{ItemQuery, Work};
 use gt_town::records::limits;
 use gt_town::terminal::{containers, pidfile};
 use serde_json::{Value, json};
@@ -27,19 +27,19 @@ use std::process::ExitCode;
 pub(crate) struct AgentsArgs {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
-    /// Only these agents, also if they do not run
+    /// Only these agents, even if they do not run
     #[arg(value_name = "TARGET", conflicts_with_all = ["rig", "role"])]
     targets: Vec<String>,
-    /// Only the agent that calls, or whose folder or pane this is
+    /// Only the calling agent, or the agent of this folder or pane
     #[arg(long, conflicts_with_all = ["targets", "rig", "role"])]
     own: bool,
-    /// Polecats, too, with --json
+    /// Include polecats in the JSON output
     #[arg(long)]
     all: bool,
-    /// Health, harness and container, too
+    /// Also show health, harness and container
     #[arg(long)]
     wide: bool,
-    /// Those that do not run, too
+    /// Include agents that do not run
     #[arg(long)]
     stopped: bool,
     /// Only this rig's
@@ -53,15 +53,25 @@ pub(crate) struct AgentsArgs {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum AgentsCommand {
-    /// Examine every agent; the exit code is 1 if one is not well
+    /// Check every agent; the exit code is 1 if one is unhealthy
     Check,
+    /// List the names and origins of an agent's environment variables, without their values
+    Env(EnvArgs),
     Menu(menu::MenuArgs),
+}
+
+#[derive(Debug, Args)]
+struct EnvArgs {
+    /// The agent
+    #[arg(value_name = "TARGET")]
+    target: String,
 }
 
 pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     match args.command {
         Some(AgentsCommand::Check) => check(&town, context),
+        Some(AgentsCommand::Env(args)) => list_environment(&town, &args.target, context),
         Some(AgentsCommand::Menu(args)) => menu::run(&args, &town),
         None => {
             if let Some(rig) = &args.rig {
@@ -70,10 +80,10 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
             let role = args.role.as_deref().map(super::role::parse).transpose()?;
             let mut named: Vec<Identity> = Vec::new();
             for text in &args.targets {
-                named.push(target::known(&town, text)?);
+                named.push(target::resolve_known(&town, text)?);
             }
             if args.own {
-                named.push(target::own(&town)?);
+                named.push(target::default_agent(&town)?);
             }
             let wanted = AgentFilter {
                 stopped: args.stopped || !named.is_empty(),
@@ -102,7 +112,8 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
     }
 }
 
-/// Returns the answer if no agent is found: the agents asked for, and the command that starts one.
+/// Returns the message for an empty list: the agents that were asked for, and the command that
+/// starts one.
 fn none_found(role: Option<Role>, rig: Option<&str>, stopped_too: bool) -> String {
     let place = rig.map_or_else(|| "here".to_owned(), |rig| format!("in the rig {rig}"));
     let verb = if stopped_too { "exist" } else { "run" };
@@ -166,7 +177,7 @@ pub(crate) fn print(agents: &[AgentView], town: &Town, wide: bool) -> Result<(),
             row.push(remarks(agent).into());
         }
         let item = items.get(&agent.identity.address()).map(String::as_str);
-        let what = Some(what(agent, item)).filter(|what| !what.is_empty());
+        let what = Some(activity(agent, item)).filter(|what| !what.is_empty());
         let what: Vec<String> = what.into_iter().chain(undisturbed(agent)).collect();
         row.push(what.join(", ").into());
         table.row(row);
@@ -181,7 +192,7 @@ fn hooked_items(town: &Town) -> HashMap<String, String> {
         let hooks = work.hooks()?;
         let titles = match hooks.is_empty() {
             true => Vec::new(),
-            false => work.find(&Query::default())?,
+            false => work.find(&ItemQuery::default())?,
         };
         let titles: HashMap<WorkId, String> = titles
             .into_iter()
@@ -195,14 +206,17 @@ fn hooked_items(town: &Town) -> HashMap<String, String> {
     };
     // The list of agents is useful without their items.
     read().unwrap_or_else(|problem| {
-        output::warn(format!("items are not shown: {}", problem.whole()));
+        output::warn(format!(
+            "items are not shown: {}",
+            problem.message_with_causes()
+        ));
         HashMap::new()
     })
 }
 
 /// Returns what an agent does or needs: its question, the end of its limit, the reason of its
 /// failure, or else the item on its hook.
-fn what(agent: &AgentView, item: Option<&str>) -> String {
+fn activity(agent: &AgentView, item: Option<&str>) -> String {
     let reason = agent.report.reason.as_deref().map(output::clean);
     let reason = || reason.clone().unwrap_or_default();
     let is_new_turn = matches!(
@@ -216,12 +230,12 @@ fn what(agent: &AgentView, item: Option<&str>) -> String {
             None => reason(),
         },
         State::Error | State::Crashed | State::Paused => reason(),
-        // The state says it already.
+        // The state already says so.
         State::Stopped => String::new(),
-        _ if agent.health.is_ill() => complaint(agent),
+        _ if agent.health.has_problem() => health_with_cause(agent),
         State::Busy | State::Starting | State::Initializing => match item {
             Some(item) => output::clean(item),
-            // Every turn begins with a prompt, so that tells nothing.
+            // Every turn begins with a prompt, so this adds nothing.
             None if is_new_turn => String::new(),
             None => reason(),
         },
@@ -244,8 +258,8 @@ pub(crate) fn questions(agents: &[AgentView]) -> Vec<String> {
 
 /// Returns the agent's health with its cause: the message of the failed turn, or the end of the
 /// limit.
-pub(crate) fn complaint(agent: &AgentView) -> String {
-    let health = agent.health.words();
+pub(crate) fn health_with_cause(agent: &AgentView) -> String {
+    let health = agent.health.describe();
     let reason = agent.report.reason.as_deref().map(output::clean);
     match (agent.health, reset(agent), reason) {
         (Health::Limited, Some(reset), _) => format!("{health}, {reset}"),
@@ -264,7 +278,7 @@ fn reset(agent: &AgentView) -> Option<String> {
 
 /// Returns until when the agent is not to be disturbed.
 fn undisturbed(agent: &AgentView) -> Option<String> {
-    agent.dnd.as_ref().map(dnd::words)
+    agent.dnd.as_ref().map(dnd::describe)
 }
 
 /// Returns whether the agent is attached, and whether it is adopted.
@@ -294,12 +308,12 @@ pub(crate) fn state_cell(agent: &AgentView) -> Cell {
 
 fn health_cell(health: Health) -> Cell {
     match health {
-        Health::Healthy => health.words().into(),
+        Health::Healthy => health.describe().into(),
         Health::SessionDead => Cell::painted("-", Paint::dim),
-        Health::Exited => Cell::painted(health.words(), Paint::dim),
-        Health::Limited => Cell::painted(health.words(), Paint::yellow),
+        Health::Exited => Cell::painted(health.describe(), Paint::dim),
+        Health::Limited => Cell::painted(health.describe(), Paint::yellow),
         Health::AgentDead | Health::AgentHung | Health::TurnFailed => {
-            Cell::painted(health.words(), Paint::red)
+            Cell::painted(health.describe(), Paint::red)
         }
     }
 }
@@ -311,7 +325,10 @@ pub(crate) fn documents<'a>(
 ) -> Vec<Value> {
     // The list of agents is useful without their hooks.
     let hooks = Work::of(town).hooks().unwrap_or_else(|problem| {
-        output::warn(format!("hooks are not shown: {}", problem.whole()));
+        output::warn(format!(
+            "hooks are not shown: {}",
+            problem.message_with_causes()
+        ));
         Vec::new()
     });
     let hooks: HashMap<String, WorkId> = hooks.into_iter().collect();
@@ -359,11 +376,30 @@ pub(crate) fn document(agent: &AgentView) -> Value {
     }))
 }
 
+fn list_environment(town: &Town, target: &str, context: &Context) -> CommandResult {
+    let agent = target::resolve_known(town, target)?;
+    let names = environment::of_agent(town, &agent)?;
+    if context.json {
+        output::json(&names)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["NAME", "ORIGIN"]);
+    for variable in names {
+        table.row([variable.name.into(), variable.origin.describe().into()]);
+    }
+    output::print(&table.render(Paint::for_stdout()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 fn check(town: &Town, context: &Context) -> CommandResult {
     let agents = engine::list(town, AgentFilter::default())?;
     // A PID file without a container: the tmux session ended before its agent.
-    let lost = pidfile::lost(town, || containers::list(town))?;
-    let ill = agents.iter().filter(|agent| agent.health.is_ill()).count() + lost.len();
+    let lost = pidfile::without_container(town, || containers::list(town))?;
+    let ill = agents
+        .iter()
+        .filter(|agent| agent.health.has_problem())
+        .count()
+        + lost.len();
     if context.json {
         let mut documents = documents(&agents, town);
         documents.extend(lost.iter().map(|tracked| {
@@ -395,7 +431,7 @@ fn check(town: &Town, context: &Context) -> CommandResult {
             };
             table.row([
                 tracked.container.clone().into(),
-                Cell::painted(Health::SessionDead.words(), Paint::red),
+                Cell::painted(Health::SessionDead.describe(), Paint::red),
                 "stopped".into(),
                 reason.into(),
             ]);

@@ -12,24 +12,24 @@ use gt_town::terminal::adopted;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Answer what an agent asks
+/// Answer the question of an agent
 ///
-/// The dialog is read, its mark is moved to the option, seen there, and confirmed.
-/// Without an answer the question and its options are printed. An agent that asks
-/// nothing gets no key, and with --expect neither does one that asks something else.
-/// With --window merge it is the program that was given the conflicts of a merge, beside
-/// the agent.
+/// Reads the dialog, moves the selection to the option, verifies the selection and presses Enter.
+/// Without an answer it prints the question and its options. If the agent asks nothing, or with
+/// --expect asks another question, no key is pressed. `--window merge` is for the program that
+/// resolves the conflicts of a merge beside the agent.
 #[derive(Debug, Args)]
 pub(crate) struct AnswerArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
     /// The number of an option, yes, no, or words of the option
     #[arg(value_name = "ANSWER")]
     choice: Option<String>,
-    /// Answer only this question: the fingerprint that `--json` tells without an answer
+    /// Answer only the question with this fingerprint, which `gt answer TARGET --json` prints
     #[arg(long, value_name = "FINGERPRINT", requires = "choice")]
     expect: Option<String>,
-    /// Not the agent, but the program in this window beside it: merge
+    /// Answer the program in this window beside the agent: merge
     #[arg(long, value_name = "NAME")]
     window: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(crate) fn run(args: AnswerArgs, context: &Context) -> CommandResult {
         None => nudge::running(&town, &identity)?,
     };
     let asker = match window {
-        Some(window) => Asker::beside(&town, &identity, &container, window)?,
+        Some(window) => Asker::in_window(&town, &identity, &container, window)?,
         None => Asker::agent(&town, &identity, &container)?,
     };
     let Some(choice) = &args.choice else {

@@ -12,15 +12,16 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Go to an agent's container
+/// Open an agent's container in this terminal
 ///
-/// Inside tmux the client switches to it; outside, this terminal attaches. Leave it
-/// with the prefix key and `d`; a client of another tmux server is then back there.
+/// Inside tmux the client switches to it; outside, this terminal attaches. Leave it with the prefix
+/// key and `d`; a client of another tmux server then returns to that server.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
-    /// Look only: no key reaches the agent
+    /// Read-only: no key reaches the agent
     #[arg(long)]
     read_only: bool,
 }
@@ -47,11 +48,11 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> CommandResult {
         let selected = home.server().run([select, pane]);
         selected.or_warn(format_args!("cannot show the pane of {identity}"));
     }
-    go(&home, container.name(), args.read_only, context)
+    attach_terminal(&home, container.name(), args.read_only, context)
 }
 
 /// Shows a container in this terminal.
-pub(crate) fn go(
+pub(crate) fn attach_terminal(
     town: &Town,
     container: &str,
     read_only: bool,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// Wait until a process has ended; started by tmux beside an agent
 ///
-/// Old versions of tmux may miss the end of a pane's process until another child of
-/// theirs ends. This is that child.
+/// Old versions of tmux may miss the end of a pane's process until another of their child processes
+/// ends. This process is that child.
 #[derive(Debug, Args)]
 pub(crate) struct AwaitDeathArgs {
     pid: u32,

@@ -1,5 +1,5 @@
 use super::CommandResult;
-use crate::board::{self, Look};
+use crate::board::{self, BoardOptions};
 use crate::context::Context;
 use crate::output;
 use clap::{Args, ValueEnum};
@@ -7,7 +7,7 @@ use gt_core::Problem;
 use gt_core::card::Card;
 use gt_town::Town;
 use gt_town::repo::rig;
-use gt_town::views::cards::{Gathered, Gatherer};
+use gt_town::views::cards::{GatheredCards, Gatherer};
 use gt_town::views::monitor;
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -15,24 +15,23 @@ use std::process::ExitCode;
 
 /// The board: all work and all agents on one screen, from idea to merged
 ///
-/// Columns for what is open, in progress, waiting for you, to be reviewed and done. Press ?
-/// there for the keys. Every action behind a key is a gt command too. With --json the cards
-/// are printed, once.
+/// Columns for what is open, in progress, waiting for you, to be reviewed and done. Press ? there
+/// for the keys. Every action is also a gt command. With --json the cards are printed, once.
 #[derive(Debug, Args)]
 pub(crate) struct BoardArgs {
-    /// Only this rig's cards, at first
+    /// Show only this rig's cards at first
     #[arg(long, value_name = "NAME")]
     rig: Option<String>,
-    /// Its colours [default: dark, or none where NO_COLOR is set]
+    /// The colours [default: dark, or none if NO_COLOR is set]
     #[arg(long, value_enum)]
-    theme: Option<Theme>,
-    /// Say nothing to the mouse
+    theme: Option<ThemeArg>,
+    /// Do not use the mouse
     #[arg(long)]
     no_mouse: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Theme {
+pub(crate) enum ThemeArg {
     Dark,
     Light,
     None,
@@ -55,13 +54,13 @@ pub(crate) fn run(args: BoardArgs, context: &Context) -> CommandResult {
         .around()
         .var("NO_COLOR")
         .is_some_and(|value| !value.is_empty());
-    let look = Look {
+    let look = BoardOptions {
         theme: match args.theme {
-            Some(Theme::Dark) => gt_board::Theme::Dark,
-            Some(Theme::Light) => gt_board::Theme::Light,
-            Some(Theme::None) => gt_board::Theme::Plain,
-            None if no_color => gt_board::Theme::Plain,
-            None => gt_board::Theme::Dark,
+            Some(ThemeArg::Dark) => gt_board::BoardTheme::Dark,
+            Some(ThemeArg::Light) => gt_board::BoardTheme::Light,
+            Some(ThemeArg::None) => gt_board::BoardTheme::Plain,
+            None if no_color => gt_board::BoardTheme::Plain,
+            None => gt_board::BoardTheme::Dark,
         },
         project: args.rig,
         mouse: !args.no_mouse,
@@ -75,7 +74,7 @@ fn print(town: &Town, rig: Option<&str>) -> CommandResult {
     let seen = monitor::agents(town)?;
     let mut gathered = gatherer.gather(town, &seen)?;
     for id in gathered.stale.clone() {
-        gatherer.look(town, &mut gathered, &id);
+        gatherer.refresh_card(town, &mut gathered, &id);
     }
     for warning in &gathered.warnings {
         output::warn(warning);
@@ -84,7 +83,7 @@ fn print(town: &Town, rig: Option<&str>) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn document(town: &Town, gathered: &Gathered, rig: Option<&str>) -> Value {
+fn document(town: &Town, gathered: &GatheredCards, rig: Option<&str>) -> Value {
     let is_shown = |card: &&Card| rig.is_none() || card.rig.as_deref() == rig;
     let shown = gathered.cards.iter().filter(is_shown);
     let (agents, items): (Vec<&Card>, Vec<&Card>) = shown.partition(|card| card.is_agent);

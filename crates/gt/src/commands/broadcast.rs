@@ -5,10 +5,10 @@ use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
 use gt_town::agents::listing::{self, AgentFilter};
-use gt_town::messaging::nudge::{self, Sent};
+use gt_town::messaging::nudge::{self, SentMessage};
 use std::process::ExitCode;
 
-/// Give many agents the same message, at the same time
+/// Send the same message to many agents at once
 #[derive(Debug, Args)]
 pub(crate) struct BroadcastArgs {
     /// The message, in one line or several
@@ -54,14 +54,14 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
     let order = args.flags.order(&text, &town, context)?;
     let is_json = context.json;
     context.catch_interrupts();
-    let results: Vec<(Identity, Result<Sent, Problem>)> = std::thread::scope(|scope| {
+    let results: Vec<(Identity, Result<SentMessage, Problem>)> = std::thread::scope(|scope| {
         let threads: Vec<_> = identities
             .iter()
             .map(|identity| {
                 (
                     identity,
                     scope.spawn(|| {
-                        nudge::send_telling(&town, identity, &order, &|reason| {
+                        nudge::send_reporting_wait(&town, identity, &order, &|reason| {
                             if !is_json {
                                 output::note(one::waiting(identity, &order, reason));
                             }

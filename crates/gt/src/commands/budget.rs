@@ -4,7 +4,7 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::budget::{Budget, Level, Scope};
+use gt_core::budget::{Budget, BudgetLevel, BudgetScope};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::target;
@@ -14,7 +14,7 @@ use gt_town::supervision::budgets::{self, Checked};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Show the budgets with what is spent, or raise one
+/// Show the budgets and their spending, or raise one
 ///
 /// Budgets are set in [budget] of town.toml, in US dollars: `day` for the town, `rig` and `agent`
 /// per day, `item` for the whole life of an item. When one is exhausted, no agent is started under
@@ -68,7 +68,10 @@ fn show(town: &Town, context: &Context) -> Result<(), Problem> {
         }));
     }
     if all.is_empty() {
-        return output::line("No budget is set. [budget] in town.toml sets them.");
+        return output::line(
+            "No budget is set. `day = 20` under [budget] in town.toml limits a day to $20; `rig`, `agent` \
+             and `item` limit those.",
+        );
     }
     print(&all)
 }
@@ -87,12 +90,12 @@ fn print(all: &[Budget]) -> Result<(), Problem> {
     let mut table = Table::new(&["BUDGET", "SPENT", "LIMIT", "", ""]);
     for budget in all {
         let paint = match budget.level {
-            Level::Ok => Paint::green,
-            Level::Warn => Paint::yellow,
-            Level::Exhausted => Paint::red,
+            BudgetLevel::Ok => Paint::green,
+            BudgetLevel::Warn => Paint::yellow,
+            BudgetLevel::Exhausted => Paint::red,
         };
         let level = match budget.level {
-            Level::Ok => "",
+            BudgetLevel::Ok => "",
             level => level.as_str(),
         };
         table.row([
@@ -135,10 +138,13 @@ fn raise(town: &Town, args: &RaiseArgs, context: &Context) -> Result<(), Problem
     }
     match budget {
         Some(budget) => print(std::slice::from_ref(budget))?,
-        None => output::warn(format!("{scope} has no limit in town.toml yet")),
+        None => output::warn(format!(
+            "{scope} has no limit: the raise counts as soon as {} is set under [budget] in town.toml",
+            scope.setting()
+        )),
     }
     for agent in &checked.resumed {
-        output::line(format!("{agent} goes on."))?;
+        output::line(format!("{agent} continues."))?;
     }
     Ok(())
 }
@@ -151,20 +157,22 @@ fn raised_document(checked: &Checked, budget: Option<&Budget>) -> Value {
 }
 
 /// Checks that the subject of a scope exists. An agent may be named by any target.
-fn resolve(town: &Town, scope: Scope) -> Result<Scope, Problem> {
+fn resolve(town: &Town, scope: BudgetScope) -> Result<BudgetScope, Problem> {
     match scope {
-        Scope::Agent(name) => Ok(Scope::Agent(target::resolve(town, &name)?.address())),
-        Scope::Rig(rig) if town.registry().rigs.contains_key(&rig) => Ok(Scope::Rig(rig)),
-        Scope::Rig(rig) => {
+        BudgetScope::Agent(name) => Ok(BudgetScope::Agent(target::resolve(town, &name)?.address())),
+        BudgetScope::Rig(rig) if town.registry().rigs.contains_key(&rig) => {
+            Ok(BudgetScope::Rig(rig))
+        }
+        BudgetScope::Rig(rig) => {
             Err(Problem::not_found(format!("there is no rig {rig:?}"))
                 .hint("`gt rig list` shows them"))
         }
-        Scope::Item(item) => {
+        BudgetScope::Item(item) => {
             let id: WorkId = item.parse()?;
             Work::of(town).get(&id)?;
-            Ok(Scope::Item(item))
+            Ok(BudgetScope::Item(item))
         }
-        Scope::Day => Ok(Scope::Day),
+        BudgetScope::Day => Ok(BudgetScope::Day),
     }
 }
 

@@ -1,26 +1,26 @@
 use super::CommandResult;
-use super::hook::whose;
+use super::hook::agent_or_caller;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::checkpoint::Checkpoint;
-use gt_town::work::checkpoint::{self, Said};
+use gt_town::work::checkpoint::{self, CheckpointNotes};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Where an agent's work stands, for the one that comes after a crash
+/// Checkpoints: the state of an agent's work, for the next session after a crash
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum CheckpointCommand {
     Write(WriteArgs),
     /// Show the checkpoint of an agent
     Read(WhoseArgs),
-    /// Forget the checkpoint of an agent
+    /// Delete the checkpoint of an agent
     Clear(WhoseArgs),
 }
 
-/// Write down where the work stands: git, hook, step
+/// Write a checkpoint: git state, hook and step
 #[derive(Debug, Args)]
 pub(crate) struct WriteArgs {
     /// Notes for the next session
@@ -29,7 +29,7 @@ pub(crate) struct WriteArgs {
     /// The molecule that is being worked on [default: that of the session]
     #[arg(long, value_name = "ID")]
     molecule: Option<String>,
-    /// The step that is being worked on [default: the one that `gt step` was told of]
+    /// The step that is being worked on [default: the last one that `gt step` reported]
     #[arg(long, value_name = "ID")]
     step: Option<String>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct WriteArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
-    /// Whose [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -47,8 +47,8 @@ pub(crate) fn run(command: CheckpointCommand, context: &Context) -> CommandResul
     let town = context.town()?;
     match command {
         CheckpointCommand::Write(args) => {
-            let agent = whose(&town, args.whose.agent.as_deref())?;
-            let said = Said {
+            let agent = agent_or_caller(&town, args.whose.agent.as_deref())?;
+            let said = CheckpointNotes {
                 molecule: args.molecule,
                 step: args.step,
                 notes: args.notes,
@@ -58,17 +58,17 @@ pub(crate) fn run(command: CheckpointCommand, context: &Context) -> CommandResul
             show(Some(&written), context)?;
         }
         CheckpointCommand::Read(args) => {
-            let agent = whose(&town, args.agent.as_deref())?;
+            let agent = agent_or_caller(&town, args.agent.as_deref())?;
             show(checkpoint::read(&town, &agent)?.as_ref(), context)?;
         }
         CheckpointCommand::Clear(args) => {
-            let agent = whose(&town, args.agent.as_deref())?;
+            let agent = agent_or_caller(&town, args.agent.as_deref())?;
             let cleared = checkpoint::clear(&town, &agent)?;
             if context.json {
                 output::json(&json!({"cleared": cleared}))?;
             } else {
                 output::line(if cleared {
-                    "The checkpoint is forgotten."
+                    "Deleted the checkpoint."
                 } else {
                     "There was no checkpoint."
                 })?;

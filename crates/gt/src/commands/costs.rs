@@ -18,15 +18,16 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct CostsArgs {
     /// Group the rows by this
-    #[arg(long, value_enum, default_value_t = ByArg::Day)]
-    by: ByArg,
-    /// Only since the day of this time: 7d, yesterday, 2026-01-17; with `--by item` whole sessions
+    #[arg(long, value_enum, default_value_t = CostsByArg::Day)]
+    by: CostsByArg,
+    /// Only since the day of this time: 7d, yesterday, 2026-01-17; with `--by item`, whole sessions
+    /// count
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ByArg {
+enum CostsByArg {
     Day,
     Item,
     Agent,
@@ -34,14 +35,14 @@ enum ByArg {
     Rig,
 }
 
-impl From<ByArg> for CostsBy {
-    fn from(by: ByArg) -> Self {
+impl From<CostsByArg> for CostsBy {
+    fn from(by: CostsByArg) -> Self {
         match by {
-            ByArg::Day => CostsBy::Day,
-            ByArg::Item => CostsBy::Item,
-            ByArg::Agent => CostsBy::Agent,
-            ByArg::Model => CostsBy::Model,
-            ByArg::Rig => CostsBy::Rig,
+            CostsByArg::Day => CostsBy::Day,
+            CostsByArg::Item => CostsBy::Item,
+            CostsByArg::Agent => CostsBy::Agent,
+            CostsByArg::Model => CostsBy::Model,
+            CostsByArg::Rig => CostsBy::Rig,
         }
     }
 }

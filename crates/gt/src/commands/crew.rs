@@ -1,10 +1,10 @@
-use super::polecat::would_be_refused;
+use super::polecat::print_refusal;
 use super::start_flags::StartFlags;
 use super::{CommandResult, agents, restart, start, stop};
 use crate::context::Context;
 use crate::error;
 use crate::output;
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressLine;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
@@ -44,7 +44,7 @@ pub(crate) struct StartArgs {
     /// NAME or RIG/NAME
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
-    /// The rig's whole crew; of all rigs where none is named
+    /// The whole crew of the rig, or of all rigs if none is named
     #[arg(long, conflicts_with = "names")]
     all: bool,
     #[command(flatten)]
@@ -59,10 +59,10 @@ pub(crate) struct StopArgs {
     /// NAME or RIG/NAME
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
-    /// The rig's whole crew; of all rigs where none is named
+    /// The whole crew of the rig, or of all rigs if none is named
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Do not ask the agents first
+    /// Do not ask the agents to quit first
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -90,16 +90,16 @@ pub(crate) struct ListArgs {
 
 /// Remove crew workers: container, worktree and branch
 ///
-/// Work that is not committed and pushed keeps a worker from being removed.
+/// A worker with uncommitted or unpushed work is not removed.
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
     /// NAME or RIG/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Remove it all the same; unsaved work is kept under refs/gt/saved/
+    /// Remove it anyway; unsaved work is kept under refs/gt/saved/
     #[arg(long)]
     force: bool,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -181,7 +181,7 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> CommandResult {
         }
     }
     context.catch_interrupts();
-    let progress = Progress::bar("making worktrees", wanted.len());
+    let progress = ProgressLine::bar("making worktrees", wanted.len());
     let results = make_worktrees(town, &wanted, &progress);
     drop(progress);
     let mut made = Vec::new();
@@ -215,7 +215,7 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> CommandResult {
 type CreatedWorker = (Identity, Result<PathBuf, Problem>);
 
 /// Makes the worktrees concurrently. The results have the order of `wanted`.
-fn make_worktrees(town: &Town, wanted: &[Identity], progress: &Progress) -> Vec<CreatedWorker> {
+fn make_worktrees(town: &Town, wanted: &[Identity], progress: &ProgressLine) -> Vec<CreatedWorker> {
     let make = |identity: &Identity| {
         town.around().cancel.check()?;
         let role = roles::resolve(town, Role::Crew, identity.rig())?.value;
@@ -273,7 +273,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
                 continue;
             }
             if let Some(refusal) = &refusal {
-                would_be_refused(refusal)?;
+                print_refusal(refusal)?;
                 continue;
             }
             output::line(format!(
@@ -285,7 +285,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
                     true => String::new(),
                     false => format!(
                         "; and keep work that exists nowhere else: {}",
-                        unsaved.words()
+                        unsaved.describe()
                     ),
                 }
             ))?;

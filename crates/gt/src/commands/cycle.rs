@@ -11,7 +11,7 @@ use std::process::ExitCode;
 #[derive(Debug, Args)]
 pub(crate) struct CycleArgs {
     direction: Direction,
-    /// The container to go on from
+    /// The container to start from
     #[arg(long)]
     session: String,
     #[arg(long)]

@@ -30,7 +30,7 @@ pub(crate) enum DaemonCommand {
 /// Run the daemon in this terminal, until Ctrl-C or SIGTERM
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Leave the terminal; used by `gt daemon start`
+    /// Detach from the terminal; used by `gt daemon start`
     #[arg(long, hide = true)]
     detach: bool,
 }
@@ -53,7 +53,8 @@ pub(crate) struct StatusArgs {}
 
 /// Print a unit with which the system starts the daemon
 ///
-/// For example: gt daemon unit > ~/.config/systemd/user/gt.service
+/// For example: gt daemon unit > ~/.config/systemd/user/gt.service; `loginctl enable-linger` lets a
+/// systemd user unit run before the first login and after the last logout.
 #[derive(Debug, Args)]
 pub(crate) struct UnitArgs {
     /// The service manager [default: that of this system]
@@ -74,8 +75,11 @@ pub(crate) fn run(command: DaemonCommand, context: &Context) -> CommandResult {
         DaemonCommand::Stop(StopArgs {}) => stop(&context.town()?, context),
         DaemonCommand::Restart(RestartArgs {}) => {
             let town = context.town()?;
-            daemon::stop(&town)?;
-            start(&town, "Restarted", context)
+            let done = match daemon::stop(&town)? {
+                Some(_) => "Restarted",
+                None => "Started",
+            };
+            start(&town, done, context)
         }
         DaemonCommand::Status(StatusArgs {}) => status(&context.town()?, context),
         DaemonCommand::Logs(args) => logs::run_for(&args, "daemon", context),

@@ -11,7 +11,7 @@ use gt_town::base::files;
 use gt_town::base::git::Git;
 use gt_town::catalog::roles;
 use gt_town::lifecycle::start::StartOptions;
-use gt_town::messaging::nudge::{self, Mode, NudgeRequest};
+use gt_town::messaging::nudge::{self, DeliveryMode, NudgeRequest};
 use gt_town::repo::workspace;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(crate) struct DemoTownArgs {
     /// Stop its agents and remove it
     #[arg(long)]
     clean: bool,
-    /// Where
+    /// The folder of the demo town
     #[arg(long, value_name = "PATH")]
     dir: Option<PathBuf>,
 }
@@ -84,9 +84,10 @@ pub(crate) fn run(args: DemoTownArgs, context: &Context) -> CommandResult {
     )?;
     step("gt nudge gastown/max \"hello from the demo\"")?;
     let order = NudgeRequest {
+        is_command: false,
         text: "hello from the demo",
         sender: None,
-        mode: Mode::WaitIdle,
+        mode: DeliveryMode::WaitIdle,
         priority: Priority::Normal,
         timeout: Duration::from_secs(15),
     };
@@ -211,7 +212,7 @@ fn clean(dir: &Path, context: &Context) -> CommandResult {
     let only_ours = |registry: &Registry| registry.rigs.keys().all(|rig| rig == RIG);
     if town.settings().name != "demo" || !only_ours(town.registry()) {
         return Err(
-            Problem::conflict(format!("{} is not just a demo any more", dir.display()))
+            Problem::conflict(format!("{} is no longer only a demo", dir.display()))
                 .hint("remove it by hand if you are sure"),
         );
     }
@@ -228,7 +229,7 @@ fn clean(dir: &Path, context: &Context) -> CommandResult {
         let _ = town.server().run(gt_tmux::Command::new("kill-server"));
     }
     gt_town::catalog::other_towns::forget(town.around(), &town.server().socket_path())?;
-    std::fs::remove_dir_all(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+    std::fs::remove_dir_all(dir).map_err(|error| files::io_problem("remove", dir, &error))?;
     output::line(format!("Removed {}.", dir.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,17 +8,17 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::Work;
-use gt_town::terminal::dev_servers::{self, DevServerState, Server};
+use gt_town::terminal::dev_servers::{self, DevServerState, RunningServer};
 use gt_town::workflow::task;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-/// Servers for the time of development, in windows beside an agent
+/// Development servers, in windows beside an agent
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum DevCommand {
-    /// List servers, with their ports and what they are at
+    /// List servers with their ports and states
     List(ListArgs),
     /// Start servers on free ports, which they keep
     ///
@@ -28,7 +28,7 @@ pub(crate) enum DevCommand {
     Stop(WhichArgs),
     /// Stop servers and start them again, on the same ports
     Restart(StartArgs),
-    /// Show a server in the browser
+    /// Open a server in the browser
     Open(WhichArgs),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
-    /// A work item or an agent [default: the agent that asks, or that of this folder]
+    /// A work item or an agent [default: the calling agent, or the agent of this folder]
     #[arg(value_name = "BEAD|TARGET")]
     whose: Option<String>,
     /// The server [default: all of the project]
@@ -52,20 +52,20 @@ pub(crate) struct WhichArgs {
 pub(crate) struct StartArgs {
     #[command(flatten)]
     which: WhichArgs,
-    /// Go on when an init command fails
+    /// Continue if an init command fails
     #[arg(long)]
     continue_on_failure: bool,
 }
 
 /// Change to apply to servers.
-enum Change {
+enum ServerChange {
     Start { continue_on_failure: bool },
     Stop,
     Restart { continue_on_failure: bool },
 }
 
 impl StartArgs {
-    fn change(self, change: fn(bool) -> Change) -> (WhichArgs, Change) {
+    fn change(self, change: fn(bool) -> ServerChange) -> (WhichArgs, ServerChange) {
         (self.which, change(self.continue_on_failure))
     }
 }
@@ -75,22 +75,22 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> CommandResult {
     let (args, change) = match command {
         DevCommand::List(args) => return list(&town, args.whose.as_deref(), context),
         DevCommand::Open(args) => return open(&town, &args, context),
-        DevCommand::Start(args) => args.change(|continue_on_failure| Change::Start {
+        DevCommand::Start(args) => args.change(|continue_on_failure| ServerChange::Start {
             continue_on_failure,
         }),
-        DevCommand::Stop(args) => (args, Change::Stop),
-        DevCommand::Restart(args) => args.change(|continue_on_failure| Change::Restart {
+        DevCommand::Stop(args) => (args, ServerChange::Stop),
+        DevCommand::Restart(args) => args.change(|continue_on_failure| ServerChange::Restart {
             continue_on_failure,
         }),
     };
     let (agent, name) = which(&town, &args)?;
     context.catch_interrupts();
     let servers = match change {
-        Change::Start {
+        ServerChange::Start {
             continue_on_failure,
         } => start(&town, &agent, name, continue_on_failure)?,
-        Change::Stop => dev_servers::stop(&town, &agent, name)?,
-        Change::Restart {
+        ServerChange::Stop => dev_servers::stop(&town, &agent, name)?,
+        ServerChange::Restart {
             continue_on_failure,
         } => {
             dev_servers::stop(&town, &agent, name)?;
@@ -134,14 +134,14 @@ fn start(
     agent: &Identity,
     name: Option<&str>,
     continue_on_failure: bool,
-) -> Result<Vec<Server>, Problem> {
+) -> Result<Vec<RunningServer>, Problem> {
     let words = name.map_or_else(String::new, |name| format!(" {name}"));
     let command = format!("gt dev start {}{words}", agent.short_name());
     task::ensure_container(town, agent, continue_on_failure, command)?;
     dev_servers::start(town, agent, name)
 }
 
-fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
+fn tell(servers: &[RunningServer], context: &Context) -> Result<(), Problem> {
     if context.json {
         return output::json(&servers.iter().map(document).collect::<Vec<Value>>());
     }
@@ -170,7 +170,7 @@ fn tell(servers: &[Server], context: &Context) -> Result<(), Problem> {
 }
 
 /// Returns the reason of the failure, and for a live server its duration.
-fn how(server: &Server) -> String {
+fn how(server: &RunningServer) -> String {
     let reason = server.reason.clone().unwrap_or_default();
     match (server.since, server.pid) {
         (Some(since), Some(_)) => {
@@ -181,7 +181,7 @@ fn how(server: &Server) -> String {
     }
 }
 
-fn document(server: &Server) -> Value {
+fn document(server: &RunningServer) -> Value {
     output::without_nulls(json!({
         "agent": server.agent,
         "name": server.name,
@@ -250,14 +250,14 @@ fn open(town: &Town, args: &WhichArgs, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the agent and the server that are meant. A single word may be either.
+/// Returns the agent and the server that the arguments name. A single word may be either.
 fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a str>), Problem> {
     let name = args.name.as_deref();
     let Some(word) = args.whose.as_deref() else {
-        return Ok((target::own(town)?, None));
+        return Ok((target::default_agent(town)?, None));
     };
     if name.is_none()
-        && let Ok(caller) = target::own(town)
+        && let Ok(caller) = target::default_agent(town)
         && dev_servers::list(town, &caller, Some(word)).is_ok()
     {
         return Ok((caller, Some(word)));

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &DndArgs, context: &Context) -> CommandResult {
         None => show(&town, context),
         Some(DndCommand::On(recipients)) => turn_on(&town, recipients, None, context),
         Some(DndCommand::Until { time, recipients }) => {
-            let until = time::ahead(time)?;
+            let until = time::parse_future(time)?;
             turn_on(&town, recipients, Some(until), context)
         }
         Some(DndCommand::Off(recipients)) => turn_off(&town, recipients, context),
@@ -91,9 +91,10 @@ fn turn_on(
         let note = dnd::turn_on(town, &who, until)?;
         if !context.json {
             output::line(format!(
-                "{}: {}. Urgent messages pass; `{}` ends it.",
+                "{}: {}. {} pass; `{}` ends it.",
                 name(&who),
-                words(&note),
+                describe(&note),
+                passing(&who),
                 off_command(&who)
             ))?;
         }
@@ -116,10 +117,13 @@ fn turn_off(town: &Town, recipients: &Recipients, context: &Context) -> CommandR
             };
             let held = match ended.held {
                 0 => String::new(),
-                1 => " 1 message is delivered now.".to_owned(),
-                held => format!(" {held} messages are delivered now."),
+                1 => format!(" 1 {} is delivered now.", noun(&who)),
+                held => format!(" {held} {}s are delivered now.", noun(&who)),
             };
             output::line(format!("{}: {what}.{held}", name(&who)))?;
+            if !ended.was_on {
+                hint_others(town)?;
+            }
         }
         documents.push(json!({"who": who, "was_on": ended.was_on, "held": ended.held}));
     }
@@ -129,20 +133,32 @@ fn turn_off(town: &Town, recipients: &Recipients, context: &Context) -> CommandR
     Ok(ExitCode::SUCCESS)
 }
 
+/// Names the agents and people for whom it is still on.
+fn hint_others(town: &Town) -> Result<(), Problem> {
+    for who in file::all(town).keys() {
+        let off = off_command(who);
+        output::line(format!("It is on for {}: `{off}` ends it.", shown(who)))?;
+    }
+    Ok(())
+}
+
 fn show(town: &Town, context: &Context) -> CommandResult {
     let notes = file::all(town);
     if context.json {
         let rows = notes.iter().map(|(who, note)| row(town, who, note));
         output::json(&rows.collect::<Vec<_>>())?;
     } else if notes.is_empty() {
-        output::line("No messages are held. `gt dnd on` holds yours.")?;
+        output::line(
+            "No messages are held. `gt dnd on AGENT` holds those to an agent, `gt dnd on` your \
+             notifications.",
+        )?;
     } else {
         let mut table = Table::new(&["WHO", "UNTIL", "SINCE", "BY", "HELD"]);
         for (who, note) in &notes {
             let end = note.until.and_then(output::time);
             let end = end.map_or_else(|| off_command(who), |end| output::minute(Some(&end)));
             table.row([
-                who.clone().into(),
+                shown(who).into(),
                 end.into(),
                 output::age(note.since).into(),
                 output::clean(&note.by).into(),
@@ -158,6 +174,30 @@ fn name(who: &str) -> &str {
     match who {
         PERSON => "You",
         agent => agent,
+    }
+}
+
+/// Returns the name of an agent or of the person within a line.
+fn shown(who: &str) -> &str {
+    match who {
+        PERSON => "you",
+        agent => agent,
+    }
+}
+
+/// Returns the noun of the things that are held.
+fn noun(who: &str) -> &'static str {
+    match who {
+        PERSON => "notification",
+        _ => "message",
+    }
+}
+
+/// Returns the things that are not held.
+fn passing(who: &str) -> &'static str {
+    match who {
+        PERSON => "Critical escalations",
+        _ => "Urgent messages",
     }
 }
 
@@ -186,7 +226,7 @@ pub(super) fn document(note: &DndNote) -> Value {
 }
 
 /// Returns `do not disturb until 2026-01-17 18:00`.
-pub(super) fn words(note: &DndNote) -> String {
+pub(super) fn describe(note: &DndNote) -> String {
     match note.until.and_then(output::time) {
         Some(end) => format!("do not disturb until {}", output::minute(Some(&end))),
         None => "do not disturb".to_owned(),

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 
 /// Check the machine and the town
 ///
-/// tmux, git, agent programs, the socket, permissions, free space, journal, index, work
-/// items and their backups, every rig and agent, and what killed processes have left.
-/// The exit code is 1 if something is wrong.
+/// tmux, git, agent programs, the socket, permissions, free space, journal, index, work items and
+/// their backups, every rig and agent, and leftovers of killed processes. The exit code is 1 if a
+/// check fails.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Put right what can be
+    /// Repair what can be repaired without losing data
     #[arg(long)]
     fix: bool,
 }

@@ -32,7 +32,7 @@ pub(crate) struct RunArgs {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
-    /// The model, in the words of the agent program [default: the role's, the harness's]
+    /// The model, by the agent program's own name for it [default: the role's, the harness's]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }

@@ -1,7 +1,7 @@
 use super::CommandResult;
-use super::hook::whose;
+use super::hook::agent_or_caller;
 use super::stop::{self, from_outside, own_container};
-use super::words::Words;
+use super::words::SuggestedWords;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
@@ -16,38 +16,37 @@ use gt_town::workflow::done::{self, Done, DoneOptions};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Hand in what is on the hook: queued for merging, and the session is over
+/// Submit the work on the hook: queue its branch for merging, and end the session
 ///
-/// The branch of the worktree is pushed and queued, the hook is empty, and the item is
-/// closed once it is merged, or at once if there is nothing to merge. The merge queue is
-/// started in the background, unless `automatic = false` under [merge] in town.toml. A
-/// polecat's session ends with it; its worktree stays. One that was killed is finished by
-/// running it again.
+/// Pushes and queues the branch of the worktree and empties the hook. The item is closed when the
+/// branch is merged, or at once if there is nothing to merge. The merge queue is started in the
+/// background, unless `automatic = false` under [merge] in town.toml. A polecat's session ends; its
+/// worktree stays. If `gt done` is killed, running it again completes it.
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
-    /// How it is left: completed, escalated (it needs help) or deferred
-    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = Words::of(DoneStatus::ALL.map(DoneStatus::as_str)))]
+    /// The result: completed, escalated (it needs help) or deferred
+    #[arg(long, value_name = "STATUS", default_value = "completed", value_parser = SuggestedWords::of(DoneStatus::ALL.map(DoneStatus::as_str)))]
     status: String,
     /// Notes for the next agent
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
-    /// Do not push the branch; it is merged all the same
+    /// Do not push the branch; it is merged anyway
     #[arg(long)]
     no_push: bool,
-    /// Done although changes are not committed: they are kept under refs/gt/saved/
+    /// Submit despite uncommitted changes, which are kept under refs/gt/saved/
     #[arg(long)]
     force: bool,
-    /// End the session of one that would stay, such as crew
+    /// End the session of an agent that would keep running, such as crew
     #[arg(long)]
     exit: bool,
-    /// Who is done [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
 pub(crate) fn run(args: DoneArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let agent = whose(&town, args.agent.as_deref())?;
+    let agent = agent_or_caller(&town, args.agent.as_deref())?;
     let options = DoneOptions {
         leaving: args.status.parse()?,
         said: args.message,
@@ -61,7 +60,7 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> CommandResult {
 /// Ends the session of an agent that has submitted its work: the last step of [`finish`].
 pub(super) fn end_session(agent: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let agent = whose(&town, Some(agent))?;
+    let agent = agent_or_caller(&town, Some(agent))?;
     done::end(&town, &agent, true)?;
     scheduler::wake(&town);
     Ok(ExitCode::SUCCESS)

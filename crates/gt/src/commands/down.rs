@@ -17,13 +17,13 @@ use std::process::ExitCode;
 /// containers are ended as well.
 #[derive(Debug, Args)]
 pub(crate) struct DownArgs {
-    /// Crew, polecats and all others, too
+    /// Also stop crew, polecats and all other agents
     #[arg(long)]
     all: bool,
-    /// Do not ask the agents first
+    /// Do not ask the agents to quit first
     #[arg(long)]
     force: bool,
-    /// Only say what would be stopped
+    /// Only show what would be stopped
     #[arg(long)]
     dry_run: bool,
 }
@@ -124,7 +124,7 @@ pub(crate) fn run(args: DownArgs, context: &Context) -> CommandResult {
 }
 
 /// Returns whether one of these agents still runs. An agent that ends by itself while others are
-/// stopped is no failure.
+/// stopped is not a failure.
 fn any_runs(town: &Town, group: &[Identity]) -> Result<bool, Problem> {
     let running = listing::list(town, AgentFilter::default())?;
     Ok(running.iter().any(|agent| group.contains(&agent.identity)))

@@ -15,12 +15,12 @@ use std::process::ExitCode;
 /// Maximum number of escalations at the top of an overview.
 const MOST_HEADLINES: usize = 10;
 
-/// Ask for help: the mayor and people are told, until it is acknowledged
+/// Ask for help: notify the mayor and people until it is acknowledged
 ///
-/// The severity selects who is told: the mayor by mail in any case, people by mail from medium
-/// on, and by a notification from high on; critical ones ignore quiet hours. What is not
-/// acknowledged is raised again, to more recipients. For example:
-/// gt escalate "the deploy key has expired" --severity high
+/// The severity selects the recipients: the mayor gets mail in any case, people get mail from
+/// medium on and a notification from high on; critical escalations ignore quiet hours. An
+/// escalation that is not acknowledged is raised again, to more recipients. For example: gt
+/// escalate "the deploy key has expired" --severity high
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct EscalateArgs {
@@ -72,7 +72,7 @@ struct ListArgs {
     agent: Option<String>,
 }
 
-/// Show all of one escalation
+/// Show one escalation in full
 #[derive(Debug, Args)]
 struct ShowArgs {
     /// The escalation's id
@@ -140,7 +140,7 @@ pub(crate) fn run(args: EscalateArgs, context: &Context) -> CommandResult {
     match args.command {
         Some(EscalateCommand::List(args)) => list(args, &town, context)?,
         Some(EscalateCommand::Show(args)) => {
-            let escalation = Work::of(&town).escalation(&ids::full(&town, &args.id)?)?;
+            let escalation = Work::of(&town).escalation(&id_of(&town, &args.id)?)?;
             show(&escalation, context)?;
         }
         Some(EscalateCommand::Ack(args)) => {
@@ -156,6 +156,15 @@ pub(crate) fn run(args: EscalateArgs, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Parses the id of an escalation, or its beginning.
+fn id_of(town: &Town, text: &str) -> Result<WorkId, Problem> {
+    let id: WorkId = text.parse().map_err(|_| {
+        Problem::usage(format!("{text:?} is not the id of an escalation"))
+            .hint("such as esc-4k2qz; `gt escalate list` shows them")
+    })?;
+    Work::of(town).expand(&id)
+}
+
 fn raise(args: EscalateArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let text = match args.message {
         Some(message) if !args.stdin => message,
@@ -163,9 +172,9 @@ fn raise(args: EscalateArgs, town: &Town, context: &Context) -> Result<(), Probl
     };
     let text = message(&text)?;
     let work = Work::of(town);
-    let own = target::own_if_any(town)?;
+    let own = target::default_agent_if_any(town)?;
     let agent = match &args.agent {
-        Some(text) => Some(target::known(town, text)?),
+        Some(text) => Some(target::resolve_known(town, text)?),
         None => own.clone(),
     };
     let item = match &args.item {
@@ -205,6 +214,10 @@ fn raise(args: EscalateArgs, town: &Town, context: &Context) -> Result<(), Probl
 }
 
 fn list(args: ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let is_filtered = args.state.is_some()
+        || args.severity.is_some()
+        || args.agent.is_some()
+        || args.item.is_some();
     let agent = args.agent.as_deref().map(|text| {
         // An agent that no longer exists is matched as text.
         target::resolve(town, text).map_or_else(|_| text.to_owned(), |agent| agent.address())
@@ -220,9 +233,13 @@ fn list(args: ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
         return output::json(&found);
     }
     if found.is_empty() {
-        return output::line(match args.all {
-            true => "No escalations match.",
-            false => "No open escalations match. `gt escalate list --all` shows closed ones.",
+        return output::line(match (args.all, is_filtered) {
+            (true, true) => "No escalations match.",
+            (true, false) => "No escalations.",
+            (false, true) => {
+                "No open escalations match. `gt escalate list --all` shows closed ones."
+            }
+            (false, false) => "No open escalations. `gt escalate list --all` shows closed ones.",
         });
     }
     let mut table = Table::new(&["ID", "SEVERITY", "STATE", "AGE", "AGENT", "ITEM", "MESSAGE"]);
@@ -298,7 +315,7 @@ fn each(
     let work = Work::of(town);
     let mut known: Vec<WorkId> = Vec::new();
     for id in ids {
-        known.push(work.escalation(&ids::full(town, id)?)?.id);
+        known.push(work.escalation(&id_of(town, id)?)?.id);
     }
     let mut changed = Vec::new();
     for id in &known {

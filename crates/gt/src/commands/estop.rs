@@ -7,7 +7,7 @@ use gt_town::Town;
 use gt_town::base::estop::{self as file, EstopNote};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
-use gt_town::workflow::estop::{self, Stopped, Thawed};
+use gt_town::workflow::estop::{self, EstopOutcome, ThawOutcome};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -21,15 +21,15 @@ pub(crate) struct EstopArgs {
     /// Only this rig
     #[arg(long)]
     rig: Option<String>,
-    /// Why, for the others
+    /// The reason, which commands show that are refused during the stop
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 }
 
-/// End the emergency stop, and show what continues
+/// End the emergency stop
 ///
-/// Agents that were interrupted are told to continue, and what died meanwhile is started again
-/// by its role. For example: gt thaw --rig gastown
+/// Agents that were interrupted are told to continue, and agents that died meanwhile are respawned
+/// if their role says so. For example: gt thaw --rig gastown
 #[derive(Debug, Args)]
 pub(crate) struct ThawArgs {
     /// Only this rig
@@ -50,8 +50,8 @@ pub(crate) fn run(args: &EstopArgs, context: &Context) -> CommandResult {
     })
 }
 
-fn show_stopped(stopped: &Stopped, context: &Context) -> Result<(), Problem> {
-    let Stopped { note, idle, failed } = stopped;
+fn show_stopped(stopped: &EstopOutcome, context: &Context) -> Result<(), Problem> {
+    let EstopOutcome { note, idle, failed } = stopped;
     if context.json {
         let failed = failed.iter();
         let failed: Vec<_> = failed
@@ -113,7 +113,7 @@ fn not_stopped(town: &Town, rig: Option<&str>) -> Problem {
     })
 }
 
-fn show_thawed(thawed: &Thawed, context: &Context) -> Result<(), Problem> {
+fn show_thawed(thawed: &ThawOutcome, context: &Context) -> Result<(), Problem> {
     if context.json {
         return output::json(&output::without_nulls(json!({
             "ended": thawed.note,
@@ -135,7 +135,7 @@ fn show_thawed(thawed: &Thawed, context: &Context) -> Result<(), Problem> {
         return Ok(());
     }
     let rows = [
-        ("told to go on", thawed.told.join(", ")),
+        ("told to continue", thawed.told.join(", ")),
         ("started again", thawed.respawned.join(", ")),
         ("branches to merge", some(thawed.merges)),
         ("waiting messages", some(thawed.messages)),

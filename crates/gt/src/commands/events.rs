@@ -7,9 +7,9 @@ use gt_core::event::{Event, Visibility};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::time;
-use gt_town::records::events::{self, Events, Query};
+use gt_town::records::events::{self, EventQuery, Events};
 use gt_town::records::items::Work;
-use gt_town::records::stream::{self, Follow, Server};
+use gt_town::records::stream::{self, Follow, StreamServer};
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -25,13 +25,13 @@ const SHOWN_BEFORE: usize = 10;
 pub(crate) struct EventsArgs {
     #[command(subcommand)]
     command: Option<EventsCommand>,
-    /// Only these types: nudge, 'session_*'; several with commas
+    /// Only these types, separated by commas: nudge,'session_*'
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     kinds: Vec<String>,
-    /// Only those of this agent, or of 'gastown/*'
+    /// Only events caused by this agent, or by 'gastown/*'
     #[arg(long)]
     actor: Option<String>,
-    /// Only those about this agent or work item, whatever their actor
+    /// Only events about this agent or work item, regardless of their actor
     #[arg(long, value_name = "AGENT|ITEM")]
     about: Option<String>,
     #[command(flatten)]
@@ -41,16 +41,16 @@ pub(crate) struct EventsArgs {
     serve: bool,
 }
 
-/// Which part of them is shown; shared with `gt feed`.
+/// Options that select events; shared with `gt feed`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ViewFlags {
-    /// Only those since: 90m, 24h, yesterday, 2026-01-17
+    /// Only events since: 90m, 24h, yesterday, 2026-01-17
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// At most so many, the newest [default: 100, or all with --since]
+    /// Maximum number of events; the newest are shown [default: 100, or all with --since]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Go on with those that come; with --json one document in each line
+    /// Follow new events; with --json, one document per line
     #[arg(long, short)]
     follow: bool,
 }
@@ -73,7 +73,7 @@ struct EmitArgs {
     /// Additional fields, as a JSON object
     #[arg(long, value_name = "JSON")]
     payload: Option<String>,
-    /// Who it is for [default: as the table of types says]
+    /// Its audience [default: that of its type]
     #[arg(long, value_enum)]
     visibility: Option<VisibilityArg>,
 }
@@ -107,11 +107,11 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> CommandResult {
             });
             let about = args.about.as_deref().map(|text| names_of(&town, text));
             let about = about.transpose()?.unwrap_or_default();
-            let query = Query {
+            let query = EventQuery {
                 kinds: args.kinds,
                 actor,
                 about,
-                ..Query::default()
+                ..EventQuery::default()
             };
             show(&town, query, &args.view, audit_line, context)?;
         }
@@ -127,10 +127,10 @@ fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
         Ok(agent) => names.extend(Some(agent.address()).filter(|address| address != text)),
         Err(problem) => {
             let is_item = text.parse().is_ok_and(|id| Work::of(town).get(&id).is_ok());
-            let anything = Query {
+            let anything = EventQuery {
                 about: names.clone(),
                 limit: Some(1),
-                ..Query::default()
+                ..EventQuery::default()
             };
             if !is_item && Events::of(town).find(&anything)?.is_empty() {
                 return Err(problem);
@@ -143,14 +143,14 @@ fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
 /// Shows the matching events, and new ones with `--follow`.
 pub(crate) fn show(
     town: &Town,
-    query: Query,
+    query: EventQuery,
     view: &ViewFlags,
     as_line: fn(&Event) -> String,
     context: &Context,
 ) -> Result<(), Problem> {
-    let since = view.since.as_deref().map(time::at).transpose()?;
+    let since = view.since.as_deref().map(time::parse_time).transpose()?;
     let usual = if view.follow { SHOWN_BEFORE } else { SHOWN };
-    let query = Query {
+    let query = EventQuery {
         since,
         limit: view.limit.or((since.is_none()).then_some(usual)),
         ..query
@@ -171,7 +171,7 @@ pub(crate) fn show(
 
 fn follow(
     town: &Town,
-    query: Query,
+    query: EventQuery,
     as_line: fn(&Event) -> String,
     context: &Context,
 ) -> Result<(), Problem> {
@@ -192,7 +192,7 @@ fn follow(
 }
 
 fn serve(town: &Town, context: &Context) -> Result<(), Problem> {
-    let server = Server::bind(town)?;
+    let server = StreamServer::bind(town)?;
     context.catch_interrupts();
     let path = stream::socket_path(town);
     if context.json {

@@ -2,7 +2,7 @@ use super::CommandResult;
 use super::events::{ViewFlags, feed_line, show};
 use crate::context::Context;
 use clap::Args;
-use gt_town::records::events::Query;
+use gt_town::records::events::EventQuery;
 use std::process::ExitCode;
 
 /// Show the events of the town that matter to people
@@ -14,9 +14,9 @@ pub(crate) struct FeedArgs {
 
 pub(crate) fn run(args: &FeedArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let query = Query {
+    let query = EventQuery {
         feed: true,
-        ..Query::default()
+        ..EventQuery::default()
     };
     show(&town, query, &args.view, feed_line, context)?;
     Ok(ExitCode::SUCCESS)

@@ -29,7 +29,7 @@ pub(crate) struct ListArgs {
 
 /// Print a formula: its variables, and its steps in order
 ///
-/// A file <rig>/formulas/<name>.toml replaces <town>/formulas/<name>.toml, and that a
+/// A file <rig>/formulas/<name>.toml overrides <town>/formulas/<name>.toml, which overrides a
 /// built-in formula.
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {

@@ -2,14 +2,14 @@ use super::{CommandResult, attach, done, stdin};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::handoff::{COMPACTION, Mode};
+use gt_core::handoff::{COMPACTION, HandoffMode};
 use gt_core::merge::DoneStatus;
 use gt_core::prime::plain;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::lifecycle::handoff::{self, HandoffError, HandoffOptions, Intent};
+use gt_town::lifecycle::handoff::{self, HandoffError, HandoffIntent, HandoffOptions};
 use gt_town::lifecycle::prime;
 use gt_town::records::items::Work;
 use gt_town::terminal::containers;
@@ -20,9 +20,9 @@ use std::process::ExitCode;
 
 /// Hand over to a new session of the same agent, in the same container
 ///
-/// The state of the work goes into a message on the agent's hook, and the next session begins
-/// with it. Without a target it is the agent that asks; a polecat's work goes back to
-/// where it came from (`gt done --status deferred`).
+/// The state of the work goes into a message on the agent's hook, and the next session begins with
+/// it. Without a target, the calling agent hands over. A polecat puts its item back instead
+/// (`gt done --status deferred`).
 #[derive(Debug, Args)]
 pub(crate) struct HandoffArgs {
     /// A work item to hook first, or another agent to hand over
@@ -46,22 +46,22 @@ pub(crate) struct HandoffArgs {
     /// Only save the state: the session continues, as before a compaction
     #[arg(long, conflicts_with = "cycle")]
     auto: bool,
-    /// Go on with the same conversation in a new process
+    /// Continue the same conversation in a new process
     #[arg(long)]
     cycle: bool,
     /// Start another agent program in the new session, with a new conversation
     #[arg(long, value_name = "NAME", conflicts_with = "auto")]
     harness: Option<String>,
-    /// Go to the container of the agent that is handed over
+    /// Open the container of the agent afterwards
     #[arg(long, conflicts_with_all = ["auto", "dry_run"])]
     watch: bool,
-    /// Say what would happen, and touch nothing
+    /// Show what would happen, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Do not warn of work that is only in this worktree
+    /// Do not warn about work that exists only in this worktree
     #[arg(long)]
     no_git_check: bool,
-    /// Also shortly after the last handoff, and under an exhausted budget
+    /// Ignore the cooldown after the last handoff, and exhausted budgets
     #[arg(long)]
     force: bool,
 }
@@ -78,8 +78,8 @@ pub(crate) fn run(args: HandoffArgs, context: &Context) -> CommandResult {
 }
 
 fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult {
-    // A person is no agent.
-    let own = prime::who(town).ok();
+    // The caller is a person, not an agent.
+    let own = prime::calling_agent(town).ok();
     let (agent, item) = meaning(town, args.what.as_deref(), own.as_ref())?;
     // An agent that hands over runs this command in the pane that is about to be replaced.
     let is_in_a_pane = context.around().var("TMUX_PANE").is_some();
@@ -90,9 +90,9 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
     };
     let options = HandoffOptions {
         mode: match (args.auto, args.cycle) {
-            (true, _) => Mode::Auto,
-            (_, true) => Mode::Cycle,
-            _ => Mode::Normal,
+            (true, _) => HandoffMode::Auto,
+            (_, true) => HandoffMode::Cycle,
+            _ => HandoffMode::Normal,
         },
         subject: args.subject.clone(),
         message,
@@ -104,7 +104,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
         asked_by: own.filter(|own| *own != agent).map(|own| own.address()),
         harness: args.harness.clone(),
     };
-    if agent.role() == Role::Polecat && options.mode == Mode::Normal {
+    if agent.role() == Role::Polecat && options.mode == HandoffMode::Normal {
         if options.harness.is_some() {
             return Err(Problem::usage(format!(
                 "{agent} is a polecat: a handoff ends its session, and its item is open again"
@@ -128,22 +128,22 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
         false => Some(handoff::hold(town, &agent)?),
     };
     let mut options = options;
-    let mut intent = match handoff::intend(town, &agent, &options) {
+    let mut intent = match handoff::prepare(town, &agent, &options) {
         // The program compacts the context in any case, so at least the state is saved.
         Err(HandoffError::NotReplaceable(problem)) if is_before_compaction(&options) => {
-            options.mode = Mode::Auto;
+            options.mode = HandoffMode::Auto;
             output::warn(format!("{problem}: only its state is saved"));
             held = None;
-            handoff::intend(town, &agent, &options)?
+            handoff::prepare(town, &agent, &options)?
         }
         intent => intent?,
     };
     // The pane of an adopted program is not replaced.
     let adopted = intent.container.adopted();
     let is_self = may_be_self && adopted.is_none() && is_in(&intent.container, town, context);
-    if may_be_self && !is_self && !is_only_said && options.mode != Mode::Auto {
+    if may_be_self && !is_self && !is_only_said && options.mode != HandoffMode::Auto {
         held = Some(handoff::hold(town, &agent)?);
-        intent = handoff::intend(town, &agent, &options)?;
+        intent = handoff::prepare(town, &agent, &options)?;
     }
     if args.watch {
         attach::check(intent.container.name(), context)?;
@@ -159,7 +159,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
     let Some(held) = held else {
         let mail = handoff::leave(town, &intent, &options)?.mail.id;
         let answer = answer(&intent, &options, &mail);
-        if options.mode == Mode::Auto {
+        if options.mode == HandoffMode::Auto {
             let words = format!("The state of {agent} is saved in {mail}.");
             return told(&answer, &words, context);
         }
@@ -172,13 +172,16 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
                 .hint("`gt logs` shows why; the message is on the hook")),
         };
     };
-    let (mail, started) = handoff::go_on(town, held, &intent, &options)?;
+    let (mail, started) = handoff::start_next_session(town, held, &intent, &options)?;
     for warning in &started.warnings {
         output::warn(warning);
     }
     let mut answer = answer(&intent, &options, &mail);
     answer["successor"] = json!(started.session.to_string());
-    let mut words = format!("{agent} was handed over: {} goes on.", started.session);
+    let mut words = format!(
+        "{agent} was handed over: session {} continues.",
+        started.session
+    );
     if let Some(adopted) = adopted {
         let pane = intent.container.pane().pane;
         answer["released"] = json!({"pid": adopted.pid, "pane": pane.to_string()});
@@ -189,7 +192,7 @@ fn hand_over(args: HandoffArgs, town: &Town, context: &Context) -> CommandResult
     }
     told(&answer, &words, context)?;
     match args.watch {
-        true => attach::go(town, &started.container, false, context),
+        true => attach::attach_terminal(town, &started.container, false, context),
         false => Ok(ExitCode::SUCCESS),
     }
 }
@@ -204,10 +207,10 @@ fn is_in(container: &Container, town: &Town, context: &Context) -> bool {
 
 /// Returns whether this is the cycle of a hook before a compaction.
 fn is_before_compaction(options: &HandoffOptions) -> bool {
-    options.mode == Mode::Cycle && options.reason.as_deref() == Some(COMPACTION)
+    options.mode == HandoffMode::Cycle && options.reason.as_deref() == Some(COMPACTION)
 }
 
-fn answer(intent: &Intent, options: &HandoffOptions, mail: &WorkId) -> Value {
+fn answer(intent: &HandoffIntent, options: &HandoffOptions, mail: &WorkId) -> Value {
     json!({
         "agent": intent.agent.address(),
         "session": intent.session.id,
@@ -315,7 +318,7 @@ fn of_the_same_rig(word: &str, own: &Identity) -> Option<Identity> {
     is_one.then(|| own.rig().map(|rig| Identity::of_rig(role, rig)))?
 }
 
-fn dry_run(intent: &Intent, options: &HandoffOptions, context: &Context) -> CommandResult {
+fn dry_run(intent: &HandoffIntent, options: &HandoffOptions, context: &Context) -> CommandResult {
     let answer = output::without_nulls(json!({
         "agent": intent.agent.address(),
         "session": intent.session.id,

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::harness::{self, Preset};
 use gt_core::patterns::Patterns;
-use gt_core::screen::{self, Asking, Classification, Input, Looked};
+use gt_core::screen::{self, Asking, CapturedScreen, Classification, InputContent};
 use gt_town::Town;
 use gt_town::catalog::harnesses;
 use gt_town::repo::project;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum HarnessCommand {
-    /// List them, and which are installed here
+    /// List the harnesses, and which of them are installed here
     List,
     Show(ShowArgs),
     Classify(ClassifyArgs),
@@ -32,12 +32,12 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
-/// Say what a captured screen means: idle, busy, waiting, …
+/// Classify a captured screen: idle, busy, waiting, …
 ///
-/// Reads a screen as `tmux capture-pane -p` prints it (with -e some dialogs tell
-/// more), and says what the harness's preset makes of it: the state, the reason,
-/// the rule that decided, and an open dialog with its choices. For people who
-/// write presets, and for tests. Works without a town, too.
+/// Reads a screen as `tmux capture-pane -p` prints it (with -e some dialogs tell more), and prints
+/// the state that the harness's preset derives from it, with the reason, the rule that decided, and
+/// an open dialog with its choices. For people who write presets, and for tests. Works without a
+/// town, too.
 ///
 /// Example: `tmux capture-pane -p -t %3 | gt harness classify claude`
 #[derive(Debug, Args)]
@@ -45,7 +45,7 @@ pub(crate) struct ClassifyArgs {
     /// The harness
     name: String,
 
-    /// The captured screen; standard input where it is absent or `-`
+    /// The captured screen; standard input if it is absent or `-`
     file: Option<PathBuf>,
 
     /// The terminal's title at that moment (`#{pane_title}`)
@@ -108,14 +108,14 @@ fn classify(args: &ClassifyArgs, context: &Context) -> Result<(), Problem> {
     let preset = preset(&args.name, context)?;
     let text = capture(args)?;
     let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let looked = Looked {
+    let looked = CapturedScreen {
         lines: &lines,
         silent_seconds: None,
     };
     let project = args.project.as_deref().map(project::of_worktree);
     let project = project.transpose()?.map(|project| project.states);
     let rules = project.iter().chain([&preset.states]);
-    let found = screen::witness(looked, &args.title, &preset, &Patterns::of(rules));
+    let found = screen::read_state(looked, &args.title, &preset, &Patterns::of(rules));
     if context.json {
         output::json(&found)
     } else {
@@ -186,7 +186,7 @@ fn choices(dialog: &Asking) -> impl Iterator<Item = String> {
     })
 }
 
-fn line_shown(input: &Input) -> String {
+fn line_shown(input: &InputContent) -> String {
     match (input.typed(), input.placeholder) {
         ("", true) => format!("empty (shows {:?})", input.text),
         ("", false) => "empty".to_owned(),

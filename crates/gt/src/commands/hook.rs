@@ -23,7 +23,7 @@ pub(crate) struct HookArgs {
     /// The work item to put there
     #[arg(value_name = "ITEM")]
     item: Option<String>,
-    /// Whose hook [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
@@ -31,22 +31,22 @@ pub(crate) struct HookArgs {
 /// Take a work item off an agent's hook: it is open again
 #[derive(Debug, Args)]
 pub(crate) struct UnhookArgs {
-    /// The work item, on whichever hook it is
+    /// The work item, on any hook
     #[arg(value_name = "ITEM", conflicts_with = "agent")]
     item: Option<String>,
-    /// Whose hook [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
 pub(crate) fn run(args: &HookArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let agent = whose(&town, args.agent.as_deref())?;
+    let agent = agent_or_caller(&town, args.agent.as_deref())?;
     let hooked = match &args.item {
         Some(item) => {
             check_there(&town, &agent)?;
             let id = ids::full(&town, item)?;
-            Some(hook::put(&town, &agent, &id)?.hooked)
+            Some(hook::hook_item(&town, &agent, &id)?.hooked)
         }
         None => Work::of(&town).hooked(&agent.address())?,
     };
@@ -72,7 +72,7 @@ pub(crate) fn run_unhook(args: &UnhookArgs, context: &Context) -> CommandResult 
             hook::take_off_item(&town, &id)?
         }
         None => {
-            let agent = whose(&town, args.agent.as_deref())?;
+            let agent = agent_or_caller(&town, args.agent.as_deref())?;
             hook::take_off(&town, &agent)?
         }
     };
@@ -135,11 +135,11 @@ fn check_there(town: &Town, agent: &Identity) -> Result<(), Problem> {
 }
 
 /// Returns the named agent, or the one that calls or whose folder or pane this is.
-pub(super) fn whose(town: &Town, given: Option<&str>) -> Result<Identity, Problem> {
+pub(super) fn agent_or_caller(town: &Town, given: Option<&str>) -> Result<Identity, Problem> {
     match given {
-        Some(given) => target::known(town, given),
+        Some(given) => target::resolve_known(town, given),
         // An agent that asks about itself exists, so the check is skipped: the agent waits for the
         // answer.
-        None => target::own(town),
+        None => target::default_agent(town),
     }
 }

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 /// Make a town: the folder that holds everything
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Where [default: ~/gt]
+    /// The folder [default: ~/gt]
     path: Option<PathBuf>,
     /// Its name [default: that of the folder]
     #[arg(long)]

@@ -13,11 +13,10 @@ use std::sync::atomic::AtomicBool;
 
 /// Do one step of a task's initialisation; typed by `gt task start` into its shell
 ///
-/// It waits for the command and writes down how it ended. Ctrl-C reaches the command, and
-/// not this.
+/// Waits for the command and records its exit code. Ctrl-C ends the command, and not this process.
 #[derive(Debug, Args)]
 pub(crate) struct InitStepArgs {
-    /// Says what to do
+    /// The file with the command
     file: PathBuf,
 }
 
@@ -60,7 +59,7 @@ fn run_line(line: &str, file: &Path) -> CommandResult {
 }
 
 fn keep(file: &Path, context: &Context) -> CommandResult {
-    step::keep(file, &context.around().env)?;
+    step::save_environment(file, &context.around().env)?;
     // The next program uses the whole screen: scrolls the present text into the history.
     let rows = tcgetwinsize(std::io::stdout()).map_or(0, |size| size.ws_row);
     output::print(&"\n".repeat(usize::from(rows)))?;

@@ -5,7 +5,7 @@
 
 use super::{
     CommandResult, await_death, budget, cycle, done, handoff, init_step, mq, notify, nudge, record,
-    replay, respawn, save, schedule, sync,
+    replay, respawn, run_agent, save, schedule, sync,
 };
 use crate::context::Context;
 use clap::{Args, Subcommand};
@@ -19,11 +19,11 @@ pub(crate) enum InternalCommand {
     /// Compare the spending with the budgets; after a turn
     CheckBudgets,
     Cycle(cycle::CycleArgs),
-    /// Deliver what waits for an agent, as soon as it is ready; for tmux
+    /// Deliver the waiting messages of an agent as soon as it is ready; for tmux
     Deliver(AgentArgs),
-    /// Tell what the environment says
+    /// Send the notification that the environment describes
     DeliverNotice,
-    /// Deliver what was held until the end of a do-not-disturb; for tmux
+    /// Deliver the messages that were held during a do-not-disturb; for tmux
     EndDnd,
     /// End the session of an agent that has submitted its work; for tmux
     EndSession(AgentArgs),
@@ -39,13 +39,14 @@ pub(crate) enum InternalCommand {
     Respawn(respawn::RespawnArgs),
     /// Resume the agents whose usage limit has ended; for tmux
     ResumeLimited,
+    RunAgent(run_agent::RunAgentArgs),
     /// Save all containers; for tmux, which ignores the output
     Save(SaveArgs),
-    /// Start what waits in the schedule
+    /// Start assignments of the schedule
     Schedule,
-    /// Do what a handoff leaves for later, once that session has ended
+    /// Write the epilogue of a session that has handed over
     Settle(SettleArgs),
-    /// Make what is remembered agree with tmux; for a hook of tmux
+    /// Reconcile the journal with tmux; for a hook of tmux
     Sync,
     /// Let the next session of an agent take over; for tmux
     TakeOver(AgentArgs),
@@ -100,6 +101,7 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::ReplayScrollback(args) => replay::run(&args),
         InternalCommand::Respawn(args) => respawn::run(args, context),
         InternalCommand::ResumeLimited => resume_limited(context),
+        InternalCommand::RunAgent(args) => run_agent::run(args, context),
         InternalCommand::Save(args) => save::run_unattended(args.timer, context),
         InternalCommand::Schedule => schedule::run_unattended(context),
         InternalCommand::Settle(args) => sync::settle(args.session, args.leaving, context),

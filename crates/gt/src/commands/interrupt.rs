@@ -7,10 +7,10 @@ use gt_town::messaging::interrupt;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Stop an agent's turn, as its program's own key does; the agent stays
+/// Stop an agent's turn with the keys of its program; the agent keeps running
 #[derive(Debug, Args)]
 pub(crate) struct InterruptArgs {
-    /// The agents: addresses, short ones, containers or beginnings of session ids
+    /// The agents: addresses or short forms of them, container names, or prefixes of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
 }

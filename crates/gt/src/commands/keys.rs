@@ -8,12 +8,13 @@ use gt_town::terminal::adopted;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Press keys in an agent's own pane; for people who know what it shows
+/// Press keys in an agent's pane, without reading its screen first
 ///
 /// Keys have tmux's names: Enter, Escape, Up, C-c, M-x; other words are typed as they are.
 #[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
     /// The keys in tmux's names, such as Escape, Enter, Up or C-c
     #[arg(required = true, value_name = "KEY")]

@@ -4,12 +4,13 @@ use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::event::Rule;
+use gt_core::event::RetentionRule;
+use gt_core::plural::counted;
 use gt_town::records::retention::{Auto, EventRetention, Pruned};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Retention of events: how long they are kept, and what they are still worth
+/// Event retention: expiry, decay and pruning
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum KrcCommand {
@@ -18,24 +19,24 @@ pub(crate) enum KrcCommand {
     Config(ConfigArgs),
 }
 
-/// Show what the log and the feed hold, type by type
+/// Show statistics of the log and the feed, by event type
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {}
 
-/// Drop events whose time is over
+/// Remove expired events
 ///
-/// The newest stay whatever their age, and nothing that is written meanwhile is lost.
+/// The newest events stay regardless of their age. Events that are written meanwhile are not lost.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Only if the last prune is longer ago than the town's interval
+    /// Only if the town's interval has passed since the last prune
     #[arg(long)]
     auto: bool,
-    /// Only say what would be dropped
+    /// Only count what would be removed
     #[arg(long)]
     dry_run: bool,
 }
 
-/// Show how long each type is kept, and by which curve its value falls
+/// Show the retention and the decay curve of each event type
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {}
 
@@ -79,12 +80,12 @@ fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
     }
     for file in files {
         output::line(format!(
-            "{}: {} events, {}, {} over, {} lines that cannot be read",
+            "{}: {}, {}, {} over, {} that cannot be read",
             file.file,
-            file.events,
+            counted(file.events, "event"),
             size(file.bytes),
             file.expired,
-            file.damaged
+            counted(file.damaged, "line")
         ))?;
         let mut table = Table::new(&["TYPE", "COUNT", "OVER", "VALUE", "SIZE", "OLDEST", "NEWEST"]);
         for kind in file.types {
@@ -152,7 +153,7 @@ fn told(pruned: &Pruned, context: &Context) -> Result<(), Problem> {
     Ok(())
 }
 
-fn rules_table(rules: &[Rule]) -> Table {
+fn rules_table(rules: &[RetentionRule]) -> Table {
     let mut table = Table::new(&["TYPE", "KEPT", "VALUE FALLS", "FOR", "FROM"]);
     for rule in rules {
         table.row([

@@ -3,7 +3,7 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_town::base::log::{Entry, Log, LogReader};
+use gt_town::base::log::{Log, LogEntry, LogReader};
 use gt_town::base::time;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -24,13 +24,13 @@ const POLL: Duration = Duration::from_millis(250);
 /// a command on stderr.
 #[derive(Debug, Args)]
 pub(crate) struct LogsArgs {
-    /// Only those since: 90m, 24h, yesterday, 2026-01-17
+    /// Only entries since: 90m, 24h, yesterday, 2026-01-17
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// At most so many, the newest [default: 100, or all with --since]
+    /// Maximum number of entries; the newest are shown [default: 100, or all with --since]
     #[arg(long = "lines", short = 'n', value_name = "N")]
     lines: Option<usize>,
-    /// Go on with those that come; with --json one document in each line
+    /// Follow new entries; with --json, one document per line
     #[arg(long, short)]
     follow: bool,
 }
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &LogsArgs, context: &Context) -> CommandResult {
 
 /// Shows the entries of commands that begin with this word; all of them with an empty one.
 pub(super) fn run_for(args: &LogsArgs, command: &str, context: &Context) -> CommandResult {
-    let is_of = |entry: &Entry| {
+    let is_of = |entry: &LogEntry| {
         command.is_empty()
             || entry
                 .command
@@ -51,7 +51,7 @@ pub(super) fn run_for(args: &LogsArgs, command: &str, context: &Context) -> Comm
     };
     // Only the folder is needed: the log of a town that cannot be opened can be read.
     let log = Log::at(&context.root()?);
-    let since = args.since.as_deref().map(time::at).transpose()?;
+    let since = args.since.as_deref().map(time::parse_time).transpose()?;
     let (mut entries, reader) = LogReader::begin(&log)?;
     entries.retain(|entry| is_of(entry) && since.is_none_or(|since| entry.at >= since));
     let usual = match (since, args.follow) {
@@ -74,9 +74,9 @@ pub(super) fn run_for(args: &LogsArgs, command: &str, context: &Context) -> Comm
 }
 
 fn follow(
-    mut entries: Vec<Entry>,
+    mut entries: Vec<LogEntry>,
     mut reader: LogReader,
-    is_of: impl Fn(&Entry) -> bool,
+    is_of: impl Fn(&LogEntry) -> bool,
     context: &Context,
 ) -> Result<(), Problem> {
     context.catch_interrupts();
@@ -98,7 +98,7 @@ fn follow(
     }
 }
 
-fn document(entry: &Entry) -> Value {
+fn document(entry: &LogEntry) -> Value {
     json!({
         "ts": entry.at.to_string(),
         "level": entry.level.as_str().to_lowercase(),
@@ -107,9 +107,9 @@ fn document(entry: &Entry) -> Value {
     })
 }
 
-fn as_text(entries: &[Entry]) -> String {
+fn as_text(entries: &[LogEntry]) -> String {
     let paint = Paint::for_stdout();
-    let line = |entry: &Entry| {
+    let line = |entry: &LogEntry| {
         let at = entry.at.to_zoned(jiff::tz::TimeZone::system());
         let at = at.strftime("%Y-%m-%d %H:%M:%S").to_string();
         let level = format!("{:<5}", entry.level.as_str().to_lowercase());

@@ -41,11 +41,11 @@ pub(crate) fn run(command: MailCommand, context: &Context) -> CommandResult {
 
 /// Returns the owner of the inbox: the named one, the agent that calls or whose folder or pane this
 /// is, or a person.
-fn whose(town: &Town, given: Option<&str>) -> Result<String, Problem> {
+fn inbox_owner(town: &Town, given: Option<&str>) -> Result<String, Problem> {
     match given {
         Some(given) => mail::address(town, given),
         None => {
-            let own = target::own_if_any(town)?;
+            let own = target::default_agent_if_any(town)?;
             Ok(own.map_or_else(|| PERSON.to_owned(), |own| own.address()))
         }
     }

@@ -25,13 +25,13 @@ pub(crate) struct MenuArgs {
 }
 
 /// Entry of the menu.
-struct Entry {
+struct MenuEntry {
     label: String,
     /// tmux command line, quoted for tmux.
     action: String,
 }
 
-impl Entry {
+impl MenuEntry {
     /// Returns the three arguments of a menu item. tmux expands formats in the label and the
     /// command.
     fn words(&self, key: Option<char>) -> [String; 3] {
@@ -111,13 +111,13 @@ fn client_server(town: &Town) -> Server {
     }
 }
 
-fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
+fn own_entries(town: &Town) -> Result<Vec<MenuEntry>, Problem> {
     let socket = town.server().socket_path();
     let here = client_server(town).socket_path() == socket;
     let agents = listing::list(town, AgentFilter::default())?;
     Ok(agents
         .iter()
-        .map(|agent| Entry {
+        .map(|agent| MenuEntry {
             label: format!("{}  {}", agent.identity, agent.report.label()),
             action: go_to(&agent.container, &socket, here),
         })
@@ -125,7 +125,7 @@ fn own_entries(town: &Town) -> Result<Vec<Entry>, Problem> {
 }
 
 /// Returns the sessions of this user's other servers. Servers that do not answer are left out.
-fn other_entries(town: &Town) -> Vec<Entry> {
+fn other_entries(town: &Town) -> Vec<MenuEntry> {
     let own = town.server().socket_path();
     let here = client_server(town).socket_path();
     let sockets = other_towns::sockets(town.around());
@@ -143,7 +143,7 @@ fn other_entries(town: &Town) -> Vec<Entry> {
                 (Path::new(&row.town), &row.agent)
             };
             let place = place.file_name().unwrap_or_default().to_string_lossy();
-            entries.push(Entry {
+            entries.push(MenuEntry {
                 label: format!("{place}: {who}"),
                 action: go_to(&row.name, &socket, here == socket),
             });

@@ -1,5 +1,5 @@
 use super::CommandResult;
-use super::hook::whose;
+use super::hook::agent_or_caller;
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
@@ -10,17 +10,17 @@ use gt_town::work::molecule::{self, FormulaRequest, MoleculeStatus};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Molecules: a formula poured for one agent, and the way through its steps
+/// Molecules: formulas poured for one agent, and the progress through their steps
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum MolCommand {
     Attach(AttachArgs),
     /// Show an agent's molecule: its steps, and what comes next
     Status(WhoseArgs),
-    /// Say which step begins, and which is done
+    /// Report that a step begins or is done
     #[command(subcommand)]
-    Step(StepCommand),
-    /// Give up an agent's molecule: what is open of it is closed
+    Step(MoleculeStepCommand),
+    /// Abandon an agent's molecule: its open steps are closed
     Detach(WhoseArgs),
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum MolCommand {
 pub(crate) struct AttachArgs {
     /// Its name; `gt formula list` shows the available ones
     formula: String,
-    /// A variable of the formula; several of them may be given
+    /// A variable of the formula; may be given several times
     #[arg(long = "var", value_name = "NAME=VALUE")]
     vars: Vec<String>,
     /// The work item that it is about; fills in the variables `bead` and `title`
@@ -45,15 +45,15 @@ pub(crate) struct AttachArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct WhoseArgs {
-    /// Whose [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub(crate) enum StepCommand {
-    /// Say that a step begins
+pub(crate) enum MoleculeStepCommand {
+    /// Report that a step begins
     Start(StepArgs),
     Done(DoneArgs),
 }
@@ -66,7 +66,7 @@ pub(crate) struct StepArgs {
     whose: WhoseArgs,
 }
 
-/// Say that a step is done; with the last one the molecule is
+/// Report that a step is done; the last step completes the molecule
 #[derive(Debug, Args)]
 pub(crate) struct DoneArgs {
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub(crate) struct DoneArgs {
 
 pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let agent = |args: &WhoseArgs| whose(&town, args.agent.as_deref());
+    let agent = |args: &WhoseArgs| agent_or_caller(&town, args.agent.as_deref());
     match command {
         MolCommand::Attach(args) => attach(&args, &town, context)?,
         MolCommand::Status(args) => {
@@ -89,12 +89,12 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
                 None => output::line(format!("{agent} has no molecule."))?,
             }
         }
-        MolCommand::Step(StepCommand::Start(args)) => {
+        MolCommand::Step(MoleculeStepCommand::Start(args)) => {
             let agent = agent(&args.whose)?;
             let (status, step) = molecule::start_step(&town, &agent, &args.step)?;
             told(&status, &step, context)?;
         }
-        MolCommand::Step(StepCommand::Done(args)) => {
+        MolCommand::Step(MoleculeStepCommand::Done(args)) => {
             let agent = agent(&args.step.whose)?;
             let (name, note) = (&args.step.step, args.note.as_deref());
             let (status, step) = molecule::finish_step(&town, &agent, name, note)?;
@@ -126,7 +126,7 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
 }
 
 fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let agent = whose(town, args.whose.agent.as_deref())?;
+    let agent = agent_or_caller(town, args.whose.agent.as_deref())?;
     let wish = FormulaRequest {
         formula: &args.formula,
         vars: molecule::variables(&args.vars)?,

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The merge queue: branches of finished work, on their way into the base
+/// The merge queue: branches of finished work that are merged into the base
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum MqCommand {
@@ -30,29 +30,29 @@ pub(crate) enum MqCommand {
     Pull(PullArgs),
 }
 
-/// List what waits, in the order in which it is merged
+/// List the waiting entries in the order of merging
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Of this rig alone
+    /// Only this rig
     #[arg(long)]
     rig: Option<String>,
-    /// Also what is merged or rejected
+    /// Include merged, rejected and withdrawn entries
     #[arg(long)]
     all: bool,
 }
 
-/// Show all of one entry
+/// Show one entry in full
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
-    /// The entry's id, or the beginning of it
+    /// The entry's id, or a prefix of it
     #[arg(value_name = "ID")]
     id: String,
 }
 
-/// Queue again what was in conflict or failed, as its branch is now
+/// Queue a conflicting or failed entry again, with the current commit of its branch
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
-    /// The entry's id, or the beginning of it
+    /// The entry's id, or a prefix of it
     #[arg(value_name = "ID")]
     id: String,
 }
@@ -60,28 +60,28 @@ pub(crate) struct RetryArgs {
 /// Take an entry out of the queue: it will not be merged
 #[derive(Debug, Args)]
 pub(crate) struct RejectArgs {
-    /// The entry's id, or the beginning of it
+    /// The entry's id, or a prefix of it
     #[arg(value_name = "ID")]
     id: String,
-    /// Why
+    /// The reason
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: String,
-    /// The work is still to be done: its item is open again, and not closed
+    /// Reopen the item instead of closing it
     #[arg(long)]
     reopen: bool,
 }
 
 /// Fast-forward your checkout to the merged work
 ///
-/// The base branch of the checkout that the rig was copied from moves to the work that the
-/// queue has merged, with its files where it is checked out. A checkout with changes that
-/// are not committed, or with commits that the merged work lacks, is left as it is.
+/// Moves the base branch of the checkout that the rig was cloned from to the work that the queue
+/// has merged, and updates its files if the branch is checked out. A checkout with uncommitted
+/// changes, or with commits that the merged work lacks, is not changed.
 #[derive(Debug, Args)]
 pub(crate) struct PullArgs {
     /// The rig [default: that of this folder, or the only one]
     #[arg(value_name = "RIG")]
     rig: Option<String>,
-    /// Another checkout than the one that the rig was copied from
+    /// Another checkout than the one that the rig was cloned from
     #[arg(long, value_name = "DIR")]
     checkout: Option<PathBuf>,
 }
@@ -98,7 +98,7 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> CommandResult {
         }
         MqCommand::Status(args) => {
             let merge = Work::of(&town).merge(&entry(&town, &args.id)?)?;
-            showing::one(&merge, &town, context)?;
+            showing::print_one(&merge, &town, context)?;
         }
         MqCommand::Run(args) => return running::run(&args, &town, context),
         MqCommand::Retry(args) => {

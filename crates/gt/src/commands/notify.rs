@@ -8,9 +8,10 @@ use gt_town::messaging::notify::{self, variable};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Show how you are told that an agent waits, is done or has died
+/// Show the notification settings, or send a test
 ///
-/// It is set in [notify] of the town's town.toml.
+/// Notifications report that an agent waits, is done or has died. They are set in [notify] of
+/// town.toml.
 #[derive(Debug, Args)]
 pub(crate) struct NotifyArgs {
     #[command(subcommand)]
@@ -22,9 +23,9 @@ enum NotifyCommand {
     Test(TestArgs),
 }
 
-/// Tell something now, in every way that is set, and say how that went
+/// Send a test notification through every configured channel
 ///
-/// Quiet hours do not count for it.
+/// It ignores quiet hours.
 #[derive(Debug, Args)]
 struct TestArgs {
     /// The event to report
@@ -128,7 +129,7 @@ fn test(args: &TestArgs, context: &Context) -> CommandResult {
     }
     match failed {
         0 => Ok(ExitCode::SUCCESS),
-        _ => Err(Problem::failed("not every way works")),
+        _ => Err(Problem::failed("not every channel works")),
     }
 }
 

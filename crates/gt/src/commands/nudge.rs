@@ -1,15 +1,17 @@
 use super::{CommandResult, stdin};
 use crate::context::Context;
 use crate::output;
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressLine;
 use crate::output::table::Table;
 use clap::{Args, ValueEnum};
 use gt_core::nudge::{Message, NotNow, Priority, Proof};
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Caller, Identity, Problem, ProblemKind};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::messaging::nudge::{self, Deliverer, Later, Mode, NudgeOutcome, NudgeRequest, Sent};
-use gt_town::messaging::queue::Queue;
+use gt_town::messaging::nudge::{
+    self, Deliverer, DeliveryMode, LaterDelivery, NudgeOutcome, NudgeRequest, SentMessage,
+};
+use gt_town::messaging::queue::MessageQueue;
 use gt_town::terminal::{adopted, containers};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -17,15 +19,16 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Give an agent a message
+/// Send a message to an agent
 ///
-/// It goes into the agent's queue first, and from there into the agent when it is
-/// idle: pasted, seen in its input line, submitted, and seen to be taken. Nothing is
-/// typed while the agent asks something, or while it is busy and might: a background
-/// process then delivers the message as soon as the agent is ready.
+/// The message goes into the agent's queue and is typed when the agent is idle: gt pastes it,
+/// checks that it appears in the input line, presses Enter, and waits for proof that the agent
+/// received it. Nothing is typed while the agent shows a question, or is busy and might show one;
+/// then a background process delivers the message as soon as the agent is ready.
 #[derive(Debug, Args)]
 pub(crate) struct NudgeArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
     /// The message, in one line or several
     #[arg(required_unless_present_any = ["stdin", "list", "cancel", "again"])]
@@ -33,18 +36,21 @@ pub(crate) struct NudgeArgs {
     /// Read the message from standard input
     #[arg(long, conflicts_with = "message")]
     stdin: bool,
+    /// The message is a command of the agent's program, such as /compact; only people may send one
+    #[arg(long)]
+    command: bool,
     #[command(flatten)]
     flags: NudgeFlags,
-    /// Only if the agent that calls this began less than a minute ago
+    /// Only if the calling agent's session began less than a minute ago
     #[arg(long)]
     if_fresh: bool,
-    /// Show what waits for the agent
+    /// List the waiting messages of the agent
     #[arg(long, group = "other")]
     list: bool,
-    /// Take back a message that waits
+    /// Cancel a waiting message
     #[arg(long, value_name = "ID", group = "other")]
     cancel: Option<String>,
-    /// Send a message again that was set aside
+    /// Resend a message that was set aside
     #[arg(long, value_name = "ID", group = "other")]
     again: Option<String>,
 }
@@ -52,17 +58,17 @@ pub(crate) struct NudgeArgs {
 /// How messages are sent; shared with `gt broadcast`.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NudgeFlags {
-    /// When: now, in the background, or when it is idle
+    /// When to deliver it: now, in the background, or when the agent is idle
     #[arg(long, value_enum, default_value_t = ModeArg::WaitIdle)]
     pub(crate) mode: ModeArg,
-    /// Urgent ones are delivered first
+    /// Urgent messages are delivered first
     #[arg(long, value_enum, default_value_t = PriorityArg::Normal)]
     pub(crate) priority: PriorityArg,
-    /// Who sends it [default: GT_ROLE]
+    /// The sender [default: GT_ROLE]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) sender: Option<String>,
-    /// How long to wait for an idle agent before the message is left to the queue
-    /// [default: `wait_seconds` of the town]
+    /// Seconds to wait for an idle agent before the message is left in the queue [default:
+    /// `wait_seconds` of the town]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<f64>,
 }
@@ -93,7 +99,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
         return cancel(&town, &identity, id, context);
     }
     if let Some(id) = &args.again {
-        return again(&town, &identity, id, context);
+        return requeue(&town, &identity, id, context);
     }
     if args.if_fresh && !is_fresh(&town, context)? {
         return Ok(ExitCode::SUCCESS);
@@ -102,7 +108,12 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     // without sending a part of it.
     let text = message(args.message)?;
     context.catch_interrupts();
-    let order = args.flags.order(&text, &town, context)?;
+    let mut order = args.flags.order(&text, &town, context)?;
+    if args.command {
+        check_command(&town, &text)?;
+        order.is_command = true;
+        order.sender = None;
+    }
     let sent = send(&town, &identity, &order, context)?;
     if context.json {
         output::json(&document(&identity, args.flags.mode(), &sent))?;
@@ -112,13 +123,28 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     Ok(code(args.flags.mode(), &sent))
 }
 
+/// Fails unless a person sends a command. A command can end the program, or let it stop asking.
+fn check_command(town: &Town, text: &str) -> Result<(), Problem> {
+    if !text.starts_with('/') {
+        return Err(Problem::usage("a command of a program begins with a slash")
+            .hint("leave out `--command` for a message"));
+    }
+    match town.caller() {
+        Caller::Person(_) => Ok(()),
+        Caller::Agent(_) | Caller::Gt => Err(Problem::conflict(
+            "only a person may send a command to an agent's program",
+        )
+        .hint("without `--command` the text is sent as a message")),
+    }
+}
+
 /// Delivers the waiting messages of an agent, each as soon as the agent is ready.
 pub(super) fn deliver_waiting(target: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
     context.catch_interrupts();
-    nudge::drain(&town, &identity, nudge::DELIVERER_LIMIT)?;
+    nudge::deliver_waiting(&town, &identity, nudge::DELIVERER_LIMIT)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,16 +154,16 @@ fn send(
     identity: &Identity,
     order: &NudgeRequest<'_>,
     context: &Context,
-) -> Result<Sent, Problem> {
-    let spinner: Mutex<Option<Progress>> = Mutex::new(None);
-    let sent = nudge::send_telling(town, identity, order, &|reason| {
+) -> Result<SentMessage, Problem> {
+    let spinner: Mutex<Option<ProgressLine>> = Mutex::new(None);
+    let sent = nudge::send_reporting_wait(town, identity, order, &|reason| {
         let words = waiting(identity, order, reason);
         match (std::io::stderr().is_terminal(), context.json) {
             (true, _) => {
                 if let Ok(mut spinner) = spinner.lock() {
                     // Removes the earlier spinner from the screen first.
                     *spinner = None;
-                    *spinner = Some(Progress::spinner(&words));
+                    *spinner = Some(ProgressLine::spinner(&words));
                 }
             }
             (false, false) => output::note(words),
@@ -156,17 +182,17 @@ pub(crate) fn waiting(identity: &Identity, order: &NudgeRequest<'_>, reason: Not
         NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
         _ => format!(
             "Waiting up to {limit} s for {identity}: {}.",
-            reason.words()
+            reason.describe()
         ),
     }
 }
 
 impl NudgeFlags {
-    pub(crate) fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> DeliveryMode {
         match self.mode {
-            ModeArg::Immediate => Mode::Immediate,
-            ModeArg::Queue => Mode::Queue,
-            ModeArg::WaitIdle => Mode::WaitIdle,
+            ModeArg::Immediate => DeliveryMode::Immediate,
+            ModeArg::Queue => DeliveryMode::Queue,
+            ModeArg::WaitIdle => DeliveryMode::WaitIdle,
         }
     }
 
@@ -182,6 +208,7 @@ impl NudgeFlags {
             None => Duration::from_secs(town.settings().nudge.wait_seconds),
         };
         Ok(NudgeRequest {
+            is_command: false,
             text,
             sender: self
                 .sender
@@ -217,10 +244,10 @@ fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
     Ok(began.is_none_or(|began| now - began <= FRESH_SECONDS))
 }
 
-pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
+pub(crate) fn document(identity: &Identity, mode: DeliveryMode, sent: &SentMessage) -> Value {
     let (delivered, receipt, reason) = match &sent.outcome {
         NudgeOutcome::Delivered(receipt) => ("agent", Some(receipt), None),
-        NudgeOutcome::Queued(reason) => ("queue", None, reason.map(NotNow::words)),
+        NudgeOutcome::Queued(reason) => ("queue", None, reason.map(NotNow::describe)),
     };
     let proof = receipt.and_then(|receipt| receipt.proof);
     let mut document = json!({
@@ -250,7 +277,7 @@ pub(crate) fn document(identity: &Identity, mode: Mode, sent: &Sent) -> Value {
 
 /// Returns the sentence that names the process that delivers a waiting message, and the time of its
 /// expiry.
-fn later(identity: &Identity, later: Later) -> String {
+fn later(identity: &Identity, later: LaterDelivery) -> String {
     if later.by == Deliverer::DoNotDisturb {
         let end = later.held_until.and_then(output::time);
         return match end {
@@ -280,7 +307,7 @@ fn later(identity: &Identity, later: Later) -> String {
     format!("{who}{until}.")
 }
 
-pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
+pub(crate) fn line(identity: &Identity, sent: &SentMessage) -> String {
     let ms = sent.elapsed.as_millis();
     match &sent.outcome {
         NudgeOutcome::Delivered(receipt) => {
@@ -293,7 +320,8 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
             format!("Delivered to {identity} ({proof}, {ms} ms).")
         }
         NudgeOutcome::Queued(reason) => {
-            let because = reason.map_or_else(String::new, |reason| format!(": {}", reason.words()));
+            let because =
+                reason.map_or_else(String::new, |reason| format!(": {}", reason.describe()));
             let more = sent
                 .later
                 .map_or_else(String::new, |it| format!(" {}", later(identity, it)));
@@ -303,9 +331,11 @@ pub(crate) fn line(identity: &Identity, sent: &Sent) -> String {
 }
 
 /// Returns a distinct exit code for a queued message if immediate delivery was requested.
-pub(crate) fn code(mode: Mode, sent: &Sent) -> ExitCode {
+pub(crate) fn code(mode: DeliveryMode, sent: &SentMessage) -> ExitCode {
     match (&sent.outcome, mode) {
-        (NudgeOutcome::Queued(_), Mode::Immediate) => ExitCode::from(Kind::Queued.exit_code()),
+        (NudgeOutcome::Queued(_), DeliveryMode::Immediate) => {
+            ExitCode::from(ProblemKind::Queued.exit_code())
+        }
         _ => ExitCode::SUCCESS,
     }
 }
@@ -318,7 +348,7 @@ struct Listed {
     reason: Option<String>,
 }
 
-fn listed(queue: &Queue) -> Vec<Listed> {
+fn listed(queue: &MessageQueue) -> Vec<Listed> {
     let row = |message, phase, reason| Listed {
         message,
         phase,
@@ -334,7 +364,7 @@ fn listed(queue: &Queue) -> Vec<Listed> {
 }
 
 fn list(town: &Town, identity: &Identity, context: &Context) -> CommandResult {
-    let queue = Queue::of(town, identity);
+    let queue = MessageQueue::of(town, identity);
     for problem in queue.unreadable() {
         output::warn(problem.line());
     }
@@ -416,7 +446,7 @@ fn on_one_line(text: &str) -> String {
 
 /// Returns the id of the listed message with this prefix.
 fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
-    let queue = Queue::of(town, identity);
+    let queue = MessageQueue::of(town, identity);
     let ids: Vec<String> = listed(&queue)
         .into_iter()
         .map(|row| row.message.id)
@@ -425,18 +455,17 @@ fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
     match hits.as_slice() {
         [one] => Ok((*one).clone()),
         [] => Err(
-            Problem::not_found(format!("no message {id} waits for {identity}"))
-                .hint("it may be delivered already; `gt nudge --list TARGET` shows what waits"),
+            Problem::not_found(format!("no message {id} waits for {identity}")).hint(
+                "it may be delivered already; `gt nudge --list TARGET` shows the waiting messages",
+            ),
         ),
-        _ => Err(Problem::usage(format!(
-            "{id} is the beginning of several ids"
-        ))),
+        _ => Err(Problem::usage(format!("{id} is a prefix of several ids"))),
     }
 }
 
-fn again(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
+fn requeue(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
     let found = find(town, identity, id)?;
-    let sent = nudge::again(town, identity, &found)?;
+    let sent = nudge::requeue(town, identity, &found)?;
     if context.json {
         let until = sent.until.and_then(output::time);
         output::json(&output::without_nulls(json!({

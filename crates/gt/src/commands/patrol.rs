@@ -6,13 +6,13 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::digest::Digest;
 use gt_core::event::Event;
-use gt_core::patrol::{Action, RULES};
-use gt_town::supervision::digest::{self, Delivery};
+use gt_core::patrol::{PatrolAction, RULES};
+use gt_town::supervision::digest::{self, DigestDelivery};
 use gt_town::supervision::patrol::{self, Performed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-/// Look after the town once: dead, hung and idle agents, old queues, leftovers
+/// Check the town once, and act on dead, hung and idle agents, stalled queues and leftovers
 ///
 /// Applies a table of rules to the town and carries out their actions, each with its reason:
 /// a dead polecat is resumed, an idle one with work is nudged, a queue that has stopped is run
@@ -83,9 +83,9 @@ pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
         );
     }
     context.catch_interrupts();
-    let done = patrol::round(&town)?.ok_or_else(|| {
-        Problem::conflict("another patrol runs at this moment")
-            .hint("`gt patrol log` shows what it did when it is over")
+    let done = patrol::patrol_once(&town)?.ok_or_else(|| {
+        Problem::conflict("another patrol is running")
+            .hint("`gt patrol log` shows its actions once it has finished")
     })?;
     let shown: Vec<Shown<'_>> = done
         .iter()
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &PatrolArgs, context: &Context) -> CommandResult {
         0 => Ok(ExitCode::SUCCESS),
         _ => Err(
             Problem::failed(format!("{failed} of {} actions failed", done.len()))
-                .hint("they are tried again after their back-off"),
+                .hint("they are retried after their back-off"),
         ),
     }
 }
@@ -113,8 +113,8 @@ fn wake(args: &WakeArgs, context: &Context) -> CommandResult {
     }
     context.catch_interrupts();
     let woken = digest::run(&town)?.ok_or_else(|| {
-        Problem::conflict("another process wakes role agents at this moment")
-            .hint("`gt events --type role_woken` shows what it did when it is over")
+        Problem::conflict("another process is waking role agents")
+            .hint("`gt events --type role_woken` shows the result once it has finished")
     })?;
     let shown: Vec<ShownDigest<'_>> = woken
         .iter()
@@ -132,7 +132,7 @@ fn wake(args: &WakeArgs, context: &Context) -> CommandResult {
     }
 }
 
-type ShownDigest<'a> = (&'a Digest, Option<&'a Result<Delivery, Problem>>);
+type ShownDigest<'a> = (&'a Digest, Option<&'a Result<DigestDelivery, Problem>>);
 
 fn show_digests(digests: &[ShownDigest<'_>], context: &Context) -> CommandResult {
     if context.json {
@@ -157,9 +157,9 @@ fn show_digests(digests: &[ShownDigest<'_>], context: &Context) -> CommandResult
     for (digest, result) in digests {
         let (mark, how) = match result {
             None => (paint.dim("·"), "would get"),
-            Some(Ok(Delivery::Started)) => (paint.green("✓"), "was started with"),
-            Some(Ok(Delivery::Queued)) => (paint.green("✓"), "gets"),
-            Some(Ok(Delivery::Before)) => (paint.green("✓"), "has"),
+            Some(Ok(DigestDelivery::Started)) => (paint.green("✓"), "was started with"),
+            Some(Ok(DigestDelivery::Queued)) => (paint.green("✓"), "gets"),
+            Some(Ok(DigestDelivery::Before)) => (paint.green("✓"), "has"),
             Some(Err(_)) => (paint.red("✗"), "did not get"),
         };
         let ids: Vec<&str> = digest.matters.keys().map(String::as_str).collect();
@@ -179,7 +179,7 @@ fn show_digests(digests: &[ShownDigest<'_>], context: &Context) -> CommandResult
     Ok(ExitCode::SUCCESS)
 }
 
-type Shown<'a> = (&'a Action, Option<&'a Result<(), Problem>>);
+type Shown<'a> = (&'a PatrolAction, Option<&'a Result<(), Problem>>);
 
 fn show(actions: &[Shown<'_>], context: &Context) -> CommandResult {
     if context.json {
@@ -256,7 +256,7 @@ fn log(events: &[Event], context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn rules(settings: &gt_core::patrol::Settings, context: &Context) -> CommandResult {
+fn rules(settings: &gt_core::patrol::RuleSettings, context: &Context) -> CommandResult {
     if context.json {
         let rows = RULES.iter().map(|rule| {
             json!({

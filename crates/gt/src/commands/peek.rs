@@ -12,7 +12,8 @@ use std::process::ExitCode;
 /// Show an agent's screen
 #[derive(Debug, Args)]
 pub(crate) struct PeekArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
     /// The last N lines, scrollback included [default: the visible screen]
     #[arg(value_name = "N", conflicts_with = "lines")]

@@ -9,7 +9,7 @@ use gt_town::Town;
 use gt_town::base::time;
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
-use gt_town::workflow::polecat::{self, Nuked, Polecat, PolecatState, Worktree};
+use gt_town::workflow::polecat::{self, Nuked, Polecat, PolecatState, WorktreeState};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -42,18 +42,18 @@ pub(crate) struct ShowArgs {
 
 /// Remove polecats: container, worktree and branches
 ///
-/// What is on its hook is open again. Work that is not committed and pushed keeps a polecat
-/// from being removed; a branch that waits to be merged stays.
+/// The item on its hook is open again. A polecat with uncommitted or unpushed work is not removed.
+/// A branch that waits to be merged stays.
 #[derive(Debug, Args)]
 pub(crate) struct NukeArgs {
     /// NAME or RIG/NAME
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Remove it all the same; unsaved work is kept under refs/gt/saved/, and the folder of a
-    /// worktree that is broken under RIG/.saved/
+    /// Remove it anyway; unsaved work is kept under refs/gt/saved/, and the folder of a broken
+    /// worktree under RIG/.saved/
     #[arg(long)]
     force: bool,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
     /// The rig [default: the one of this folder, or the only one that has it]
@@ -66,10 +66,10 @@ pub(crate) struct NukeArgs {
 /// Those with work on their hook, with a container or with unsaved work stay.
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// For so long
+    /// Free for at least this long
     #[arg(long, value_name = "TIME", default_value = "24h")]
     older_than: String,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
     /// Only this rig's
@@ -110,7 +110,7 @@ fn list(town: &Town, args: &ListArgs, context: &Context) -> CommandResult {
             bead.unwrap_or_else(|| "-".to_owned()).into(),
             match (&polecat.branch, polecat.worktree) {
                 (Some(branch), _) => branch.as_str().into(),
-                (None, Worktree::Sound) => "-".into(),
+                (None, WorktreeState::Sound) => "-".into(),
                 (None, worktree) => format!("({})", worktree.as_str()).into(),
             },
             count(polecat.ahead).into(),
@@ -131,9 +131,11 @@ fn show(polecat: &Polecat, context: &Context) -> CommandResult {
         None => "-".to_owned(),
     };
     let worktree = match polecat.worktree {
-        Worktree::Sound => "sound",
-        Worktree::Broken => "broken: the folder is there, and git does not know it",
-        Worktree::Missing => "missing",
+        WorktreeState::Sound => "sound",
+        WorktreeState::Broken => {
+            "broken: the folder exists, but git does not know it as a worktree"
+        }
+        WorktreeState::Missing => "missing",
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for (name, value) in [
@@ -179,7 +181,7 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> CommandResult {
 fn gc(town: &Town, args: &GcArgs, context: &Context) -> CommandResult {
     let older_than = time::seconds(&args.older_than)?;
     let results = polecat::gc(town, args.rig.as_deref(), older_than, args.dry_run)?;
-    // Polecats with unsaved work are kept; that is no failure of `gt polecat gc`.
+    // Polecats with unsaved work are kept; that is not a failure of `gt polecat gc`.
     for (_, problem) in tell(&results, args.dry_run, context)? {
         output::warn(problem.message());
     }
@@ -244,11 +246,11 @@ fn tell_one(nuked: &Nuked, dry_run: bool) -> Result<(), Problem> {
     let Some(refusal) = &nuked.refusal else {
         return output::line(line(nuked, dry_run));
     };
-    would_be_refused(refusal)
+    print_refusal(refusal)
 }
 
 /// Prints the refusal in a dry run.
-pub(super) fn would_be_refused(refusal: &Problem) -> Result<(), Problem> {
+pub(super) fn print_refusal(refusal: &Problem) -> Result<(), Problem> {
     output::line(format!("Would be refused: {refusal}."))?;
     for cause in refusal.causes() {
         output::line(format!("  {}", output::clean(cause)))?;
@@ -265,7 +267,7 @@ fn line(nuked: &Nuked, dry_run: bool) -> String {
         true => format!(
             "Would remove {}, and keep work that exists nowhere else: {}.",
             nuked.identity,
-            nuked.unsaved.words()
+            nuked.unsaved.describe()
         ),
         false => format!("Removed {}.", nuked.identity),
     };
@@ -277,7 +279,10 @@ fn line(nuked: &Nuked, dry_run: bool) -> String {
     }
     for (what, names) in [
         ("Its unsaved work is kept as", &nuked.saved),
-        ("What others have or wait for stays:", &nuked.kept),
+        (
+            "Kept, because it is checked out elsewhere or waits to be merged:",
+            &nuked.kept,
+        ),
     ] {
         if !names.is_empty() {
             line.push_str(&format!(" {what} {}.", names.join(", ")));

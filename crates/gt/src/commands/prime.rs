@@ -12,28 +12,28 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Tell an agent who it is, what it has to do, and what was left to it
+/// Print an agent's context: its identity, its work, and what earlier sessions left
 ///
-/// Agents' own hooks call it when a session begins; it can be typed at any time. The text
-/// fits into a context window: what is cut is named, with the command that shows it.
+/// The hooks of agent programs call it when a session begins; it can be called at any time. The
+/// text is limited in size: the last line lists what was cut, with the commands that show it.
 #[derive(Debug, Args)]
 pub(crate) struct PrimeArgs {
     /// For the hook of a session that begins, with its JSON on standard input
     ///
-    /// As the hook of a prompt it says nothing, unless that is the first one of a conversation. With --json it
-    /// answers in the form that some programs want.
+    /// As the hook of a prompt it prints nothing, unless the prompt is the first one of a
+    /// conversation. With --json it prints the JSON that some programs require.
     #[arg(long)]
     hook: bool,
     /// Only the state: normal, post-handoff, crash-recovery or autonomous
     #[arg(long, conflicts_with = "hook")]
     state: bool,
-    /// Say what the text is made of and why, without telling it
+    /// Show the parts of the text and their sources instead of the text
     #[arg(long, conflicts_with_all = ["hook", "state"])]
     explain: bool,
-    /// Only this part, whole
+    /// Only this part, in full
     #[arg(long, value_name = "NAME", conflicts_with_all = ["hook", "state", "explain"])]
     section: Option<String>,
-    /// Whom [default: the agent that calls, or whose folder or pane this is]
+    /// The agent [default: the calling agent, or the agent of this folder or pane]
     #[arg(long, value_name = "TARGET", conflicts_with = "hook")]
     agent: Option<String>,
 }
@@ -63,8 +63,8 @@ pub(crate) fn run(args: &PrimeArgs, context: &Context) -> CommandResult {
     }
     let town = context.town()?;
     let agent = match &args.agent {
-        Some(agent) => target::known(&town, agent)?,
-        None => prime::who(&town)?,
+        Some(agent) => target::resolve_known(&town, agent)?,
+        None => prime::calling_agent(&town)?,
     };
     // Only the agent itself pours its formula and consumes its handoff; a person who looks does not.
     let is_own = context.around().var("GT_ROLE") == Some(agent.address().as_str());
@@ -114,24 +114,24 @@ fn run_as_hook(town: &Town, context: &Context) -> CommandResult {
     let answered = answer(town, &report, context).unwrap_or_else(|problem| {
         let words = cannot_tell(&problem);
         log(problem);
-        Answered::Said(words)
+        HookAnswer::Said(words)
     });
     let said = match &answered {
-        Answered::Nothing => Ok(()),
-        Answered::Told(primed) => say(&primed.composed.text, context),
-        Answered::Stranger(words) | Answered::Said(words) => say(words, context),
+        HookAnswer::Nothing => Ok(()),
+        HookAnswer::Told(primed) => say(&primed.composed.text, context),
+        HookAnswer::Stranger(words) | HookAnswer::Said(words) => say(words, context),
     };
     match said {
         // The text was not delivered, so nothing is consumed; the next hook delivers it.
         Err(problem) => log(problem),
         Ok(()) => {
-            if let Answered::Told(primed) = &answered {
+            if let HookAnswer::Told(primed) = &answered {
                 prime::settle(town, primed).unwrap_or_else(log);
             }
         }
     }
     // Last, because the agent's program waits for the text, and this may wait for a lock.
-    if !matches!(answered, Answered::Stranger(_)) {
+    if !matches!(answered, HookAnswer::Stranger(_)) {
         let event = if is_prompt(&report) {
             "prompt"
         } else {
@@ -145,7 +145,7 @@ fn run_as_hook(town: &Town, context: &Context) -> CommandResult {
 }
 
 /// Answer of a hook.
-enum Answered {
+enum HookAnswer {
     /// The text was delivered before.
     Nothing,
     Told(Box<Primed>),
@@ -155,13 +155,13 @@ enum Answered {
     Said(String),
 }
 
-fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Problem> {
+fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, Problem> {
     let log = |problem: &Problem| tracing::error!("{}", problem.line());
-    let agent = match prime::who(town) {
+    let agent = match prime::calling_agent(town) {
         Ok(agent) => agent,
         Err(problem) => {
             log(&problem);
-            return Ok(Answered::Stranger(cannot_tell(&problem)));
+            return Ok(HookAnswer::Stranger(cannot_tell(&problem)));
         }
     };
     let session = context.around().var("GT_SESSION_UUID");
@@ -169,7 +169,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
         Ok(None) => {}
         Ok(Some(problem)) => {
             log(&problem);
-            return Ok(Answered::Stranger(refusal(&agent, &problem)));
+            return Ok(HookAnswer::Stranger(refusal(&agent, &problem)));
         }
         // A failed claim does not mean that another process has the identity.
         Err(problem) => log(&problem),
@@ -179,13 +179,13 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<Answered, Pr
         let conversation = report["session_id"].as_str().unwrap_or_default();
         match prime::due_with_prompt(town, conversation) {
             Ok(Some(due)) => source = due,
-            Ok(None) => return Ok(Answered::Nothing),
+            Ok(None) => return Ok(HookAnswer::Nothing),
             // A duplicate text is better than none.
             Err(problem) => log(&problem),
         }
     }
     let primed = prime::begin(town, &agent, source)?;
-    Ok(Answered::Told(Box::new(primed)))
+    Ok(HookAnswer::Told(Box::new(primed)))
 }
 
 fn is_prompt(report: &Value) -> bool {

@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Show a text in a pane's history, then become a program; started by tmux for a restore
+/// Print a text into a pane's history, then exec a program; started by tmux for a restore
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
     /// The text, which may be announced by a file FILE.soon; it is removed once the terminal has shown it

@@ -8,14 +8,14 @@ use gt_town::supervision::scheduler;
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Deal with the death of an agent; called by a tmux hook
+/// Handle the death of an agent; called by a tmux hook
 #[derive(Debug, Args)]
 pub(crate) struct RespawnArgs {
     container: String,
     /// The pane that died
     #[arg(long)]
     pane: String,
-    /// The wait is over
+    /// The delay of the respawn has passed
     #[arg(long)]
     due: bool,
 }

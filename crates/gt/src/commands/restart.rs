@@ -16,7 +16,7 @@ use std::borrow::Cow;
 /// They continue their conversations, with the options of their last start.
 #[derive(Debug, Args)]
 pub(crate) struct RestartArgs {
-    /// The agents: addresses, short ones, containers or beginnings of session ids
+    /// The agents: addresses or short forms of them, container names, or prefixes of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]

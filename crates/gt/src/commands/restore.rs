@@ -5,12 +5,12 @@ use crate::context::Context;
 use crate::error;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::save::Verdict;
+use gt_core::save::RestoreDecision;
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::lifecycle::restore::{self, Back, Intent};
+use gt_town::lifecycle::restore::{self, RestoreIntent, RestoredAgent};
 use serde_json::{Value, json};
 
 /// Bring back the containers of a save
@@ -20,15 +20,15 @@ use serde_json::{Value, json};
 /// Agents that run, or that were stopped since the save, are left alone.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// The save, or the beginning of its name [default: the newest]
+    /// The save, or a prefix of its name [default: the newest]
     save: Option<String>,
-    /// Only this agent, also if it was stopped; may be given several times
+    /// Only this agent, even if it was stopped; may be given several times
     #[arg(long = "agent", value_name = "TARGET")]
     agents: Vec<String>,
     /// A variable for the agents, from this environment or as NAME=VALUE: those given at their start were not saved
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 }
@@ -59,35 +59,35 @@ pub(crate) fn run(args: RestoreArgs, context: &Context) -> CommandResult {
     tell(source.save.as_deref(), &done, context)
 }
 
-type Done = (Intent, Option<Result<Back, Problem>>);
+type RestoreResult = (RestoreIntent, Option<Result<RestoredAgent, Problem>>);
 
 fn carry_out(
     town: &Town,
-    intents: Vec<Intent>,
+    intents: Vec<RestoreIntent>,
     extra_env: &[(String, String)],
     context: &Context,
-) -> Result<Vec<Done>, Problem> {
+) -> Result<Vec<RestoreResult>, Problem> {
     context.catch_interrupts();
     restore::begin(town, &intents)?;
-    let is_wanted = |intent: &&Intent| intent.verdict == Verdict::Restore;
-    let wanted: Vec<&Intent> = intents.iter().filter(is_wanted).collect();
+    let is_wanted = |intent: &&RestoreIntent| intent.verdict == RestoreDecision::Restore;
+    let wanted: Vec<&RestoreIntent> = intents.iter().filter(is_wanted).collect();
     let results = in_parallel(town, "restoring", &wanted, |intent| {
         restore::restore(town, intent, extra_env)
     });
     let mut results = results.into_iter();
-    let with_result = |mut intent: Intent| {
+    let with_result = |mut intent: RestoreIntent| {
         let result = match &intent.verdict {
-            Verdict::Restore => match results.next() {
+            RestoreDecision::Restore => match results.next() {
                 // A concurrent process has restored it.
                 Some(Err(error))
                     if error.is_lost_to_another() && restore::is_there(town, &intent.identity) =>
                 {
-                    intent.verdict = Verdict::Runs;
+                    intent.verdict = RestoreDecision::Runs;
                     None
                 }
                 result => result.map(|result| result.map_err(Problem::from)),
             },
-            Verdict::Taken(words) => Some(Err(restore::taken(words))),
+            RestoreDecision::Taken(words) => Some(Err(restore::name_taken(words))),
             _ => None,
         };
         (intent, result)
@@ -95,7 +95,7 @@ fn carry_out(
     Ok(intents.into_iter().map(with_result).collect())
 }
 
-fn tell(name: Option<&str>, done: &[Done], context: &Context) -> CommandResult {
+fn tell(name: Option<&str>, done: &[RestoreResult], context: &Context) -> CommandResult {
     if context.json {
         let agents: Vec<Value> = done.iter().map(document).collect();
         output::json(&json!({"save": name, "agents": agents}))?;
@@ -108,7 +108,7 @@ fn tell(name: Option<&str>, done: &[Done], context: &Context) -> CommandResult {
         }
         if !done
             .iter()
-            .any(|(intent, _)| intent.verdict == Verdict::Restore)
+            .any(|(intent, _)| intent.verdict == RestoreDecision::Restore)
         {
             output::line("There is no agent to bring back.")?;
         }
@@ -130,7 +130,11 @@ fn tell(name: Option<&str>, done: &[Done], context: &Context) -> CommandResult {
     start::finish(&failures, tried, "brought back")
 }
 
-fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -> Option<String> {
+fn line(
+    intent: &RestoreIntent,
+    result: Option<&Result<RestoredAgent, Problem>>,
+    paint: Paint,
+) -> Option<String> {
     let who = paint.bold(&intent.identity.address());
     // A person's own tmux server may be gone, and nothing is started there.
     let server = intent
@@ -140,7 +144,7 @@ fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -
             format!(" on the town's tmux server (it was on {its})")
         });
     match (&intent.verdict, result) {
-        (Verdict::Restore, Some(Ok(back))) => {
+        (RestoreDecision::Restore, Some(Ok(back))) => {
             let started = &back.started;
             let (mark, words) = (paint.green("✓"), words(&back.conversation));
             let (state, container) = (started.state.as_str(), &started.container);
@@ -150,7 +154,7 @@ fn line(intent: &Intent, result: Option<&Result<Back, Problem>>, paint: Paint) -
                 started.harness
             ))
         }
-        (Verdict::Restore, None) => {
+        (RestoreDecision::Restore, None) => {
             let words = words(&intent.conversation);
             Some(format!("Would bring back {who}{server}, {words}."))
         }
@@ -168,25 +172,25 @@ fn words(conversation: &Conversation) -> String {
     }
 }
 
-fn reason(verdict: &Verdict) -> String {
+fn reason(verdict: &RestoreDecision) -> String {
     match verdict {
-        Verdict::Restore => "is missing".to_owned(),
-        Verdict::Runs => "is there already".to_owned(),
-        Verdict::Taken(words) => words.clone(),
-        Verdict::Ended(outcome) => format!("was ended since ({})", outcome.as_str()),
-        Verdict::WasOver => "had ended before the save".to_owned(),
-        Verdict::Removed => "was removed".to_owned(),
+        RestoreDecision::Restore => "is missing".to_owned(),
+        RestoreDecision::Runs => "is there already".to_owned(),
+        RestoreDecision::Taken(words) => words.clone(),
+        RestoreDecision::Ended(outcome) => format!("was ended since ({})", outcome.as_str()),
+        RestoreDecision::WasOver => "had ended before the save".to_owned(),
+        RestoreDecision::Removed => "was removed".to_owned(),
     }
 }
 
-fn document((intent, result): &Done) -> Value {
+fn document((intent, result): &RestoreResult) -> Value {
     let (word, id) = match result {
         Some(Ok(back)) => conversation_json(&back.conversation),
         _ => conversation_json(&intent.conversation),
     };
     let action = match &intent.verdict {
-        Verdict::Restore => "restore",
-        Verdict::Taken(_) => "conflict",
+        RestoreDecision::Restore => "restore",
+        RestoreDecision::Taken(_) => "conflict",
         _ => "leave",
     };
     let mut document = json!({

@@ -7,7 +7,7 @@ use super::start_flags::StartFlags;
 use super::{CommandResult, restart, start, stop};
 use crate::context::Context;
 use crate::output;
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressLine;
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
@@ -28,7 +28,7 @@ pub(crate) enum RigCommand {
     /// Start a rig's witness and refinery
     Start(RigStartArgs),
     Stop(RigStopArgs),
-    /// Keep a rig as it is, but start nothing in it
+    /// Park a rig: running agents continue, and nothing new is started
     Park(RigNameArgs),
     /// Take a parked rig back into service
     Unpark(RigNameArgs),
@@ -42,10 +42,10 @@ pub(crate) enum RigCommand {
     Remove(removing::RemoveArgs),
 }
 
-/// Take a repository into the town
+/// Add a repository to the town
 ///
-/// It is copied (bare) into the town; agents work in worktrees of that copy, and
-/// the repository that is named here is not touched.
+/// Makes a bare clone in the town; agents work in worktrees of that clone. The files of the source
+/// repository are not changed.
 #[derive(Debug, Args)]
 #[command(override_usage = "gt rig add [OPTIONS] [NAME] <PATH-OR-URL>")]
 pub(crate) struct AddArgs {
@@ -62,13 +62,13 @@ pub(crate) struct AddArgs {
 
 /// Put a rig out of service: stop all its agents, and start none
 ///
-/// A parked rig leaves agents alone that run; a docked one has none. Its worktrees and branches
-/// stay as they are.
+/// Agents of a parked rig keep running; a docked rig has none. Worktrees and branches stay as they
+/// are.
 #[derive(Debug, Args)]
 pub(crate) struct RigDockArgs {
     /// The rig
     rig: String,
-    /// Do not ask the agents first
+    /// Do not ask the agents to quit first
     #[arg(long)]
     force: bool,
 }
@@ -78,7 +78,7 @@ pub(crate) struct RigStartArgs {
     /// The rigs
     #[arg(required = true, value_name = "RIG")]
     rigs: Vec<String>,
-    /// Its crew, too
+    /// Also the crew
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -91,10 +91,10 @@ pub(crate) struct RigStopArgs {
     /// The rigs
     #[arg(required = true, value_name = "RIG")]
     rigs: Vec<String>,
-    /// Its crew and polecats, too
+    /// Also the crew and the polecats
     #[arg(long)]
     all: bool,
-    /// Do not ask the agents first
+    /// Do not ask the agents to quit first
     #[arg(long)]
     force: bool,
 }
@@ -184,7 +184,7 @@ fn add(args: &AddArgs, context: &Context) -> CommandResult {
         Some(source) => (args.first.clone(), source),
         None => (rig::name_for(&town, &args.first)?, &args.first),
     };
-    let spinner = Progress::spinner(&format!("copying {name}"));
+    let spinner = ProgressLine::spinner(&format!("copying {name}"));
     let added = rig::add(&mut town, &name, source, args.prefix.as_deref())?;
     drop(spinner);
     let warnings = merge::missing_submodules(&town, &name);

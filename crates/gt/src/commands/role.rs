@@ -84,7 +84,7 @@ pub(crate) fn run(command: RoleCommand, context: &Context) -> CommandResult {
 pub(crate) fn show(
     name: &str,
     what: &str,
-    fields: &std::collections::BTreeMap<String, gt_core::overlay::Field>,
+    fields: &std::collections::BTreeMap<String, gt_core::overlay::OverlaidField>,
     context: &Context,
 ) -> Result<(), Problem> {
     if context.json {

@@ -18,13 +18,13 @@ use std::process::ExitCode;
 /// Work items, mail and the merge queue are backed up along with it (.work/backups).
 #[derive(Debug, Args)]
 pub(crate) struct SaveArgs {
-    /// Show the saves there are
+    /// List the saves
     #[arg(long)]
     list: bool,
 }
 
 /// Saves for tmux, which ignores the output: warnings and errors go to the log. With `timer`, saves
-/// only if the newest save is old. Also does what else a town does every few minutes, and starts a
+/// only if the newest save is old. Also does the other periodic work of a town, and restarts a
 /// daemon that was killed.
 pub(super) fn run_unattended(timer: bool, context: &Context) -> CommandResult {
     let town = context.town()?;

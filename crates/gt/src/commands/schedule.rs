@@ -254,8 +254,10 @@ fn remove(args: &RemoveArgs, town: &Town, context: &Context) -> Result<(), Probl
     let (names, items): (Vec<&String>, Vec<&String>) =
         args.words.iter().partition(|word| known.contains(word));
     let unknown = |word: &str| {
-        Problem::not_found(format!("{word} does not wait, and is no recurring work"))
-            .hint("`gt schedule list` shows both")
+        Problem::not_found(format!(
+            "{word} is neither in the queue nor the name of recurring work"
+        ))
+        .hint("`gt schedule list` shows both")
     };
     let ids: Result<Vec<WorkId>, Problem> = items
         .iter()

@@ -1,12 +1,12 @@
 use super::CommandResult;
 use super::role;
-use super::words::Words;
+use super::words::SuggestedWords;
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Problem, Role, beacon};
-use gt_town::lifecycle::seance::{self, Offered, SeanceFilter, Talk};
+use gt_town::lifecycle::seance::{self, Offered, SeanceCommand, SeanceFilter};
 use gt_town::repo::rig;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
@@ -24,18 +24,18 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 pub(crate) struct SeanceArgs {
     /// Only sessions of this role
-    #[arg(long, conflicts_with = "talk", value_parser = Words::of(Role::all().map(Role::as_str)))]
+    #[arg(long, conflicts_with = "talk", value_parser = SuggestedWords::of(Role::all().map(Role::as_str)))]
     role: Option<String>,
     /// Only sessions of this rig
     #[arg(long, conflicts_with = "talk")]
     rig: Option<String>,
-    /// At most so many
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with = "talk")]
     recent: usize,
-    /// Talk to this one: the beginning of the id of a session, or of a conversation
+    /// The session to talk to: a prefix of its id, or of its conversation's id
     #[arg(long, value_name = "ID")]
     talk: Option<String>,
-    /// Ask one thing and print the answer
+    /// Ask one question and print the answer
     #[arg(
         long,
         short,
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &SeanceArgs, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn command(talk: &Talk) -> Command {
+fn command(talk: &SeanceCommand) -> Command {
     let mut command = Command::new(&talk.program);
     command.args(&talk.args).current_dir(&talk.cwd);
     for name in &talk.unset {
@@ -113,30 +113,30 @@ fn command(talk: &Talk) -> Command {
 }
 
 /// Receives a byte when this process alone gets TERM.
-struct Term {
+struct TermSignal {
     wake: UnixStream,
     id: SigId,
 }
 
 /// Keeps this process alive at Ctrl-C to clean up. The terminal sends the signal to the program as
 /// well, which ends.
-fn catch_signals() -> Result<Term, Problem> {
-    let catch = || -> std::io::Result<Term> {
+fn catch_signals() -> Result<TermSignal, Problem> {
+    let catch = || -> std::io::Result<TermSignal> {
         for signal in [SIGINT, SIGHUP, SIGQUIT] {
             flag::register(signal, Arc::default())?;
         }
         let (wake, write) = UnixStream::pair()?;
         let id = low_level::pipe::register(SIGTERM, write)?;
-        Ok(Term { wake, id })
+        Ok(TermSignal { wake, id })
     };
     catch().map_err(|error| Problem::failed("cannot wait for signals").caused_by(error))
 }
 
 /// Waits for the program, and captures its output if requested. Forwards a TERM to it.
-fn wait(mut child: Child, term: Term) -> Result<(ExitStatus, String), Problem> {
+fn wait(mut child: Child, term: TermSignal) -> Result<(ExitStatus, String), Problem> {
     let failed = |error: std::io::Error| Problem::failed("cannot wait for it").caused_by(error);
     let pid = Pid::from_child(&child);
-    let Term { mut wake, id } = term;
+    let TermSignal { mut wake, id } = term;
     let forward = std::thread::spawn(move || {
         // The loop ends when the handler is removed, which closes the other end of the pair.
         while wake.read(&mut [0]).is_ok_and(|count| count > 0) {

@@ -8,11 +8,11 @@ mod upkeep;
 use super::CommandResult;
 use crate::context::Context;
 use clap::{Args, Subcommand};
-use filter::Filter;
+use filter::SessionFilterArgs;
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::lifecycle::{epilogue, sync};
-use gt_town::records::sessions::{Query, Sessions};
+use gt_town::records::sessions::{SessionQuery, Sessions};
 use gt_town::records::usage;
 use gt_town::terminal::recording::Recordings;
 use std::process::ExitCode;
@@ -37,23 +37,23 @@ pub(crate) enum SessionsCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    filter: Filter,
-    /// At most so many
+    filter: SessionFilterArgs,
+    /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
 }
 
-/// Show all that is known of one session
+/// Show one session in full
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// Its id, or the beginning of it
+    /// Its id, or a prefix of it
     id: String,
 }
 
-/// Show the sessions that went on with each other's work
+/// Show a chain: the sessions that continued each other's work
 #[derive(Debug, Args)]
 pub(crate) struct ChainArgs {
-    /// A session, a chain, or the work that they were about
+    /// A session, a chain, or a work item
     #[arg(value_name = "ID-OR-BEAD")]
     what: String,
 }
@@ -66,7 +66,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult 
     }
     match command {
         SessionsCommand::List(args) | SessionsCommand::Find(args) => {
-            let query = Query {
+            let query = SessionQuery {
                 limit: Some(args.limit),
                 ..args.filter.query(&town, &sessions)?
             };

@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Note what an agent's hook reports; for hooks, with their JSON on standard input
+/// Record the report of an agent's hook; for hooks, with their JSON on standard input
 ///
-/// It prints nothing and always succeeds: an agent must never be held up by it. What
-/// went wrong is in the log: `gt logs`.
+/// It prints nothing and always succeeds, so that it never blocks an agent. Errors are in the log:
+/// `gt logs`.
 #[derive(Debug, Args)]
 pub(crate) struct SignalArgs {
-    /// The event [default: as the JSON says]
+    /// The event [default: that of the JSON]
     event: Option<String>,
     /// The container [default: GT_SESSION, or the one that has the conversation]
     #[arg(long, value_name = "CONTAINER")]
     session: Option<String>,
-    /// Only for the adopted agent in whose pane this runs; nothing where there is none
+    /// Only for the adopted agent in whose pane this runs; do nothing if there is none
     #[arg(long, hide = true, conflicts_with = "session")]
     adopted: bool,
-    /// Say what went wrong, and fail
+    /// Print errors, and fail
     #[arg(long)]
     strict: bool,
 }
@@ -84,7 +84,7 @@ fn note_adopted(
     };
     let home = match socket == town.server().socket_path() {
         true => town.clone(),
-        false => town.at(&socket),
+        false => town.with_server(&socket),
     };
     match adopt::container_of_pane(&home, pane)? {
         Some(container) => {
@@ -138,7 +138,7 @@ fn end_pause(town: &Town, event: HookEvent) -> Result<(), Problem> {
         .filter(|_| event == HookEvent::Prompt);
     let agent = address.and_then(|address| Identity::from_address(address, town.registry()));
     match agent.filter(|agent| agent.role() == Role::Task) {
-        Some(agent) => task::prompted(town, &agent),
+        Some(agent) => task::undo_pause_commit(town, &agent),
         None => Ok(()),
     }
 }

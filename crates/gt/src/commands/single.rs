@@ -18,7 +18,7 @@ pub(crate) enum TownCommand {
     Stop(TownStop),
     /// Stop it if it runs, and start it
     Restart(TownStart),
-    /// Show how it is
+    /// Show its state
     Status,
 }
 
@@ -30,21 +30,21 @@ pub(crate) struct TownStart {
 
 #[derive(Debug, Args)]
 pub(crate) struct TownStop {
-    /// Do not ask it first
+    /// Do not ask it to quit first
     #[arg(long)]
     force: bool,
 }
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub(crate) enum RigCommand {
+pub(crate) enum SingleRigCommand {
     /// Start it
     Start(RigStart),
     /// Stop it
     Stop(RigStop),
     /// Stop it if it runs, and start it
     Restart(RigStart),
-    /// Show how it is
+    /// Show its state
     Status(RigStatus),
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct RigStart {
 pub(crate) struct RigStop {
     /// The rig [default: the one of this folder, or the only one]
     rig: Option<String>,
-    /// Do not ask it first
+    /// Do not ask it to quit first
     #[arg(long)]
     force: bool,
 }
@@ -84,13 +84,13 @@ pub(crate) fn run_town(role: Role, command: TownCommand, context: &Context) -> C
     }
 }
 
-pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> CommandResult {
+pub(crate) fn run_rig(role: Role, command: SingleRigCommand, context: &Context) -> CommandResult {
     let town = context.town()?;
     let verb = match &command {
-        RigCommand::Start(_) => "start",
-        RigCommand::Stop(_) => "stop",
-        RigCommand::Restart(_) => "restart",
-        RigCommand::Status(_) => "status",
+        SingleRigCommand::Start(_) => "start",
+        SingleRigCommand::Stop(_) => "stop",
+        SingleRigCommand::Restart(_) => "restart",
+        SingleRigCommand::Status(_) => "status",
     };
     let of = |given: &Option<String>| {
         let how_to_name = format!("`gt {} {verb} RIG`", role.as_str());
@@ -99,14 +99,16 @@ pub(crate) fn run_rig(role: Role, command: RigCommand, context: &Context) -> Com
         Ok::<_, Problem>([Identity::of_rig(role, name)])
     };
     match command {
-        RigCommand::Start(args) => begin(&town, &of(&args.rig)?, &args.flags, context),
-        RigCommand::Stop(args) => stop::stop_many(&town, &of(&args.rig)?, args.force, context),
-        RigCommand::Restart(args) => {
+        SingleRigCommand::Start(args) => begin(&town, &of(&args.rig)?, &args.flags, context),
+        SingleRigCommand::Stop(args) => {
+            stop::stop_many(&town, &of(&args.rig)?, args.force, context)
+        }
+        SingleRigCommand::Restart(args) => {
             let mut options = args.flags.options(context)?;
             options.create = true;
             restart::restart(&town, &of(&args.rig)?, &options, context)
         }
-        RigCommand::Status(args) => status(&town, &of(&args.rig)?[0], context),
+        SingleRigCommand::Status(args) => status(&town, &of(&args.rig)?[0], context),
     }
 }
 

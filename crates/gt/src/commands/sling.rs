@@ -5,11 +5,11 @@ use crate::error;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::work::{Item, WorkId};
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem, ProblemKind};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::estop;
-use gt_town::records::items::{Draft, Work};
+use gt_town::records::items::{ItemDraft, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
 use gt_town::terminal::containers;
@@ -18,7 +18,7 @@ use gt_town::workflow::schedule::{self, Assigned, QueuedSling};
 use gt_town::workflow::sling::{self, SlingOptions, SlingTarget, Slung};
 use serde_json::{Value, json};
 
-/// Give work items to agents, and start those
+/// Assign work items to agents, and start the agents
 ///
 /// For a rig, a free polecat takes the item, or a new one is made, with its worktree on the
 /// branch polecat/NAME/ITEM. Several words in quotes are the title of a new item. Any other
@@ -27,9 +27,9 @@ use serde_json::{Value, json};
 /// Items beyond the limits of the town wait in the schedule:
 /// `gt schedule list` shows them.
 ///
-/// Several items are a batch: they get a common parent, unless they have one. Those that wait
-/// for others are queued, and start when these are closed. You get one message when all are
-/// closed. `gt work tree BATCH` shows how far they are.
+/// Several items are a batch: they get a common parent, unless they have one. Those that wait for
+/// others are queued, and start when these are closed. You get one message when all are closed.
+/// `gt work tree BATCH` shows their progress.
 #[derive(Debug, Args)]
 pub(crate) struct SlingArgs {
     /// Work items, or titles of new ones, and a rig or an agent among them [default: the rig of each item]
@@ -38,7 +38,8 @@ pub(crate) struct SlingArgs {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
-    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    /// The model, by the agent program's own name for it [default: the project's, the role's, the
+    /// harness's]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// The account under which the agent program runs
@@ -52,7 +53,7 @@ pub(crate) struct SlingArgs {
     /// Only choose the agent and put the item on its hook
     #[arg(long)]
     no_start: bool,
-    /// Also items that wait for others
+    /// Also assign items that wait for others
     #[arg(long)]
     force: bool,
     /// Fail instead of queueing if the limits allow no more agents
@@ -161,7 +162,7 @@ fn sling_or_queue(
 type SlingRequest = (WorkId, Result<(Item, SlingTarget), Problem>);
 
 /// Named item, or the error that there is none.
-type Named = (WorkId, Result<Item, Problem>);
+type NamedItem = (WorkId, Result<Item, Problem>);
 
 /// Returns one agent per order, with a placeholder polecat for a rig, for steps that run once per
 /// rig.
@@ -232,7 +233,7 @@ fn tell(
     }
     let kind = failures
         .first()
-        .map_or(Kind::Failed, |(_, problem)| problem.kind());
+        .map_or(ProblemKind::Failed, |(_, problem)| problem.kind());
     start::finish_as(kind, &failures, results.len(), "slung")
 }
 
@@ -280,7 +281,7 @@ fn queued_line(queued: &QueuedSling, paint: Paint) -> String {
 pub(super) fn line(slung: &Slung, paint: Paint) -> String {
     let what = match slung {
         _ if slung.started => format!("started in {}", slung.container),
-        _ if slung.nudged => "was told".to_owned(),
+        _ if slung.nudged => "was nudged".to_owned(),
         _ if slung.session.is_some() => "runs already".to_owned(),
         _ => "not started".to_owned(),
     };
@@ -301,9 +302,9 @@ fn read(
     town: &Town,
     words: &[String],
     context: &Context,
-) -> Result<(Vec<Named>, Option<SlingTarget>), Problem> {
+) -> Result<(Vec<NamedItem>, Option<SlingTarget>), Problem> {
     let work = Work::of(town);
-    let mut items: Vec<Named> = Vec::new();
+    let mut items: Vec<NamedItem> = Vec::new();
     let mut titles: Vec<&String> = Vec::new();
     let mut targets: Vec<(&String, SlingTarget)> = Vec::new();
     for word in words {
@@ -376,20 +377,20 @@ fn create(town: &Town, title: &str, target: Option<&SlingTarget>) -> Result<Item
         }
         _ => {
             let rig = rig::named_or_only(town, given, "name it: `gt sling 'Fix the bug' RIG`")?;
-            // Refused before the item exists, so that a second try does not make another.
+            // Checked before the item is created, so that a retry does not create a second one.
             estop::check(town, Some(&rig))?;
             rig::work_prefix(town, &rig)?
         }
     };
-    Work::of(town).create(&Draft {
+    Work::of(town).create(&ItemDraft {
         prefix,
         title: title.to_owned(),
-        ..Draft::default()
+        ..ItemDraft::default()
     })
 }
 
-/// Parses a rig or an agent. A word that could be an item is an item, unless an agent has that
-/// name: a misspelt item must not create a polecat.
+/// Parses a rig or an agent. A word that could be an item id counts as one, unless an agent has
+/// that name: a misspelt item must not create a polecat.
 fn read_target(
     town: &Town,
     word: &str,

@@ -2,14 +2,14 @@ use super::CommandResult;
 use super::start_flags::StartFlags;
 use crate::context::Context;
 use crate::error;
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressLine;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem, ProblemKind};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::lifecycle::start;
-use gt_town::lifecycle::start::{StartError, StartOptions, Started};
+use gt_town::lifecycle::start::{StartError, StartOptions, StartedAgent};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A target is an address (gastown/crew/max, mayor), rig/name, or a container's name.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// The agents: addresses, short ones, containers or beginnings of session ids
+    /// The agents: addresses or short forms of them, container names, or prefixes of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
     #[command(flatten)]
@@ -130,17 +130,17 @@ pub(crate) fn start_each(
 /// Returns a single failure as it is, and several failures as the causes of one problem.
 pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> CommandResult {
     let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
-    let first = kinds.next().unwrap_or(Kind::Failed);
+    let first = kinds.next().unwrap_or(ProblemKind::Failed);
     let kind = match kinds.all(|kind| kind == first) {
         true => first,
-        false => Kind::Failed,
+        false => ProblemKind::Failed,
     };
     finish_as(kind, failures, of, done)
 }
 
 /// Works like [`finish`], with a given kind for several failures.
 pub(crate) fn finish_as<T: Display>(
-    kind: Kind,
+    kind: ProblemKind,
     failures: &[(&T, &Problem)],
     of: usize,
     done: &str,
@@ -171,7 +171,7 @@ pub(crate) fn finish_as<T: Display>(
     }
 }
 
-type StartResult = (Identity, Result<Started, StartError>);
+type StartResult = (Identity, Result<StartedAgent, StartError>);
 
 fn start_in_parallel(town: &Town, wanted: &[&Wanted<'_>]) -> Vec<StartResult> {
     let results = in_parallel(town, "starting", wanted, |(identity, options)| {
@@ -190,7 +190,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send, E: Send + From<Problem>>(
     work: impl Fn(&T) -> Result<R, E> + Sync,
 ) -> Vec<Result<R, E>> {
     let workers = town.settings().limits.parallel_starts.min(items.len());
-    let progress = Progress::bar(what, items.len());
+    let progress = ProgressLine::bar(what, items.len());
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<Option<Result<R, E>>>> =
         Mutex::new(items.iter().map(|_| None).collect());
@@ -221,7 +221,7 @@ pub(crate) fn in_parallel<T: Sync, R: Send, E: Send + From<Problem>>(
         .collect()
 }
 
-fn started_line(started: &Started, paint: Paint) -> String {
+fn started_line(started: &StartedAgent, paint: Paint) -> String {
     format!(
         "{} {} {} in {} ({}, {:.1} s)",
         paint.green("✓"),
@@ -233,7 +233,7 @@ fn started_line(started: &Started, paint: Paint) -> String {
     )
 }
 
-fn started_json(started: &Started) -> Value {
+fn started_json(started: &StartedAgent) -> Value {
     json!({
         "agent": started.identity,
         "started": true,

@@ -14,7 +14,8 @@ pub(crate) struct StartFlags {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
-    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    /// The model, by the agent program's own name for it [default: the project's, the role's, the
+    /// harness's]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Appended to the first prompt
@@ -26,19 +27,19 @@ pub(crate) struct StartFlags {
     /// The molecule that the topic is about
     #[arg(long, value_name = "ID")]
     molecule: Option<String>,
-    /// Who starts it [default: GT_ROLE]
+    /// The sender in its first prompt [default: GT_ROLE]
     #[arg(long, value_name = "ADDRESS")]
     sender: Option<String>,
     /// Give it no first prompt
     #[arg(long)]
     no_prompt: bool,
-    /// Go on with this conversation of the agent program
+    /// Resume this conversation of the agent program
     #[arg(long, value_name = "ID", group = "conversation")]
     resume: Option<String>,
-    /// Go on with its newest conversation
+    /// Continue its newest conversation
     #[arg(long = "continue", group = "conversation")]
     continue_newest: bool,
-    /// Go on with a copy of this conversation
+    /// Fork this conversation
     #[arg(long, value_name = "ID", group = "conversation")]
     fork: Option<String>,
     /// A shell line to run instead of the agent program
@@ -50,7 +51,7 @@ pub(crate) struct StartFlags {
     /// Make its worktree if there is none
     #[arg(long)]
     create: bool,
-    /// A variable to take over from this environment, or NAME=VALUE (then visible to `ps`)
+    /// A variable to pass on from this environment, or NAME=VALUE (then visible to `ps`)
     #[arg(long, value_name = "NAME")]
     env: Vec<String>,
     /// A file of NAME=VALUE lines
@@ -70,19 +71,19 @@ pub(crate) struct StartFlags {
     /// Do not wait until it is ready
     #[arg(long)]
     no_wait: bool,
-    /// How long it may take to be ready
+    /// Timeout in seconds until it is ready
     #[arg(long, value_name = "SECONDS")]
     ready_timeout: Option<f64>,
-    /// Leave a container that is not ready in time, instead of undoing the start
+    /// Keep a container that is not ready in time, instead of rolling back the start
     #[arg(long)]
     keep_on_timeout: bool,
     /// Leave the program's start-up dialogs to a person
     #[arg(long)]
     no_dialogs: bool,
-    /// Start it again when it dies
+    /// Respawn it when it dies
     #[arg(long, overrides_with = "no_auto_respawn")]
     auto_respawn: bool,
-    /// Do not start it again when it dies
+    /// Do not respawn it when it dies
     #[arg(long)]
     no_auto_respawn: bool,
     /// Close the container when the agent ends
@@ -91,7 +92,7 @@ pub(crate) struct StartFlags {
     /// Write no PID file
     #[arg(long)]
     no_track_pid: bool,
-    /// Do not look once more at the end whether it runs
+    /// Skip the final check that it still runs
     #[arg(long)]
     no_verify: bool,
 }
@@ -100,7 +101,7 @@ pub(crate) struct StartFlags {
 // help text of each command that flattens these flags.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct PermissionFlags {
-    /// Let the agent program ask before it changes anything, whatever its role says
+    /// Make the agent program ask for permission, regardless of its role
     #[arg(long)]
     pub(crate) ask_permissions: bool,
 }
@@ -211,7 +212,7 @@ impl StartFlags {
 
 fn read_env_file(path: &Path) -> Result<Vec<(String, String)>, Problem> {
     let text = std::fs::read_to_string(path)
-        .map_err(|error| gt_town::base::files::cannot("read", path, &error))?;
+        .map_err(|error| gt_town::base::files::io_problem("read", path, &error))?;
     let mut env = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();

@@ -48,7 +48,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     let waiting = Work::of(&town).queued_assignments()?.len();
     let ill: Vec<&AgentView> = agents
         .iter()
-        .filter(|agent| agent.health.is_ill())
+        .filter(|agent| agent.health.has_problem())
         .collect();
     if context.json {
         let mut document = json!({
@@ -120,7 +120,10 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         ))?;
     }
     if let Some(note) = &own_dnd {
-        output::line(format!("You: {}. `gt dnd off` ends it.", dnd::words(note)))?;
+        output::line(format!(
+            "You: {}. `gt dnd off` ends it.",
+            dnd::describe(note)
+        ))?;
     }
     for line in overview(&town)? {
         output::line(line)?;
@@ -182,9 +185,9 @@ fn attention(
         .into_iter()
         .map(|line| format!("{mark} {line}"))
         .collect();
-    let ill = agents.iter().filter(|agent| agent.health.is_ill());
+    let ill = agents.iter().filter(|agent| agent.health.has_problem());
     lines.extend(ill.map(|agent| {
-        let (who, complaint) = (&agent.identity, agents::complaint(agent));
+        let (who, complaint) = (&agent.identity, agents::health_with_cause(agent));
         format!("{mark} {who}: {complaint}: `gt peek {who}`")
     }));
     let lost = restore::lost_agents(town, containers)?;

@@ -46,13 +46,14 @@ pub(crate) struct DoneArgs {
 /// Show the steps of a session
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Its id, or the beginning of it [default: the session that calls, or that of the agent whose folder or pane this is]
+    /// Its id, or a prefix of it [default: the calling session, or the running session of
+    /// the agent of this folder or pane]
     session: Option<String>,
 }
 
 #[derive(Debug, Args)]
 struct WhoseFlag {
-    /// Whose step it is: the id of a session [default: the session that calls, or that of the agent whose folder or pane this is]
+    /// Whose step it is: the id of a session [default: the calling session, or the running session of the agent of this folder or pane]
     #[arg(long, alias = "life", value_name = "ID")]
     session: Option<String>,
 }
@@ -91,7 +92,7 @@ fn own_session(given: Option<&str>, town: &Town, context: &Context) -> Result<St
     if let Some(own) = given.or_else(|| context.around().var("GT_SESSION_UUID")) {
         return Ok(own.to_owned());
     }
-    let agent = target::own(town)?;
+    let agent = target::default_agent(town)?;
     let running = checkpoint::running_session(town, &agent)?;
     running.map(|session| session.id).ok_or_else(|| {
         Problem::conflict(format!("{agent} is not running"))

@@ -1,7 +1,7 @@
 use super::{CommandResult, start};
 use crate::context::Context;
 use crate::error;
-use crate::output::progress::Progress;
+use crate::output::progress::ProgressLine;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Identity, Problem, shell};
@@ -11,7 +11,7 @@ use gt_town::agents::target;
 use gt_town::base::callback;
 use gt_town::base::or_log::OrLog;
 use gt_town::catalog::roles;
-use gt_town::lifecycle::stop::{self, StopOptions, Stopped};
+use gt_town::lifecycle::stop::{self, StopOptions, StoppedAgent};
 use gt_town::supervision::scheduler;
 use gt_town::terminal::containers::tmux_problem;
 use serde_json::{Value, json};
@@ -20,14 +20,14 @@ use std::process::ExitCode;
 
 /// Stop agents of any role
 ///
-/// Each is asked to leave; then its processes get TERM, two seconds, and KILL; then
-/// the container goes. Panes that you opened beside the agent stay.
+/// Each agent is asked to quit; then its processes get TERM and, two seconds later, KILL; then the
+/// container is removed. Panes that you opened beside the agent stay.
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// The agents: addresses, short ones, containers or beginnings of session ids
+    /// The agents: addresses or short forms of them, container names, or prefixes of session ids
     #[arg(required = true, value_name = "TARGET")]
     targets: Vec<String>,
-    /// Do not ask the agent first
+    /// Do not ask the agent to quit first
     #[arg(long)]
     force: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) fn stop_into(
         force,
         ..StopOptions::default()
     };
-    let spinner = Progress::spinner(&format!("stopping {}", identities.len()));
+    let spinner = ProgressLine::spinner(&format!("stopping {}", identities.len()));
     let results = stop::stop_all(town, identities, options);
     drop(spinner);
     let paint = Paint::for_stdout();
@@ -153,7 +153,7 @@ pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
     let unset = "env -u GT_SESSION -u GT_SESSION_UUID";
     let line = callback::quiet(&format!(
         "{unset} {} {gt} --town {root} {}",
-        town.on_behalf(),
+        town.caller_assignment(),
         words.join(" ")
     ));
     town.server()
@@ -162,14 +162,18 @@ pub(crate) fn from_outside(town: &Town, words: &[&str]) -> Result<(), Problem> {
         .map_err(|error| tmux_problem("cannot hand the stop to the tmux server", error))
 }
 
-fn stopped_line(stopped: &Stopped, paint: Paint) -> String {
+fn stopped_line(stopped: &StoppedAgent, paint: Paint) -> String {
     let mut line = format!(
         "{} {} stopped",
         paint.green("✓"),
         paint.bold(&stopped.identity.address())
     );
     if stopped.killed > 0 {
-        line.push_str(&format!(" ({} processes had to be killed)", stopped.killed));
+        let killed = match stopped.killed {
+            1 => "1 process".to_owned(),
+            count => format!("{count} processes"),
+        };
+        line.push_str(&format!(" ({killed} had to be killed)"));
     }
     if !stopped.is_recorded {
         line.push_str("; its end is not recorded: the town cannot be written to");
@@ -183,7 +187,7 @@ fn stopped_line(stopped: &Stopped, paint: Paint) -> String {
     line
 }
 
-fn stopped_json(stopped: &Stopped) -> Value {
+fn stopped_json(stopped: &StoppedAgent) -> Value {
     json!({
         "agent": stopped.identity,
         "stopped": true,

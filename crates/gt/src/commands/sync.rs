@@ -16,18 +16,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Make what is remembered agree with tmux
+/// Reconcile the recorded sessions with tmux
 ///
-/// Agents that run and were never written down get a record, and records whose
-/// container is gone get an end. It may be called at any time, and by many at once;
-/// tmux calls it by itself whenever containers come and go. With --verbose or VERBOSE=1 it
-/// also says what it leaves alone, and that everything agrees.
+/// Records running agents that have no record, and ends the records of sessions whose container is
+/// gone. It may be called at any time and concurrently; tmux calls it automatically whenever
+/// containers come and go. With --verbose or VERBOSE=1 it also lists what it skips, and reports
+/// that everything agrees.
 ///
-/// Called by hand, it also resumes what a killed process has left: messages that wait, and
-/// runs of the merge queue.
+/// Called by hand, it also resumes work of killed processes: waiting messages, and runs of the
+/// merge queue.
 #[derive(Debug, Args)]
 pub(crate) struct SyncArgs {
-    /// Only say what would be written
+    /// Only show what would be written
     #[arg(long)]
     dry_run: bool,
     /// Another file for the index than <town>/.sessions/index.db [env: DATABASE_PATH]
@@ -43,8 +43,8 @@ pub(super) fn record_end(pid: u32, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Does what a handoff leaves for later, once the session has ended: ends the processes that it
-/// left running and writes its epilogue.
+/// Does the deferred part of a handoff, once the session has ended: ends the processes that it left
+/// running and writes its epilogue.
 pub(super) fn settle(
     session: String,
     leaving: Option<LeavingProcesses>,

@@ -14,10 +14,10 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::WorkId;
 use gt_town::Town;
-use gt_town::agents::states::Resolver;
+use gt_town::agents::states::ResolverReport;
 use gt_town::repo::rig;
 use gt_town::terminal::containers;
-use gt_town::workflow::task::{self, Ran, Started, Task, TaskOptions};
+use gt_town::workflow::task::{self, InitResult, StartedTask, Task, TaskOptions};
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal, Write};
 use std::process::ExitCode;
@@ -41,12 +41,11 @@ pub(crate) enum TaskCommand {
     Cleanup(cleaning::CleanupArgs),
 }
 
-/// Start a task, or go to it where it runs
+/// Start a task, or attach to it if it runs
 ///
-/// Makes its worktree on a branch named after the item, copies what the project's .gt.toml
-/// names, puts the item on the hook, runs the init commands in the container's shell, and
-/// starts the agent program and the background tasks. A start that was interrupted is
-/// continued.
+/// Makes its worktree on a branch named after the item, copies what the project's .gt.toml names,
+/// puts the item on the hook, runs the init commands in the container's shell, and starts the agent
+/// program and the background tasks. Continues a start that was interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
     /// The work item
@@ -66,22 +65,23 @@ pub(crate) struct StartArgs {
     /// The agent program [default: the project's, the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
-    /// The model, in the words of the agent program [default: the project's, the role's, the harness's]
+    /// The model, by the agent program's own name for it [default: the project's, the role's, the
+    /// harness's]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// The account under which the agent program runs
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// Go on when an init command fails
+    /// Continue if an init command fails
     #[arg(long)]
     continue_on_failure: bool,
-    /// Also if the item waits for others
+    /// Start it even if the item waits for others
     #[arg(long)]
     force: bool,
     /// Only the worktree, the container and the init commands
     #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "model", "account"])]
     no_agent: bool,
-    /// Do not go there
+    /// Do not attach
     #[arg(long)]
     no_attach: bool,
 }
@@ -109,7 +109,7 @@ pub(crate) struct StopArgs {
     /// The work items
     #[arg(required = true, value_name = "BEAD")]
     beads: Vec<WorkId>,
-    /// Do not ask the agents first
+    /// Do not ask the agents to quit first
     #[arg(long)]
     force: bool,
 }
@@ -185,7 +185,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
     }
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let may_ask = at_a_terminal && !context.json;
-    let mut go_on = |ran: &Ran| may_ask && ask_to_go_on(ran);
+    let mut go_on = |ran: &InitResult| may_ask && ask_to_go_on(ran);
     let started = task::start(town, &args.bead, &options, &mut go_on)?;
     for ran in started.init.iter().filter(|ran| ran.has_failed()) {
         output::warn(format!("the init command {}", ran.words()));
@@ -202,11 +202,11 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
     if args.no_attach || !at_a_terminal {
         return Ok(ExitCode::SUCCESS);
     }
-    attach::go(town, &started.container, false, context)
+    attach::attach_terminal(town, &started.container, false, context)
 }
 
 /// Asks a person whether to continue after a failed init command.
-fn ask_to_go_on(ran: &Ran) -> bool {
+fn ask_to_go_on(ran: &InitResult) -> bool {
     confirm(&format!(
         "The init command {}. Continue? [y/N] ",
         ran.words()
@@ -224,7 +224,7 @@ fn confirm(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")
 }
 
-fn started_line(started: &Started, paint: Paint) -> String {
+fn started_line(started: &StartedTask, paint: Paint) -> String {
     let what = match (started.started, started.session) {
         (true, _) => "started",
         (false, Some(_)) => "runs already",
@@ -243,7 +243,7 @@ fn started_line(started: &Started, paint: Paint) -> String {
     )
 }
 
-fn started_json(started: &Started) -> Value {
+fn started_json(started: &StartedTask) -> Value {
     let init = started.init.iter().map(|ran| {
         output::without_nulls(json!({"command": ran.command, "exit_code": ran.exit_code}))
     });
@@ -331,7 +331,7 @@ fn show(task: &Task, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn resolver(it: &Resolver) -> Value {
+fn resolver(it: &ResolverReport) -> Value {
     output::without_nulls(json!({
         "window": it.window,
         "state": it.report.state,

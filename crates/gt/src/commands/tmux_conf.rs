@@ -7,10 +7,10 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Print the lines for ~/.tmux.conf that tell gt of containers that come and go
+/// Print the lines for ~/.tmux.conf that notify gt when containers come and go
 ///
-/// Every start puts them into the running server by itself; in the configuration file
-/// they are there from the server's first moment.
+/// Every start installs them in the running server. In the configuration file they take effect from
+/// the start of the server.
 #[derive(Debug, Args)]
 pub(crate) struct TmuxConfArgs {
     /// Put them into the file, between markers
@@ -19,7 +19,7 @@ pub(crate) struct TmuxConfArgs {
     /// Take them out of the file again
     #[arg(long, conflicts_with = "install")]
     remove: bool,
-    /// Another file [default: ~/.tmux.conf, or the one under ~/.config/tmux if only that is there]
+    /// Another file [default: ~/.tmux.conf, or the one under ~/.config/tmux if only that exists]
     #[arg(long, value_name = "PATH")]
     file: Option<PathBuf>,
 }

@@ -15,18 +15,19 @@ use std::time::{Duration, Instant};
 /// Wait until an agent is in a state; for scripts
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// The agent: its address, a short one, its container or the beginning of a session's id
+    /// The agent: its address or a short form of it, its container's name, or a prefix of its
+    /// session id
     target: String,
     /// The state to wait for
-    #[arg(long, value_enum, default_value_t = Until::Idle)]
-    until: Until,
-    /// Give up after so many seconds (exit code 1)
+    #[arg(long, value_enum, default_value_t = WaitCondition::Idle)]
+    until: WaitCondition,
+    /// Timeout in seconds (exit code 1)
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Until {
+enum WaitCondition {
     /// At its prompt, however its last turn ended
     Idle,
     Waiting,
@@ -55,7 +56,7 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
     let container = containers::of_agent(&town, &identity)?;
     let alive = container.filter(|c| !c.pane().dead && !c.lost_agent_pane());
     let Some(container) = alive else {
-        if args.until == Until::Dead {
+        if args.until == WaitCondition::Dead {
             return done("dead", began, context);
         }
         return Err(Problem::not_found(format!("{identity} is not running"))
@@ -64,24 +65,24 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
     let preset = nudge::preset_of(&town, &container)?;
     let mut typist = Typist::new(&town, &container, &preset);
     loop {
-        // A screen that cannot be read is looked at again.
+        // A screen that cannot be read is read again.
         let seen = typist.observe().ok();
         let state = seen.as_ref().and_then(|seen| seen.state);
         let ended = seen.as_ref().and_then(|seen| seen.ended);
         let wanted = match args.until {
-            Until::Idle => state == Some(State::Idle),
-            Until::Error => ended == Some(State::Error),
-            Until::Limited => [state, ended].contains(&Some(State::Limited)),
-            Until::Waiting => state == Some(State::Waiting),
-            Until::Busy => state == Some(State::Busy),
-            Until::Dead => false,
+            WaitCondition::Idle => state == Some(State::Idle),
+            WaitCondition::Error => ended == Some(State::Error),
+            WaitCondition::Limited => [state, ended].contains(&Some(State::Limited)),
+            WaitCondition::Waiting => state == Some(State::Waiting),
+            WaitCondition::Busy => state == Some(State::Busy),
+            WaitCondition::Dead => false,
         };
         if wanted {
             return done(ended.or(state).map_or("", State::as_str), began, context);
         }
         if typist.has_ended() {
             return match args.until {
-                Until::Dead => done("dead", began, context),
+                WaitCondition::Dead => done("dead", began, context),
                 _ => Err(Problem::conflict(format!("{identity} has ended"))),
             };
         }

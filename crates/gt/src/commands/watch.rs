@@ -5,23 +5,23 @@ use clap::Args;
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::views::monitor::{Monitor, MonitorChange, Moved};
+use gt_town::views::monitor::{AgentStateChange, Monitor, MonitorChange};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-/// Tell every change of an agent's state, as it happens
+/// Print every change of an agent's state as it happens
 ///
-/// One line for each: who, the state before and the one now, who says so, and why. With
-/// --json one document in each line, those that run first. Ctrl-C ends it. While nothing
-/// happens it sleeps.
+/// Prints one line per change: the agent, the old and the new state, the source and the reason.
+/// With --json, one document per line, beginning with the running agents. Ctrl-C ends it. It sleeps
+/// while nothing happens.
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
     /// Only this agent
     target: Option<String>,
-    /// Begin with the agents as they are
+    /// Print the present state of all agents first
     #[arg(long)]
     first: bool,
 }
@@ -32,7 +32,8 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
     let only = only.map(|text| target::resolve(&town, text)).transpose()?;
     let ended = end_signals()?;
     let json = context.json;
-    let is_wanted = move |moved: &Moved| only.as_ref().is_none_or(|only| moved.agent == *only);
+    let is_wanted =
+        move |moved: &AgentStateChange| only.as_ref().is_none_or(|only| moved.agent == *only);
     let wanted = is_wanted.clone();
     let monitor = watch(&town, move |moved| {
         if wanted(&moved) {
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
     })?;
     if args.first {
         for seen in monitor.agents() {
-            let moved = Moved {
+            let moved = AgentStateChange {
                 agent: seen.agent,
                 container: seen.container,
                 session: seen.session,
@@ -59,7 +60,10 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn watch(town: &Town, tell: impl Fn(Moved) + Send + 'static) -> Result<Monitor, Problem> {
+fn watch(
+    town: &Town,
+    tell: impl Fn(AgentStateChange) + Send + 'static,
+) -> Result<Monitor, Problem> {
     Monitor::start(town, move |change| {
         if let MonitorChange::Moved(moved) = change {
             tell(*moved);
@@ -67,7 +71,7 @@ fn watch(town: &Town, tell: impl Fn(Moved) + Send + 'static) -> Result<Monitor, 
     })
 }
 
-fn line(moved: &Moved, json: bool) -> String {
+fn line(moved: &AgentStateChange, json: bool) -> String {
     let now = &moved.now;
     if json {
         let document = output::without_nulls(json!({

@@ -7,15 +7,15 @@ use std::ffi::OsStr;
 /// Value parser that lists the words to shells but accepts any text. The command validates the
 /// argument, with its own hint and exit code, and may accept more words.
 #[derive(Clone, Debug)]
-pub(crate) struct Words(Vec<&'static str>);
+pub(crate) struct SuggestedWords(Vec<&'static str>);
 
-impl Words {
+impl SuggestedWords {
     pub(crate) fn of(words: impl IntoIterator<Item = &'static str>) -> Self {
-        Words(words.into_iter().collect())
+        SuggestedWords(words.into_iter().collect())
     }
 }
 
-impl TypedValueParser for Words {
+impl TypedValueParser for SuggestedWords {
     type Value = String;
 
     fn parse_ref(

@@ -9,7 +9,7 @@ use crate::context::Context;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// Work items: what is to be done
+/// Work items
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum WorkCommand {

@@ -13,18 +13,18 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
 
-use super::conversation::{Conversation, Tool};
-use super::dialog::Dialog;
-use super::editor::{Editor, Message};
-use super::hooks::Note;
-use super::input::{Decoder, ESCAPE_WAIT, InputEvent};
-use super::live::{View, frame};
-use super::screen::Screen;
+use super::conversation::{DemoConversation, Tool};
+use super::dialog::DemoDialog;
+use super::editor::{Editor, SubmittedText};
+use super::hooks::HookOutput;
+use super::input::{ESCAPE_WAIT, InputEvent, KeyDecoder};
+use super::live::{LiveView, frame};
+use super::screen::DemoScreen;
 use super::script::Script;
 use super::signals::Signals;
 use super::terminal;
-use super::transcript::Entry;
-use super::turn::{Doing, Turn};
+use super::transcript::TranscriptEntry;
+use super::turn::{DemoTurn, TurnActivity};
 
 const TITLE_IDLE: &str = "✳ demo";
 const TITLE_BUSY: &str = "◑ demo";
@@ -37,44 +37,44 @@ const NOTIFY_IDLE: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) struct Agent {
-    pub(super) conversation: Conversation,
-    pub(super) screen: Screen,
+    pub(super) conversation: DemoConversation,
+    pub(super) screen: DemoScreen,
     pub(super) editor: Editor,
     /// Messages that wait for the end of the turn.
-    pub(super) queue: VecDeque<Message>,
-    pub(super) turn: Option<Turn>,
-    pub(super) open: Option<Open>,
+    pub(super) queue: VecDeque<SubmittedText>,
+    pub(super) turn: Option<DemoTurn>,
+    pub(super) open: Option<PendingDialog>,
     pub(super) script: Script,
     /// End of the script's sleep.
     pub(super) pause: Option<Instant>,
     /// Time until which a second Ctrl-C exits.
     pub(super) exit_hint: Option<Instant>,
-    pub(super) leaving: Option<Leave>,
-    notify: Option<(Instant, Notice)>,
+    pub(super) leaving: Option<AgentExit>,
+    notify: Option<(Instant, HookNotice)>,
     signals: Rc<Signals>,
     ignore_term: bool,
     /// Processes started for tests. They are only reaped.
     children: Vec<Child>,
     exit_at: Option<Instant>,
-    decoder: Decoder,
+    decoder: KeyDecoder,
     escape_at: Option<Instant>,
     /// The terminal is gone, and the agent runs on because of `--ignore-term`.
     orphan: bool,
     /// Command that decides the answers.
     pub(super) answer: Option<String>,
     /// Options of the session's start, until it has started.
-    begin: Option<Begin>,
+    begin: Option<SessionStart>,
 }
 
 /// An open dialog, and the purpose of its answer.
 #[derive(Debug)]
-pub(super) struct Open {
-    pub(super) dialog: Dialog,
-    pub(super) purpose: Purpose,
+pub(super) struct PendingDialog {
+    pub(super) dialog: DemoDialog,
+    pub(super) purpose: DialogPurpose,
 }
 
 #[derive(Debug)]
-pub(super) enum Purpose {
+pub(super) enum DialogPurpose {
     Trust,
     Command(String, Tool),
     Question(Vec<String>, Tool),
@@ -82,23 +82,23 @@ pub(super) enum Purpose {
 
 /// Exit status, and Claude Code's word for the reason.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Leave {
+pub(super) struct AgentExit {
     status: u8,
     reason: &'static str,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Notice {
+pub(super) enum HookNotice {
     Dialog,
     Idle,
 }
 
 /// Options of the session's start.
 #[derive(Debug)]
-pub(super) struct Begin {
+pub(super) struct SessionStart {
     pub(super) identity: String,
     pub(super) source: &'static str,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TranscriptEntry>,
     pub(super) prompt: Option<String>,
     pub(super) trust_dialog: bool,
     pub(super) ignore_term: bool,
@@ -109,11 +109,11 @@ pub(super) struct Begin {
 
 impl Agent {
     pub(super) fn new(
-        conversation: Conversation,
-        screen: Screen,
+        conversation: DemoConversation,
+        screen: DemoScreen,
         script: Script,
         signals: Rc<Signals>,
-        mut begin: Begin,
+        mut begin: SessionStart,
     ) -> Self {
         Self {
             conversation,
@@ -131,7 +131,7 @@ impl Agent {
             ignore_term: begin.ignore_term,
             children: std::mem::take(&mut begin.children),
             exit_at: begin.exit_at,
-            decoder: Decoder::default(),
+            decoder: KeyDecoder::default(),
             escape_at: None,
             orphan: false,
             answer: begin.answer.take(),
@@ -143,10 +143,10 @@ impl Agent {
     pub(super) fn run(mut self) -> u8 {
         match &self.begin {
             Some(begin) if begin.trust_dialog => {
-                let dialog = Dialog::trust(self.conversation.cwd());
-                self.open = Some(Open {
+                let dialog = DemoDialog::trust(self.conversation.cwd());
+                self.open = Some(PendingDialog {
                     dialog,
-                    purpose: Purpose::Trust,
+                    purpose: DialogPurpose::Trust,
                 });
             }
             _ => self.start(),
@@ -167,7 +167,7 @@ impl Agent {
             return;
         };
         self.screen.greeting(&begin.identity);
-        for Entry { kind, text } in &begin.entries {
+        for TranscriptEntry { kind, text } in &begin.entries {
             match kind.as_str() {
                 "user" => self.screen.user(text),
                 "assistant" => self.screen.answer(text),
@@ -175,29 +175,29 @@ impl Agent {
             }
         }
         let notes = self.conversation.start(begin.source);
-        self.tell(notes);
-        self.queue.extend(begin.prompt.map(Message::plain));
+        self.show_notes(notes);
+        self.queue.extend(begin.prompt.map(SubmittedText::plain));
     }
 
     /// Shows the notes of hooks.
-    pub(super) fn tell(&mut self, notes: Vec<Note>) {
+    pub(super) fn show_notes(&mut self, notes: Vec<HookOutput>) {
         for note in notes {
             match note {
-                Note::Context(text) => self.screen.output(&text),
-                Note::Warning(text) => self.screen.output(&format!("warning: {text}")),
+                HookOutput::Context(text) => self.screen.output(&text),
+                HookOutput::Warning(text) => self.screen.output(&format!("warning: {text}")),
             }
         }
     }
 
     /// Asks the loop to end.
     pub(super) fn leave(&mut self, status: u8, reason: &'static str) {
-        self.leaving = Some(Leave { status, reason });
+        self.leaving = Some(AgentExit { status, reason });
     }
 
-    pub(super) fn notify_later(&mut self, notice: Notice) {
+    pub(super) fn notify_later(&mut self, notice: HookNotice) {
         let after = match notice {
-            Notice::Dialog => NOTIFY_DIALOG,
-            Notice::Idle => NOTIFY_IDLE,
+            HookNotice::Dialog => NOTIFY_DIALOG,
+            HookNotice::Idle => NOTIFY_IDLE,
         };
         let wanted = self.conversation.has_hook("Notification");
         self.notify = wanted.then(|| (Instant::now() + after, notice));
@@ -209,7 +209,7 @@ impl Agent {
 
     pub(super) fn draw(&mut self) {
         let busy = self.turn.as_ref().map(|turn| turn.started.elapsed());
-        let view = View {
+        let view = LiveView {
             busy,
             dialog: self.open.as_ref().map(|open| &open.dialog),
             editor: &self.editor,
@@ -236,8 +236,8 @@ impl Agent {
         if !self.orphan {
             fds.push(PollFd::new(&stdin, PollFlags::IN));
         }
-        if let Some(Turn {
-            doing: Doing::Command(running, ..) | Doing::Answer(running),
+        if let Some(DemoTurn {
+            doing: TurnActivity::Command(running, ..) | TurnActivity::Answer(running),
             ..
         }) = &self.turn
         {
@@ -300,12 +300,12 @@ impl Agent {
             self.notify.map(|(at, _)| at),
         ];
         if let (Some(turn), None) = (&self.turn, &self.open)
-            && !matches!(turn.doing, Doing::Hanging)
+            && !matches!(turn.doing, TurnActivity::Hanging)
         {
             // The busy line shows seconds.
             let next = turn.started.elapsed().as_secs() + 1;
             due.push(Some(turn.started + Duration::from_secs(next)));
-            if let Doing::Waiting(until) = turn.doing {
+            if let TurnActivity::Waiting(until) = turn.doing {
                 due.push(Some(until));
             }
         }
@@ -334,20 +334,20 @@ impl Agent {
         {
             self.notify = None;
             let notes = match notice {
-                Notice::Dialog => self
+                HookNotice::Dialog => self
                     .conversation
                     .notify("permission_prompt", "demo needs your permission"),
-                Notice::Idle => self
+                HookNotice::Idle => self
                     .conversation
                     .notify("idle_prompt", "demo is waiting for your input"),
             };
-            self.tell(notes);
+            self.show_notes(notes);
         }
     }
 
-    fn end(mut self, leave: Leave) -> u8 {
+    fn end(mut self, leave: AgentExit) -> u8 {
         if let Some(turn) = &mut self.turn {
-            turn.cut_short();
+            turn.kill_command();
         }
         let notes = match &self.begin {
             None => self.conversation.end(leave.reason),
@@ -355,7 +355,7 @@ impl Agent {
             Some(begin) if begin.source == "resume" => Vec::new(),
             Some(_) => self.conversation.discard(),
         };
-        self.tell(notes);
+        self.show_notes(notes);
         self.screen.close();
         leave.status
     }

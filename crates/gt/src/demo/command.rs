@@ -1,7 +1,7 @@
 //! Runs a shell command with text as its input, and collects its output, without threads.
 //!
 //! Hooks and tools use it. The caller polls the descriptors of [`Running::watch`] and then calls
-//! [`Running::pump`]. The end of the command is reported by SIGCHLD, so a background process that
+//! [`Running::transfer`]. The end of the command is reported by SIGCHLD, so a background process that
 //! keeps the pipes open does not delay it.
 
 use std::io::{self, ErrorKind, PipeReader, Read, Write};
@@ -18,20 +18,20 @@ const OUTPUT_LIMIT: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Running {
     child: Child,
-    input: Option<Input>,
+    input: Option<PipedInput>,
     stdout: Output,
     stderr: Output,
 }
 
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct CommandOutput {
     pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) status: ExitStatus,
 }
 
 #[derive(Debug)]
-struct Input {
+struct PipedInput {
     pipe: ChildStdin,
     bytes: Vec<u8>,
     written: usize,
@@ -62,7 +62,7 @@ impl Running {
         let input = match child.stdin.take() {
             Some(pipe) => {
                 fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
-                Some(Input {
+                Some(PipedInput {
                     pipe,
                     bytes: input,
                     written: 0,
@@ -89,15 +89,15 @@ impl Running {
 
     /// Reads and writes as much as possible without blocking. Returns the result once the command
     /// has ended.
-    pub(super) fn pump(&mut self) -> io::Result<Option<Finished>> {
+    pub(super) fn transfer(&mut self) -> io::Result<Option<CommandOutput>> {
         // Checked first: after the end, all output of the command is in the pipes.
         let ended = self.child.try_wait()?;
-        if self.input.as_mut().is_some_and(Input::write) {
+        if self.input.as_mut().is_some_and(PipedInput::write) {
             self.input = None;
         }
         self.stdout.read();
         self.stderr.read();
-        Ok(ended.map(|status| Finished {
+        Ok(ended.map(|status| CommandOutput {
             stdout: self.stdout.take(),
             stderr: self.stderr.take(),
             status,
@@ -112,7 +112,7 @@ impl Running {
     }
 }
 
-impl Finished {
+impl CommandOutput {
     /// Describes the status, unless it is 0.
     pub(super) fn failure(&self) -> Option<String> {
         match (self.status.code(), self.status.signal()) {
@@ -124,7 +124,7 @@ impl Finished {
     }
 }
 
-impl Input {
+impl PipedInput {
     /// Writes as much as possible. Returns true when all is written.
     fn write(&mut self) -> bool {
         while self.written < self.bytes.len() {

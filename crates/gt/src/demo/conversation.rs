@@ -1,7 +1,7 @@
 //! One conversation: its transcript, its log and its hooks.
 //!
 //! Each method records one event, fires its hooks with Claude Code's JSON, and returns the
-//! remaining output as [`Note`]s. The caller shows them: `agent` on a terminal, `plain` in a pipe.
+//! remaining output as [`HookOutput`]s. The caller shows them: `agent` on a terminal, `plain` in a pipe.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::command::Finished;
-use super::hooks::{Hooks, Note};
+use super::command::CommandOutput;
+use super::hooks::{DemoHooks, HookOutput};
 use super::signals::Signals;
 use super::transcript::{Transcript, append, new_id, now};
 
@@ -20,9 +20,9 @@ use super::transcript::{Transcript, append, new_id, now};
 const LIVE_SETTINGS: &str = ".gt-demo/settings.local.json";
 
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct DemoConversation {
     transcript: Transcript,
-    hooks: Hooks,
+    hooks: DemoHooks,
     signals: Rc<Signals>,
     log: Option<File>,
     cwd: String,
@@ -57,10 +57,10 @@ impl Tool {
     }
 }
 
-impl Conversation {
+impl DemoConversation {
     pub(super) fn new(
         transcript: Transcript,
-        hooks: Hooks,
+        hooks: DemoHooks,
         signals: Rc<Signals>,
         cwd: String,
         bypass: bool,
@@ -101,24 +101,24 @@ impl Conversation {
 
     /// Reads the hooks of the folder's settings file. Read for each event, because they may be
     /// added while the agent runs.
-    fn live_hooks(&self) -> Hooks {
+    fn live_hooks(&self) -> DemoHooks {
         let path = Path::new(&self.cwd).join(LIVE_SETTINGS);
         // The file may be half-written or missing, as for a real program.
-        Hooks::load(&path).unwrap_or_default()
+        DemoHooks::load(&path).unwrap_or_default()
     }
 
-    pub(super) fn start(&mut self, source: &str) -> Vec<Note> {
+    pub(super) fn start(&mut self, source: &str) -> Vec<HookOutput> {
         let notes = self.fire("SessionStart", source, json!({"source": source}));
         self.keep_context(notes)
     }
 
     /// Records a message of the user.
-    pub(super) fn receive(&mut self, prompt: &str) -> Vec<Note> {
+    pub(super) fn receive(&mut self, prompt: &str) -> Vec<HookOutput> {
         let mut notes = Vec::new();
         if let Some(log) = &mut self.log {
             let line = json!({"at": now(), "session_id": self.transcript.id, "prompt": prompt});
             if let Err(error) = append(log, &line) {
-                notes.push(Note::Warning(format!("log: {error}")));
+                notes.push(HookOutput::Warning(format!("log: {error}")));
             }
         }
         notes.extend(self.write("user", prompt));
@@ -128,26 +128,26 @@ impl Conversation {
     }
 
     /// Records an answer of the agent.
-    pub(super) fn say(&mut self, text: &str) -> Vec<Note> {
+    pub(super) fn say(&mut self, text: &str) -> Vec<HookOutput> {
         let written = self.transcript.write_answer(text);
-        noted(written).into_iter().collect()
+        write_warning(written).into_iter().collect()
     }
 
-    pub(super) fn before_tool(&self, tool: &Tool) -> Vec<Note> {
+    pub(super) fn before_tool(&self, tool: &Tool) -> Vec<HookOutput> {
         self.tool("PreToolUse", tool, json!({}))
     }
 
     /// Reports an open permission dialog.
-    pub(super) fn asked(&self, tool: &Tool) -> Vec<Note> {
+    pub(super) fn report_dialog(&self, tool: &Tool) -> Vec<HookOutput> {
         self.tool("PermissionRequest", tool, json!({}))
     }
 
-    pub(super) fn after_command(&self, tool: &Tool, finished: &Finished) -> Vec<Note> {
+    pub(super) fn after_command(&self, tool: &Tool, finished: &CommandOutput) -> Vec<HookOutput> {
         let response = json!({"stdout": finished.stdout, "stderr": finished.stderr});
         self.tool("PostToolUse", tool, json!({"tool_response": response}))
     }
 
-    pub(super) fn after_question(&self, tool: &Tool, answer: &str) -> Vec<Note> {
+    pub(super) fn after_question(&self, tool: &Tool, answer: &str) -> Vec<HookOutput> {
         self.tool(
             "PostToolUse",
             tool,
@@ -156,17 +156,17 @@ impl Conversation {
     }
 
     /// Reports that the user has not reacted for a while.
-    pub(super) fn notify(&self, kind: &str, message: &str) -> Vec<Note> {
+    pub(super) fn notify(&self, kind: &str, message: &str) -> Vec<HookOutput> {
         let more = json!({"notification_type": kind, "message": message});
         self.fire("Notification", kind, more)
     }
 
-    pub(super) fn stop(&self, last_message: &str) -> Vec<Note> {
+    pub(super) fn stop(&self, last_message: &str) -> Vec<HookOutput> {
         let more = json!({"stop_hook_active": false, "last_assistant_message": last_message});
         self.fire("Stop", "", more)
     }
 
-    pub(super) fn failed(&self, error: &str) -> Vec<Note> {
+    pub(super) fn failed(&self, error: &str) -> Vec<HookOutput> {
         let kind = match error.split_whitespace().next() {
             Some("400") => "invalid_request",
             Some("401") => "authentication_failed",
@@ -179,36 +179,36 @@ impl Conversation {
         self.fire("StopFailure", kind, more)
     }
 
-    pub(super) fn end(&self, reason: &str) -> Vec<Note> {
+    pub(super) fn end(&self, reason: &str) -> Vec<HookOutput> {
         self.fire("SessionEnd", reason, json!({"reason": reason}))
     }
 
     /// Removes the transcript of a session that never began, so that its id can be used again.
-    pub(super) fn discard(&self) -> Vec<Note> {
+    pub(super) fn discard(&self) -> Vec<HookOutput> {
         let removed = self.transcript.remove();
         let failed = removed.err().map(|error| format!("transcript: {error}"));
-        failed.map(Note::Warning).into_iter().collect()
+        failed.map(HookOutput::Warning).into_iter().collect()
     }
 
     /// Ends this session and starts an empty one with a new id.
-    pub(super) fn clear(&mut self) -> Vec<Note> {
+    pub(super) fn clear(&mut self) -> Vec<HookOutput> {
         let mut notes = self.end("clear");
         let folder = self.transcript.path.parent().unwrap_or(Path::new("."));
         match Transcript::create(folder, new_id(), &self.cwd) {
             Ok(transcript) => self.transcript = transcript,
-            Err(problem) => notes.push(Note::Warning(problem)),
+            Err(problem) => notes.push(HookOutput::Warning(problem)),
         }
         notes.extend(self.start("clear"));
         notes
     }
 
-    fn tool(&self, event: &str, tool: &Tool, more: Value) -> Vec<Note> {
+    fn tool(&self, event: &str, tool: &Tool, more: Value) -> Vec<HookOutput> {
         let mut fields = json!({"tool_name": tool.name, "tool_input": tool.input});
         merge(&mut fields, more);
         self.fire(event, tool.name, fields)
     }
 
-    fn fire(&self, event: &str, subject: &str, more: Value) -> Vec<Note> {
+    fn fire(&self, event: &str, subject: &str, more: Value) -> Vec<HookOutput> {
         let live = self.live_hooks();
         if !self.hooks.has(event) && !live.has(event) {
             return Vec::new();
@@ -226,10 +226,10 @@ impl Conversation {
         notes
     }
 
-    fn keep_context(&mut self, mut notes: Vec<Note>) -> Vec<Note> {
+    fn keep_context(&mut self, mut notes: Vec<HookOutput>) -> Vec<HookOutput> {
         let mut failed = Vec::new();
         for note in &notes {
-            if let Note::Context(text) = note {
+            if let HookOutput::Context(text) = note {
                 failed.extend(self.write("context", text));
             }
         }
@@ -237,14 +237,14 @@ impl Conversation {
         notes
     }
 
-    fn write(&mut self, kind: &str, text: &str) -> Option<Note> {
-        noted(self.transcript.write(kind, text))
+    fn write(&mut self, kind: &str, text: &str) -> Option<HookOutput> {
+        write_warning(self.transcript.write(kind, text))
     }
 }
 
-fn noted(written: io::Result<()>) -> Option<Note> {
+fn write_warning(written: io::Result<()>) -> Option<HookOutput> {
     let failed = written.err();
-    failed.map(|error| Note::Warning(format!("transcript: {error}")))
+    failed.map(|error| HookOutput::Warning(format!("transcript: {error}")))
 }
 
 fn merge(into: &mut Value, more: Value) {

@@ -1,16 +1,16 @@
 //! A dialog: a heading, rows to choose from, and the marked row.
 //!
-//! Pure: keys go in, an [`Answer`] comes out, and [`Dialog::lines`] returns the text to draw. The
+//! Pure: keys go in, an [`DialogAnswer`] comes out, and [`DemoDialog::lines`] returns the text to draw. The
 //! agent drops pastes while a dialog is open, as the real programs do. A blind Enter after a paste
 //! therefore chooses the marked row.
 
-use super::input::Key;
+use super::input::TerminalKey;
 
 /// Maximum number of lines shown of a command.
 const COMMAND_LINES: usize = 10;
 
 #[derive(Debug)]
-pub(super) struct Dialog {
+pub(super) struct DemoDialog {
     heading: Vec<String>,
     rows: Vec<String>,
     marked: usize,
@@ -24,7 +24,7 @@ pub(super) enum DialogAnswer {
     Cancelled,
 }
 
-impl Dialog {
+impl DemoDialog {
     /// Creates a permission dialog. Row 0 is yes, row 1 is no.
     pub(super) fn permission(command: &str) -> Self {
         let mut heading = vec!["Bash command".to_owned()];
@@ -72,13 +72,13 @@ impl Dialog {
         }
     }
 
-    pub(super) fn key(&mut self, key: Key) -> Option<DialogAnswer> {
+    pub(super) fn key(&mut self, key: TerminalKey) -> Option<DialogAnswer> {
         match key {
-            Key::Up => self.marked = self.marked.saturating_sub(1),
-            Key::Down => self.marked = (self.marked + 1).min(self.rows.len() - 1),
-            Key::Enter => return Some(DialogAnswer::Row(self.marked)),
-            Key::Esc | Key::Ctrl('c') => return Some(DialogAnswer::Cancelled),
-            Key::Char(digit @ '1'..='9') if self.numbered => {
+            TerminalKey::Up => self.marked = self.marked.saturating_sub(1),
+            TerminalKey::Down => self.marked = (self.marked + 1).min(self.rows.len() - 1),
+            TerminalKey::Enter => return Some(DialogAnswer::Row(self.marked)),
+            TerminalKey::Esc | TerminalKey::Ctrl('c') => return Some(DialogAnswer::Cancelled),
+            TerminalKey::Char(digit @ '1'..='9') if self.numbered => {
                 let row = digit as usize - '1' as usize;
                 return (row < self.rows.len()).then_some(DialogAnswer::Row(row));
             }
@@ -105,7 +105,7 @@ impl Dialog {
 mod tests {
     use super::*;
 
-    fn check(mut dialog: Dialog, keys: &[Key], expected: Option<DialogAnswer>) {
+    fn check(mut dialog: DemoDialog, keys: &[TerminalKey], expected: Option<DialogAnswer>) {
         let answer = keys.iter().find_map(|key| dialog.key(*key));
         assert_eq!(answer, expected, "{keys:?}");
     }
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn a_permission_reads_like_the_real_one() {
         assert_eq!(
-            Dialog::permission("touch a\ntouch b").lines(),
+            DemoDialog::permission("touch a\ntouch b").lines(),
             [
                 " Bash command",
                 "   touch a",
@@ -128,29 +128,52 @@ mod tests {
 
     #[test]
     fn keys_choose() {
-        let permission = || Dialog::permission("ls");
-        check(permission(), &[Key::Enter], Some(DialogAnswer::Row(0)));
+        let permission = || DemoDialog::permission("ls");
         check(
             permission(),
-            &[Key::Down, Key::Enter],
+            &[TerminalKey::Enter],
+            Some(DialogAnswer::Row(0)),
+        );
+        check(
+            permission(),
+            &[TerminalKey::Down, TerminalKey::Enter],
             Some(DialogAnswer::Row(1)),
         );
-        let far = [Key::Down, Key::Down, Key::Up, Key::Up, Key::Up, Key::Enter];
+        let far = [
+            TerminalKey::Down,
+            TerminalKey::Down,
+            TerminalKey::Up,
+            TerminalKey::Up,
+            TerminalKey::Up,
+            TerminalKey::Enter,
+        ];
         check(permission(), &far, Some(DialogAnswer::Row(0)));
-        check(permission(), &[Key::Char('2')], Some(DialogAnswer::Row(1)));
-        check(permission(), &[Key::Char('3')], None);
-        check(permission(), &[Key::Esc], Some(DialogAnswer::Cancelled));
-        check(permission(), &[Key::Char('y'), Key::Char(' ')], None);
+        check(
+            permission(),
+            &[TerminalKey::Char('2')],
+            Some(DialogAnswer::Row(1)),
+        );
+        check(permission(), &[TerminalKey::Char('3')], None);
+        check(
+            permission(),
+            &[TerminalKey::Esc],
+            Some(DialogAnswer::Cancelled),
+        );
+        check(
+            permission(),
+            &[TerminalKey::Char('y'), TerminalKey::Char(' ')],
+            None,
+        );
     }
 
     #[test]
     fn trust_marks_no_and_takes_no_digits() {
-        check(Dialog::trust("/x"), &[Key::Char('2')], None);
+        check(DemoDialog::trust("/x"), &[TerminalKey::Char('2')], None);
         check(
-            Dialog::trust("/x"),
-            &[Key::Enter],
+            DemoDialog::trust("/x"),
+            &[TerminalKey::Enter],
             Some(DialogAnswer::Row(0)),
         );
-        assert_eq!(Dialog::trust("/x").lines()[2], " ❯ No, exit");
+        assert_eq!(DemoDialog::trust("/x").lines()[2], " ❯ No, exit");
     }
 }

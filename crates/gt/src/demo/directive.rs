@@ -1,4 +1,4 @@
-//! Parses a message into a list of [`Step`]s.
+//! Parses a message into a list of [`DirectiveStep`]s.
 //!
 //! Directives in double brackets determine the answer. Several in one message are performed in
 //! their order, and the rest of the message is text. A value ends at the first `]]`.
@@ -28,7 +28,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
 const MOST_LINES: usize = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum DirectiveStep {
     Delay(Duration),
     Say(String),
     Error(String),
@@ -49,14 +49,18 @@ pub(super) enum Step {
 }
 
 /// Returns the steps of a message, with the echo if it has no answer.
-pub(super) fn steps(message: &str) -> Vec<Step> {
-    let mut steps: Vec<Step> = directives(message).filter_map(step).collect();
+pub(super) fn steps(message: &str) -> Vec<DirectiveStep> {
+    let mut steps: Vec<DirectiveStep> = directives(message).filter_map(step).collect();
     if steps.is_empty() {
-        steps.push(Step::Delay(DEFAULT_DELAY));
+        steps.push(DirectiveStep::Delay(DEFAULT_DELAY));
     }
-    let is_silent = |step: &Step| matches!(step, Step::Delay(_) | Step::PutBack);
+    let is_silent =
+        |step: &DirectiveStep| matches!(step, DirectiveStep::Delay(_) | DirectiveStep::PutBack);
     if steps.iter().all(is_silent) {
-        steps.push(Step::Say(format!("You said: {}", first_line(message))));
+        steps.push(DirectiveStep::Say(format!(
+            "You said: {}",
+            first_line(message)
+        )));
     }
     steps
 }
@@ -77,14 +81,14 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// Parses `Question?|a|b`. A question without options gets yes and no.
-pub(super) fn question(text: &str) -> Step {
+pub(super) fn question(text: &str) -> DirectiveStep {
     let mut parts = text.split('|').map(|part| part.trim().to_owned());
     let question = parts.next().unwrap_or_default();
     let mut options: Vec<String> = parts.filter(|option| !option.is_empty()).collect();
     if options.is_empty() {
         options = vec!["Yes".to_owned(), "No".to_owned()];
     }
-    Step::Ask(question, options)
+    DirectiveStep::Ask(question, options)
 }
 
 /// Returns the text between each `[[` and the next `]]`.
@@ -98,20 +102,20 @@ fn directives(message: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn step(directive: &str) -> Option<Step> {
+fn step(directive: &str) -> Option<DirectiveStep> {
     let (name, value) = directive.split_once('=').unwrap_or((directive, ""));
     Some(match name {
-        "delay" => Step::Delay(duration(value)?),
-        "text" => Step::Say(value.to_owned()),
-        "error" => Step::Error(api_error(value)),
-        "tool" if !value.trim().is_empty() => Step::Tool(value.to_owned()),
+        "delay" => DirectiveStep::Delay(duration(value)?),
+        "text" => DirectiveStep::Say(value.to_owned()),
+        "error" => DirectiveStep::Error(api_error(value)),
+        "tool" if !value.trim().is_empty() => DirectiveStep::Tool(value.to_owned()),
         "ask" if !value.trim().is_empty() => question(value),
-        "fill" => Step::Fill(value.parse().ok().filter(|lines| *lines <= MOST_LINES)?),
-        "put-back" => Step::PutBack,
-        "hang" => Step::Hang,
-        "freeze" => Step::Freeze,
-        "crash" => Step::Crash,
-        "exit" => Step::Exit(value.parse().ok()?),
+        "fill" => DirectiveStep::Fill(value.parse().ok().filter(|lines| *lines <= MOST_LINES)?),
+        "put-back" => DirectiveStep::PutBack,
+        "hang" => DirectiveStep::Hang,
+        "freeze" => DirectiveStep::Freeze,
+        "crash" => DirectiveStep::Crash,
+        "exit" => DirectiveStep::Exit(value.parse().ok()?),
         _ => return None,
     })
 }
@@ -141,15 +145,15 @@ fn first_line(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn say(text: &str) -> Step {
-        Step::Say(text.to_owned())
+    fn say(text: &str) -> DirectiveStep {
+        DirectiveStep::Say(text.to_owned())
     }
 
     #[test]
     fn a_plain_message_is_echoed() {
         assert_eq!(
             steps("hello\nworld"),
-            [Step::Delay(DEFAULT_DELAY), say("You said: hello")]
+            [DirectiveStep::Delay(DEFAULT_DELAY), say("You said: hello")]
         );
     }
 
@@ -164,9 +168,9 @@ mod tests {
         assert_eq!(
             steps("do [[tool=ls -l | wc]] then [[text=a\nb]][[delay=500ms]]"),
             [
-                Step::Tool("ls -l | wc".to_owned()),
+                DirectiveStep::Tool("ls -l | wc".to_owned()),
                 say("a\nb"),
-                Step::Delay(Duration::from_millis(500)),
+                DirectiveStep::Delay(Duration::from_millis(500)),
             ]
         );
     }
@@ -177,18 +181,21 @@ mod tests {
         for (text, step) in [
             (
                 "[[error=500]]",
-                Step::Error("500 Internal server error".to_owned()),
+                DirectiveStep::Error("500 Internal server error".to_owned()),
             ),
-            ("[[error=418 teapot]]", Step::Error("418 teapot".to_owned())),
+            (
+                "[[error=418 teapot]]",
+                DirectiveStep::Error("418 teapot".to_owned()),
+            ),
             (
                 "[[ask=Which?|a|b c]]",
-                Step::Ask("Which?".to_owned(), options),
+                DirectiveStep::Ask("Which?".to_owned(), options),
             ),
-            ("[[fill=3]]", Step::Fill(3)),
-            ("[[hang]]", Step::Hang),
-            ("[[freeze]]", Step::Freeze),
-            ("[[crash]]", Step::Crash),
-            ("[[exit=3]]", Step::Exit(3)),
+            ("[[fill=3]]", DirectiveStep::Fill(3)),
+            ("[[hang]]", DirectiveStep::Hang),
+            ("[[freeze]]", DirectiveStep::Freeze),
+            ("[[crash]]", DirectiveStep::Crash),
+            ("[[exit=3]]", DirectiveStep::Exit(3)),
         ] {
             assert_eq!(steps(text), [step], "{text}");
         }
@@ -199,7 +206,7 @@ mod tests {
         assert_eq!(
             steps("x [[delay=2]]"),
             [
-                Step::Delay(Duration::from_secs(2)),
+                DirectiveStep::Delay(Duration::from_secs(2)),
                 say("You said: x [[delay=2]]")
             ]
         );

@@ -2,13 +2,13 @@
 //!
 //! A large paste is one piece of the line with a short label, and is sent in full, as in the real
 //! programs. The editor neither draws nor sends: `screen` asks it for rows, and the agent asks it
-//! for the finished [`Message`].
+//! for the finished [`SubmittedText`].
 
 use std::rc::Rc;
 
 use unicode_width::UnicodeWidthChar;
 
-use super::input::Key;
+use super::input::TerminalKey;
 
 /// Minimum number of lines of a paste that is shown as a label.
 const LABEL_LINES: usize = 4;
@@ -16,14 +16,14 @@ const LABEL_LINES: usize = 4;
 const LABEL_CHARS: usize = 800;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct SubmittedText {
     /// Text that is sent.
     pub(super) text: String,
     /// Text that the conversation shows.
     pub(super) shown: String,
 }
 
-impl Message {
+impl SubmittedText {
     /// Creates a message that was not typed here and so has no labels.
     pub(super) fn plain(text: String) -> Self {
         Self {
@@ -35,14 +35,14 @@ impl Message {
 
 #[derive(Debug, Default)]
 pub(super) struct Editor {
-    pieces: Vec<Piece>,
+    pieces: Vec<EditorPiece>,
     /// Index of the piece under the cursor.
     cursor: usize,
     pastes: usize,
 }
 
 #[derive(Debug, Clone)]
-enum Piece {
+enum EditorPiece {
     Char(char),
     Paste(Rc<Paste>),
 }
@@ -55,7 +55,7 @@ struct Paste {
 
 /// The input wrapped to a width, and the position of the cursor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Layout {
+pub(super) struct EditorLayout {
     pub(super) rows: Vec<String>,
     pub(super) row: usize,
     pub(super) column: usize,
@@ -67,7 +67,7 @@ impl Editor {
     }
 
     pub(super) fn is_exactly(&self, char: char) -> bool {
-        matches!(self.pieces[..], [Piece::Char(only)] if only == char)
+        matches!(self.pieces[..], [EditorPiece::Char(only)] if only == char)
     }
 
     pub(super) fn clear(&mut self) {
@@ -76,14 +76,15 @@ impl Editor {
     }
 
     /// Inserts text that is shown in full.
-    pub(super) fn put(&mut self, text: &str) {
-        text.chars().for_each(|char| self.insert(Piece::Char(char)));
+    pub(super) fn insert_text(&mut self, text: &str) {
+        text.chars()
+            .for_each(|char| self.insert(EditorPiece::Char(char)));
     }
 
     pub(super) fn paste(&mut self, text: String) {
         let breaks = text.matches('\n').count();
         if breaks + 1 < LABEL_LINES && text.chars().nth(LABEL_CHARS).is_none() {
-            self.put(&text);
+            self.insert_text(&text);
             return;
         }
         self.pastes += 1;
@@ -91,26 +92,26 @@ impl Editor {
             0 => format!("[Pasted text #{}]", self.pastes),
             _ => format!("[Pasted text #{} +{breaks} lines]", self.pastes),
         };
-        self.insert(Piece::Paste(Rc::new(Paste { label, text })));
+        self.insert(EditorPiece::Paste(Rc::new(Paste { label, text })));
     }
 
     /// Handles Enter. Returns the message, unless the line is blank or ends in a backslash, which
     /// inserts a line break.
-    pub(super) fn enter(&mut self) -> Option<Message> {
+    pub(super) fn enter(&mut self) -> Option<SubmittedText> {
         if let Some(before) = self.cursor.checked_sub(1)
-            && matches!(self.pieces[before], Piece::Char('\\'))
+            && matches!(self.pieces[before], EditorPiece::Char('\\'))
         {
-            self.pieces[before] = Piece::Char('\n');
+            self.pieces[before] = EditorPiece::Char('\n');
             return None;
         }
         let (mut text, mut shown) = (String::new(), String::new());
         for piece in &self.pieces {
             match piece {
-                Piece::Char(char) => {
+                EditorPiece::Char(char) => {
                     text.push(*char);
                     shown.push(*char);
                 }
-                Piece::Paste(paste) => {
+                EditorPiece::Paste(paste) => {
                     text.push_str(&paste.text);
                     shown.push_str(&paste.label);
                 }
@@ -120,44 +121,46 @@ impl Editor {
             return None;
         }
         self.clear();
-        Some(Message { text, shown })
+        Some(SubmittedText { text, shown })
     }
 
     /// Handles an editing key. Ignores other keys.
-    pub(super) fn key(&mut self, key: Key) {
+    pub(super) fn key(&mut self, key: TerminalKey) {
         match key {
-            Key::Char(char) => self.insert(Piece::Char(char)),
-            Key::Newline => self.insert(Piece::Char('\n')),
-            Key::Backspace if self.cursor > 0 => self.delete(self.cursor - 1),
-            Key::Delete | Key::Ctrl('d') if self.cursor < self.pieces.len() => {
+            TerminalKey::Char(char) => self.insert(EditorPiece::Char(char)),
+            TerminalKey::Newline => self.insert(EditorPiece::Char('\n')),
+            TerminalKey::Backspace if self.cursor > 0 => self.delete(self.cursor - 1),
+            TerminalKey::Delete | TerminalKey::Ctrl('d') if self.cursor < self.pieces.len() => {
                 self.pieces.remove(self.cursor);
             }
-            Key::Left | Key::Ctrl('b') => self.cursor = self.cursor.saturating_sub(1),
-            Key::Right | Key::Ctrl('f') => {
+            TerminalKey::Left | TerminalKey::Ctrl('b') => {
+                self.cursor = self.cursor.saturating_sub(1);
+            }
+            TerminalKey::Right | TerminalKey::Ctrl('f') => {
                 self.cursor = (self.cursor + 1).min(self.pieces.len());
             }
-            Key::WordLeft => self.cursor = self.word_start(),
-            Key::WordRight => self.cursor = self.word_end(),
-            Key::Home | Key::Ctrl('a') => self.cursor = self.line_start(),
-            Key::End | Key::Ctrl('e') => self.cursor = self.line_end(),
-            Key::Up => self.line_up(),
-            Key::Down => self.line_down(),
-            Key::Ctrl('u') => self.delete(self.line_start()),
-            Key::Ctrl('w') => self.delete(self.word_start()),
-            Key::Ctrl('k') => drop(self.pieces.drain(self.cursor..self.line_end())),
+            TerminalKey::WordLeft => self.cursor = self.word_start(),
+            TerminalKey::WordRight => self.cursor = self.word_end(),
+            TerminalKey::Home | TerminalKey::Ctrl('a') => self.cursor = self.line_start(),
+            TerminalKey::End | TerminalKey::Ctrl('e') => self.cursor = self.line_end(),
+            TerminalKey::Up => self.line_up(),
+            TerminalKey::Down => self.line_down(),
+            TerminalKey::Ctrl('u') => self.delete(self.line_start()),
+            TerminalKey::Ctrl('w') => self.delete(self.word_start()),
+            TerminalKey::Ctrl('k') => drop(self.pieces.drain(self.cursor..self.line_end())),
             _ => {}
         }
     }
 
-    pub(super) fn layout(&self, width: usize) -> Layout {
+    pub(super) fn layout(&self, width: usize) -> EditorLayout {
         let width = width.max(2);
-        let mut layout = Layout {
+        let mut layout = EditorLayout {
             rows: vec![String::new()],
             row: 0,
             column: 0,
         };
         let mut column = 0;
-        let put = |layout: &mut Layout, char: char, column: &mut usize| {
+        let put = |layout: &mut EditorLayout, char: char, column: &mut usize| {
             // Control characters of a paste must not reach the terminal.
             let (char, wide) = match char.width() {
                 Some(wide) => (char, wide),
@@ -185,12 +188,12 @@ impl Editor {
                 }
             }
             match self.pieces.get(index) {
-                Some(Piece::Char('\n')) => {
+                Some(EditorPiece::Char('\n')) => {
                     layout.rows.push(String::new());
                     column = 0;
                 }
-                Some(Piece::Char(char)) => put(&mut layout, *char, &mut column),
-                Some(Piece::Paste(paste)) => {
+                Some(EditorPiece::Char(char)) => put(&mut layout, *char, &mut column),
+                Some(EditorPiece::Paste(paste)) => {
                     for char in paste.label.chars() {
                         put(&mut layout, char, &mut column);
                     }
@@ -201,7 +204,7 @@ impl Editor {
         layout
     }
 
-    fn insert(&mut self, piece: Piece) {
+    fn insert(&mut self, piece: EditorPiece) {
         self.pieces.insert(self.cursor, piece);
         self.cursor += 1;
     }
@@ -213,7 +216,7 @@ impl Editor {
     }
 
     fn is(&self, index: usize, test: impl Fn(char) -> bool) -> bool {
-        matches!(self.pieces.get(index), Some(Piece::Char(char)) if test(*char))
+        matches!(self.pieces.get(index), Some(EditorPiece::Char(char)) if test(*char))
     }
 
     fn word_start(&self) -> usize {
@@ -289,46 +292,54 @@ mod tests {
         let mut editor = Editor::default();
         for char in text.chars() {
             editor.key(if char == '\n' {
-                Key::Newline
+                TerminalKey::Newline
             } else {
-                Key::Char(char)
+                TerminalKey::Char(char)
             });
         }
         editor
     }
 
-    fn check(text: &str, keys: &[Key], expected: &str) {
+    fn check(text: &str, keys: &[TerminalKey], expected: &str) {
         let mut editor = editor(text);
         keys.iter().for_each(|key| editor.key(*key));
-        editor.key(Key::Char('|'));
+        editor.key(TerminalKey::Char('|'));
         let message = editor.enter().expect("a message");
         assert_eq!(message.text, expected, "{text:?} after {keys:?}");
     }
 
     #[test]
     fn editing_keys() {
-        check("ab", &[Key::Left], "a|b");
-        check("ab", &[Key::Home], "|ab");
-        check("ab", &[Key::Ctrl('a'), Key::Right], "a|b");
-        check("ab", &[Key::Backspace], "a|");
-        check("ab", &[Key::Home, Key::Delete], "|b");
-        check("one two", &[Key::Ctrl('w')], "one |");
-        check("one two ", &[Key::WordLeft], "one |two ");
-        check("one two", &[Key::Home, Key::WordRight], "one| two");
-        check("one\ntwo", &[Key::Ctrl('u')], "one\n|");
-        check("one\ntwo", &[Key::Home, Key::Ctrl('k')], "one\n|");
-        check("one\ntwo", &[Key::Up], "one|\ntwo");
-        check("a\nlong", &[Key::Up], "a|\nlong");
-        check("long\na", &[Key::Up, Key::Down], "long\na|");
+        check("ab", &[TerminalKey::Left], "a|b");
+        check("ab", &[TerminalKey::Home], "|ab");
+        check("ab", &[TerminalKey::Ctrl('a'), TerminalKey::Right], "a|b");
+        check("ab", &[TerminalKey::Backspace], "a|");
+        check("ab", &[TerminalKey::Home, TerminalKey::Delete], "|b");
+        check("one two", &[TerminalKey::Ctrl('w')], "one |");
+        check("one two ", &[TerminalKey::WordLeft], "one |two ");
+        check(
+            "one two",
+            &[TerminalKey::Home, TerminalKey::WordRight],
+            "one| two",
+        );
+        check("one\ntwo", &[TerminalKey::Ctrl('u')], "one\n|");
+        check(
+            "one\ntwo",
+            &[TerminalKey::Home, TerminalKey::Ctrl('k')],
+            "one\n|",
+        );
+        check("one\ntwo", &[TerminalKey::Up], "one|\ntwo");
+        check("a\nlong", &[TerminalKey::Up], "a|\nlong");
+        check("long\na", &[TerminalKey::Up, TerminalKey::Down], "long\na|");
     }
 
     #[test]
     fn enter_sends_once_and_blank_never() {
         let mut editor = editor("hi");
-        assert_eq!(editor.enter(), Some(Message::plain("hi".to_owned())));
+        assert_eq!(editor.enter(), Some(SubmittedText::plain("hi".to_owned())));
         assert!(editor.is_empty());
         assert_eq!(editor.enter(), None);
-        editor.key(Key::Char(' '));
+        editor.key(TerminalKey::Char(' '));
         assert_eq!(editor.enter(), None);
     }
 
@@ -336,7 +347,7 @@ mod tests {
     fn a_backslash_before_enter_makes_a_line() {
         let mut editor = editor("one\\");
         assert_eq!(editor.enter(), None);
-        editor.key(Key::Char('2'));
+        editor.key(TerminalKey::Char('2'));
         assert_eq!(editor.enter().map(|m| m.text), Some("one\n2".to_owned()));
     }
 
@@ -354,7 +365,7 @@ mod tests {
             let mut editor = Editor::default();
             editor.paste(paste.clone());
             let message = editor.enter().expect("a message");
-            assert_eq!(message, Message { text: paste, shown });
+            assert_eq!(message, SubmittedText { text: paste, shown });
         }
     }
 
@@ -367,7 +378,7 @@ mod tests {
             editor.layout(80).rows,
             ["see [Pasted text #1][Pasted text #2]"]
         );
-        editor.key(Key::Backspace);
+        editor.key(TerminalKey::Backspace);
         let message = editor.enter().expect("a message");
         assert_eq!(message.text, format!("see {}", "x".repeat(900)));
         assert_eq!(message.shown, "see [Pasted text #1]");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::command::{Finished, Running};
+use super::command::{CommandOutput, Running};
 use super::signals::Signals;
 
 /// Upper limit for the timeout of a hook.
@@ -22,25 +22,25 @@ const CONTEXT_EVENTS: [&str; 2] = ["SessionStart", "UserPromptSubmit"];
 
 /// Output of hooks for the caller to show.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Note {
+pub(super) enum HookOutput {
     Context(String),
     Warning(String),
 }
 
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Hooks {
+pub(super) struct DemoHooks {
     #[serde(default)]
-    hooks: BTreeMap<String, Vec<Group>>,
+    hooks: BTreeMap<String, Vec<HookGroup>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Group {
+struct HookGroup {
     matcher: Option<String>,
-    hooks: Vec<Hook>,
+    hooks: Vec<DemoHook>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Hook {
+struct DemoHook {
     /// Empty for hooks that are not commands. Those are skipped.
     #[serde(default)]
     command: String,
@@ -48,7 +48,7 @@ struct Hook {
     timeout: Option<u64>,
 }
 
-impl Hooks {
+impl DemoHooks {
     pub(super) fn load(path: &Path) -> Result<Self, String> {
         let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
         let text = fs::read_to_string(path).map_err(|error| problem(&error))?;
@@ -66,7 +66,7 @@ impl Hooks {
         subject: &str,
         payload: &Value,
         signals: &Signals,
-    ) -> Vec<Note> {
+    ) -> Vec<HookOutput> {
         let groups = self.hooks.get(event).into_iter().flatten();
         groups
             .filter(|group| group.takes(subject))
@@ -84,7 +84,7 @@ impl Hooks {
     }
 }
 
-impl Group {
+impl HookGroup {
     /// Returns whether the matcher accepts `subject`. A matcher is empty, `*`, or names separated
     /// by `|`.
     fn takes(&self, subject: &str) -> bool {
@@ -95,8 +95,13 @@ impl Group {
     }
 }
 
-impl Hook {
-    fn run(&self, payload: &Value, signals: &Signals, hurry: bool) -> Result<Finished, String> {
+impl DemoHook {
+    fn run(
+        &self,
+        payload: &Value,
+        signals: &Signals,
+        hurry: bool,
+    ) -> Result<CommandOutput, String> {
         let limit = self
             .timeout
             .map_or(TIMEOUT, Duration::from_secs)
@@ -106,7 +111,7 @@ impl Hook {
         let mut running =
             Running::start(&self.command, input).map_err(|error| error.to_string())?;
         loop {
-            match running.pump() {
+            match running.transfer() {
                 Ok(Some(finished)) => return Ok(finished),
                 Ok(None) => {}
                 Err(error) => return Err(error.to_string()),
@@ -126,17 +131,17 @@ impl Hook {
     }
 }
 
-fn note(event: &str, finished: &Finished) -> Option<Note> {
+fn note(event: &str, finished: &CommandOutput) -> Option<HookOutput> {
     if let Some(failure) = finished.failure() {
         let reason = finished.stderr.lines().next().unwrap_or_default();
         return Some(warning(event, format!("{failure} {reason}").trim_end()));
     }
     let context = context(&finished.stdout);
-    (CONTEXT_EVENTS.contains(&event) && !context.is_empty()).then_some(Note::Context(context))
+    (CONTEXT_EVENTS.contains(&event) && !context.is_empty()).then_some(HookOutput::Context(context))
 }
 
-fn warning(event: &str, problem: &str) -> Note {
-    Note::Warning(format!("{event} hook: {problem}"))
+fn warning(event: &str, problem: &str) -> HookOutput {
+    HookOutput::Warning(format!("{event} hook: {problem}"))
 }
 
 /// Returns `hookSpecificOutput.additionalContext` of JSON output, or plain text as it is.
@@ -159,8 +164,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn fire(event: &str, settings: Value) -> Vec<Note> {
-        let hooks: Hooks = serde_json::from_value(settings).expect("settings");
+    fn fire(event: &str, settings: Value) -> Vec<HookOutput> {
+        let hooks: DemoHooks = serde_json::from_value(settings).expect("settings");
         let signals = Signals::new().expect("signals");
         hooks.fire(
             event,
@@ -180,7 +185,7 @@ mod tests {
             "SessionStart",
             json!({"hooks": {"SessionStart": one("wc -c")}}),
         );
-        assert_eq!(start, [Note::Context("300009".to_owned())]);
+        assert_eq!(start, [HookOutput::Context("300009".to_owned())]);
         assert_eq!(fire("Stop", json!({"hooks": {"Stop": one("echo hi")}})), []);
     }
 
@@ -189,16 +194,18 @@ mod tests {
         let run = |command| fire("Stop", json!({"hooks": {"Stop": one(command)}}));
         assert_eq!(
             run("echo no >&2; exit 2"),
-            [Note::Warning("Stop hook: exit code 2 no".to_owned())]
+            [HookOutput::Warning("Stop hook: exit code 2 no".to_owned())]
         );
-        let [Note::Warning(missing)] = &run("/no/such/program")[..] else {
+        let [HookOutput::Warning(missing)] = &run("/no/such/program")[..] else {
             panic!("no warning");
         };
         assert!(missing.contains("exit code 127"), "{missing}");
         let hangs = json!([{"hooks": [{"command": "sleep 100", "timeout": 0}]}]);
         assert_eq!(
             fire("Stop", json!({"hooks": {"Stop": hangs}})),
-            [Note::Warning("Stop hook: no end after 0 s".to_owned())]
+            [HookOutput::Warning(
+                "Stop hook: no end after 0 s".to_owned()
+            )]
         );
     }
 
@@ -209,7 +216,7 @@ mod tests {
             "SessionStart",
             json!({"hooks": {"SessionStart": one("sleep 5 & echo a")}}),
         );
-        assert_eq!(notes, [Note::Context("a".to_owned())]);
+        assert_eq!(notes, [HookOutput::Context("a".to_owned())]);
         assert!(before.elapsed() < Duration::from_secs(4));
     }
 
@@ -227,8 +234,8 @@ mod tests {
         assert_eq!(
             notes,
             [
-                Note::Context("yes".to_owned()),
-                Note::Context("inside".to_owned())
+                HookOutput::Context("yes".to_owned()),
+                HookOutput::Context("inside".to_owned())
             ]
         );
     }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
-use super::input::{InputEvent, Key};
+use super::input::{InputEvent, TerminalKey};
 use super::turn::local;
 
 /// Time within which a second Ctrl-C exits.
@@ -23,14 +23,14 @@ impl Agent {
             InputEvent::Key(key) => {
                 self.key(key);
                 // A key may change the meaning of the next one of the same read.
-                if !matches!(key, Key::Char(_)) {
+                if !matches!(key, TerminalKey::Char(_)) {
                     self.advance(Instant::now());
                 }
             }
         }
     }
 
-    fn key(&mut self, key: Key) {
+    fn key(&mut self, key: TerminalKey) {
         if let Some(mut open) = self.open.take() {
             match open.dialog.key(key) {
                 Some(answer) => self.answered(open, answer),
@@ -40,13 +40,15 @@ impl Agent {
         }
         let exit_hint = self.exit_hint.take();
         match key {
-            Key::Enter => self.submit(),
-            Key::Esc | Key::Ctrl('c') if self.turn.is_some() => self.interrupt(),
-            Key::Ctrl('c') if !self.editor.is_empty() => self.editor.clear(),
-            Key::Ctrl('c') if exit_hint.is_some() => self.leave(0, EXIT),
-            Key::Ctrl('c') => self.exit_hint = Some(Instant::now() + EXIT_HINT),
-            Key::Ctrl('d') if self.editor.is_empty() => self.leave(0, EXIT),
-            Key::Up if self.editor.is_empty() && !self.queue.is_empty() => self.edit_queue(),
+            TerminalKey::Enter => self.submit(),
+            TerminalKey::Esc | TerminalKey::Ctrl('c') if self.turn.is_some() => self.interrupt(),
+            TerminalKey::Ctrl('c') if !self.editor.is_empty() => self.editor.clear(),
+            TerminalKey::Ctrl('c') if exit_hint.is_some() => self.leave(0, EXIT),
+            TerminalKey::Ctrl('c') => self.exit_hint = Some(Instant::now() + EXIT_HINT),
+            TerminalKey::Ctrl('d') if self.editor.is_empty() => self.leave(0, EXIT),
+            TerminalKey::Up if self.editor.is_empty() && !self.queue.is_empty() => {
+                self.edit_queue();
+            }
             key => self.editor.key(key),
         }
     }

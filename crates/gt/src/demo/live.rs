@@ -1,16 +1,16 @@
 //! The live area below the conversation, as rows and a cursor.
 //!
-//! Pure: a [`View`] of the agent and the size of the terminal go in, a [`Frame`] comes out. No row
+//! Pure: a [`LiveView`] of the agent and the size of the terminal go in, a [`DemoFrame`] comes out. No row
 //! is wider and no frame higher than the terminal, so `screen` knows the position of every row.
 
 use std::time::Duration;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::dialog::Dialog;
+use super::dialog::DemoDialog;
 use super::editor::Editor;
 use super::screen::clean;
-use super::terminal::Size;
+use super::terminal::TerminalSize;
 
 /// Maximum number of queued messages shown.
 const QUEUED_ROWS: usize = 5;
@@ -25,30 +25,30 @@ const SHORTCUTS: [&str; 4] = [
 const EXIT_HINT: [&str; 1] = ["  Press Ctrl-C again to exit"];
 
 #[derive(Debug)]
-pub(super) struct View<'a> {
+pub(super) struct LiveView<'a> {
     /// Time since the agent became busy.
     pub(super) busy: Option<Duration>,
-    pub(super) dialog: Option<&'a Dialog>,
+    pub(super) dialog: Option<&'a DemoDialog>,
     pub(super) editor: &'a Editor,
     pub(super) queued: Vec<&'a str>,
     pub(super) exit_hint: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) rows: Vec<Row>,
+pub(super) struct DemoFrame {
+    pub(super) rows: Vec<FrameRow>,
     /// Row and column. The cursor is hidden if absent.
     pub(super) cursor: Option<(usize, usize)>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct FrameRow {
     pub(super) text: String,
     pub(super) dim: bool,
 }
 
-pub(super) fn frame(view: &View<'_>, size: Size) -> Frame {
-    let mut frame = Frame {
+pub(super) fn frame(view: &LiveView<'_>, size: TerminalSize) -> DemoFrame {
+    let mut frame = DemoFrame {
         rows: Vec::new(),
         cursor: None,
     };
@@ -65,12 +65,12 @@ pub(super) fn frame(view: &View<'_>, size: Size) -> Frame {
     frame
 }
 
-impl Frame {
+impl DemoFrame {
     fn push(&mut self, text: String, dim: bool) {
-        self.rows.push(Row { text, dim });
+        self.rows.push(FrameRow { text, dim });
     }
 
-    fn prompt(&mut self, view: &View<'_>, size: Size) {
+    fn prompt(&mut self, view: &LiveView<'_>, size: TerminalSize) {
         if let Some(busy) = view.busy {
             let line = format!("✻ Working… ({}s · esc to interrupt)", busy.as_secs());
             self.push(clip(&line, size.columns), false);
@@ -102,7 +102,7 @@ impl Frame {
     }
 
     /// Adds the rows of the input around the cursor, as many as fit.
-    fn input(&mut self, editor: &Editor, size: Size) {
+    fn input(&mut self, editor: &Editor, size: TerminalSize) {
         let layout = editor.layout(size.columns.saturating_sub(PROMPT.width()));
         let room = size.rows.saturating_sub(4).max(1);
         let start = (layout.row + 1).saturating_sub(room);
@@ -147,20 +147,20 @@ fn clip(text: &str, columns: usize) -> String {
 mod tests {
     use super::*;
 
-    const SIZE: Size = Size {
+    const SIZE: TerminalSize = TerminalSize {
         columns: 30,
         rows: 10,
     };
 
-    fn check(view: &View<'_>, size: Size, expected: &[&str]) -> Option<(usize, usize)> {
+    fn check(view: &LiveView<'_>, size: TerminalSize, expected: &[&str]) -> Option<(usize, usize)> {
         let frame = frame(view, size);
         let rows: Vec<&str> = frame.rows.iter().map(|row| row.text.as_str()).collect();
         assert_eq!(rows, expected);
         frame.cursor
     }
 
-    fn view(editor: &Editor) -> View<'_> {
-        View {
+    fn view(editor: &Editor) -> LiveView<'_> {
+        LiveView {
             busy: None,
             dialog: None,
             editor,
@@ -184,7 +184,7 @@ mod tests {
     fn busy_with_a_queue() {
         let rule = "─".repeat(30);
         let editor = Editor::default();
-        let busy = View {
+        let busy = LiveView {
             busy: Some(Duration::from_millis(3900)),
             queued: vec!["next\nline"],
             ..view(&editor)
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn a_dialog_stands_in_place_of_the_input() {
-        let dialog = Dialog::permission("ls");
+        let dialog = DemoDialog::permission("ls");
         let editor = Editor::default();
-        let asking = View {
+        let asking = LiveView {
             dialog: Some(&dialog),
             ..view(&editor)
         };
@@ -219,7 +219,7 @@ mod tests {
         editor.paste("a\nb\nc".to_owned());
         editor.paste("\nd\ne".to_owned());
         let rule = "─".repeat(30);
-        let size = Size {
+        let size = TerminalSize {
             columns: 30,
             rows: 7,
         };
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn nothing_is_higher_than_the_terminal() {
-        let size = Size {
+        let size = TerminalSize {
             columns: 30,
             rows: 2,
         };

@@ -12,29 +12,29 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::command::Running;
-use super::conversation::{Conversation, Tool};
-use super::directive::{Step, steps};
-use super::hooks::Note;
-use super::script::{Line, Script};
+use super::conversation::{DemoConversation, Tool};
+use super::directive::{DirectiveStep, steps};
+use super::hooks::HookOutput;
+use super::script::{Script, ScriptLine};
 use super::signals::Signals;
-use super::turn::{Local, local};
+use super::turn::{LocalCommand, local};
 
 /// Early end of the program, with this exit status.
 #[derive(Debug)]
-struct End(u8);
+struct EarlyExit(u8);
 
 #[derive(Debug)]
-pub(super) struct Plain<W> {
-    conversation: Conversation,
+pub(super) struct PlainAgent<W> {
+    conversation: DemoConversation,
     signals: Rc<Signals>,
     out: W,
     input: Vec<u8>,
     exit_at: Option<Instant>,
 }
 
-impl<W: Write> Plain<W> {
+impl<W: Write> PlainAgent<W> {
     pub(super) fn new(
-        conversation: Conversation,
+        conversation: DemoConversation,
         signals: Rc<Signals>,
         out: W,
         exit_at: Option<Instant>,
@@ -51,31 +51,34 @@ impl<W: Write> Plain<W> {
     /// Runs until the input ends. Returns the exit status.
     pub(super) fn run(mut self, source: &str, prompt: Option<String>, script: Script) -> u8 {
         let notes = self.conversation.start(source);
-        let End(status) = match self.tell(notes).and_then(|()| self.talk(prompt, script)) {
-            Ok(()) => End(0),
+        let EarlyExit(status) = match self
+            .show_notes(notes)
+            .and_then(|()| self.talk(prompt, script))
+        {
+            Ok(()) => EarlyExit(0),
             Err(end) => end,
         };
         let notes = self.conversation.end("other");
         // If the output is closed, there is no other place for the notes.
-        let _ = self.tell(notes);
+        let _ = self.show_notes(notes);
         status
     }
 
-    fn talk(&mut self, mut prompt: Option<String>, mut script: Script) -> Result<(), End> {
+    fn talk(&mut self, mut prompt: Option<String>, mut script: Script) -> Result<(), EarlyExit> {
         while let Some(line) = script.pop() {
             match line {
-                Line::Do(step) => {
+                ScriptLine::Do(step) => {
                     let mut turn = VecDeque::from([step]);
                     // An error ends a turn; the next step begins another.
-                    while !matches!(turn.back(), Some(Step::Error(_)))
+                    while !matches!(turn.back(), Some(DirectiveStep::Error(_)))
                         && let Some(step) = script.next_step()
                     {
                         turn.push_back(step);
                     }
                     self.answer(turn)?;
                 }
-                Line::Sleep(length) => self.sleep(Instant::now() + length)?,
-                Line::WaitPrompt => match self.next(&mut prompt)? {
+                ScriptLine::Sleep(length) => self.sleep(Instant::now() + length)?,
+                ScriptLine::WaitPrompt => match self.next(&mut prompt)? {
                     Some(message) => self.receive(&message)?,
                     None => return Ok(()),
                 },
@@ -83,10 +86,10 @@ impl<W: Write> Plain<W> {
         }
         while let Some(message) = self.next(&mut prompt)? {
             match local(&message) {
-                Some(Local::Exit) => break,
-                Some(Local::Clear) => {
+                Some(LocalCommand::Exit) => break,
+                Some(LocalCommand::Clear) => {
                     let notes = self.conversation.clear();
-                    self.tell(notes)?;
+                    self.show_notes(notes)?;
                 }
                 None => {
                     self.receive(&message)?;
@@ -97,78 +100,82 @@ impl<W: Write> Plain<W> {
         Ok(())
     }
 
-    fn next(&mut self, prompt: &mut Option<String>) -> Result<Option<String>, End> {
+    fn next(&mut self, prompt: &mut Option<String>) -> Result<Option<String>, EarlyExit> {
         match prompt.take() {
             Some(prompt) => Ok(Some(prompt)),
             None => self.line(),
         }
     }
 
-    fn receive(&mut self, message: &str) -> Result<(), End> {
+    fn receive(&mut self, message: &str) -> Result<(), EarlyExit> {
         let notes = self.conversation.receive(message);
-        self.tell(notes)
+        self.show_notes(notes)
     }
 
-    fn answer(&mut self, mut steps: VecDeque<Step>) -> Result<(), End> {
+    fn answer(&mut self, mut steps: VecDeque<DirectiveStep>) -> Result<(), EarlyExit> {
         let mut said = String::new();
         while let Some(step) = steps.pop_front() {
-            if let Step::Error(error) = step {
+            if let DirectiveStep::Error(error) = step {
                 self.print(&format!("API Error: {error}"))?;
                 let notes = self.conversation.failed(&error);
-                return self.tell(notes);
+                return self.show_notes(notes);
             }
             if let Some(text) = self.perform(step)? {
                 said = text;
             }
         }
         let notes = self.conversation.stop(&said);
-        self.tell(notes)
+        self.show_notes(notes)
     }
 
     /// Performs a step. Returns the text that the agent said.
-    fn perform(&mut self, step: Step) -> Result<Option<String>, End> {
+    fn perform(&mut self, step: DirectiveStep) -> Result<Option<String>, EarlyExit> {
         let text = match step {
-            Step::Delay(length) => {
+            DirectiveStep::Delay(length) => {
                 self.sleep(Instant::now() + length)?;
                 return Ok(None);
             }
-            Step::Say(text) => text,
-            Step::Error(error) => format!("API Error: {error}"),
-            Step::Tool(command) if self.conversation.bypasses_permissions() => {
+            DirectiveStep::Say(text) => text,
+            DirectiveStep::Error(error) => format!("API Error: {error}"),
+            DirectiveStep::Tool(command) if self.conversation.bypasses_permissions() => {
                 self.command(&command)?
             }
-            Step::Tool(command) => format!("The command was refused: {command}"),
-            Step::Ask(question, _) => format!("No person can be asked: {question}"),
-            Step::Fill(lines) => {
+            DirectiveStep::Tool(command) => format!("The command was refused: {command}"),
+            DirectiveStep::Ask(question, _) => format!("No person can be asked: {question}"),
+            DirectiveStep::Fill(lines) => {
                 for line in 1..=lines {
                     self.print(&format!("line {line} of {lines}"))?;
                 }
                 return Ok(None);
             }
             // Only the agent on a terminal creates or performs these.
-            Step::Title(_) | Step::PutBack | Step::Hang | Step::Freeze | Step::Answer { .. } => {
+            DirectiveStep::Title(_)
+            | DirectiveStep::PutBack
+            | DirectiveStep::Hang
+            | DirectiveStep::Freeze
+            | DirectiveStep::Answer { .. } => {
                 return Ok(None);
             }
-            Step::Crash => {
+            DirectiveStep::Crash => {
                 // Signalling the own process cannot fail.
                 let _ = kill_process(getpid(), Signal::KILL);
                 return Ok(None);
             }
-            Step::Exit(status) => return Err(End(status)),
+            DirectiveStep::Exit(status) => return Err(EarlyExit(status)),
         };
         self.print(&text)?;
         let notes = self.conversation.say(&text);
-        self.tell(notes)?;
+        self.show_notes(notes)?;
         Ok(Some(text))
     }
 
-    fn command(&mut self, command: &str) -> Result<String, End> {
+    fn command(&mut self, command: &str) -> Result<String, EarlyExit> {
         let tool = Tool::bash(command);
         let notes = self.conversation.before_tool(&tool);
-        self.tell(notes)?;
+        self.show_notes(notes)?;
         let ended = Running::start(command, Vec::new()).and_then(|mut running| {
             loop {
-                if let Some(finished) = running.pump()? {
+                if let Some(finished) = running.transfer()? {
                     return Ok(Some(finished));
                 }
                 if self.signals.ending().is_some() {
@@ -187,13 +194,13 @@ impl<W: Write> Plain<W> {
         };
         self.print(format!("{}{}", finished.stdout, finished.stderr).trim_end())?;
         let notes = self.conversation.after_command(&tool, &finished);
-        self.tell(notes)?;
+        self.show_notes(notes)?;
         let end = finished.failure().unwrap_or("exit code 0".to_owned());
         Ok(format!("The command ended with {end}."))
     }
 
     /// Returns the next line that is not blank, or `None` at the end of the input.
-    fn line(&mut self) -> Result<Option<String>, End> {
+    fn line(&mut self) -> Result<Option<String>, EarlyExit> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.input.drain(..=end).collect();
@@ -221,14 +228,14 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    fn sleep(&mut self, until: Instant) -> Result<(), End> {
+    fn sleep(&mut self, until: Instant) -> Result<(), EarlyExit> {
         let until = self.exit_at.map_or(until, |exit_at| exit_at.min(until));
         self.signals.sleep_until(until);
         self.check()
     }
 
     /// Fails once a signal or `--exit-after` ends the program.
-    fn check(&self) -> Result<(), End> {
+    fn check(&self) -> Result<(), EarlyExit> {
         let late = self
             .exit_at
             .is_some_and(|exit_at| exit_at <= Instant::now());
@@ -238,23 +245,23 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    fn ending(&self) -> End {
-        End(self.signals.ending().unwrap_or(0))
+    fn ending(&self) -> EarlyExit {
+        EarlyExit(self.signals.ending().unwrap_or(0))
     }
 
-    fn tell(&mut self, notes: Vec<Note>) -> Result<(), End> {
+    fn show_notes(&mut self, notes: Vec<HookOutput>) -> Result<(), EarlyExit> {
         for note in notes {
             match note {
-                Note::Context(text) => self.print(&format!("⎿  {text}"))?,
-                Note::Warning(text) => self.print(&format!("⎿  warning: {text}"))?,
+                HookOutput::Context(text) => self.print(&format!("⎿  {text}"))?,
+                HookOutput::Warning(text) => self.print(&format!("⎿  warning: {text}"))?,
             }
         }
         Ok(())
     }
 
-    fn print(&mut self, text: &str) -> Result<(), End> {
+    fn print(&mut self, text: &str) -> Result<(), EarlyExit> {
         let written = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
         // A closed pipe ends the program silently, with the status of SIGPIPE.
-        written.map_err(|_: io::Error| End(141))
+        written.map_err(|_: io::Error| EarlyExit(141))
     }
 }

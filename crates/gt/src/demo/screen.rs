@@ -14,8 +14,8 @@ use std::os::fd::AsFd;
 
 use unicode_width::UnicodeWidthStr;
 
-use super::live::Frame;
-use super::terminal::{self, Size};
+use super::live::DemoFrame;
+use super::terminal::{self, TerminalSize};
 
 const DIM: &str = "\x1b[2m";
 const PLAIN: &str = "\x1b[0m";
@@ -29,17 +29,17 @@ const SHOWN_LINES: usize = 50;
 const SHOWN_CHARS: usize = 2000;
 
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(super) struct DemoScreen {
     out: File,
-    size: Size,
+    size: TerminalSize,
     /// Conversation lines and control sequences that are not yet written.
     pending: String,
-    drawn: Option<Frame>,
+    drawn: Option<DemoFrame>,
     title: &'static str,
     gone: bool,
 }
 
-impl Screen {
+impl DemoScreen {
     pub(super) fn open() -> io::Result<Self> {
         let out = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Self {
@@ -52,7 +52,7 @@ impl Screen {
         })
     }
 
-    pub(super) fn size(&self) -> Size {
+    pub(super) fn size(&self) -> TerminalSize {
         self.size
     }
 
@@ -116,7 +116,7 @@ impl Screen {
     }
 
     /// Updates the terminal, with at most one write.
-    pub(super) fn draw(&mut self, frame: Frame) {
+    pub(super) fn draw(&mut self, frame: DemoFrame) {
         if self.pending.is_empty() && self.drawn.as_ref() == Some(&frame) {
             return;
         }
@@ -181,7 +181,7 @@ fn erase(up: usize) -> String {
     }
 }
 
-fn write_frame(bytes: &mut String, frame: &Frame) {
+fn write_frame(bytes: &mut String, frame: &DemoFrame) {
     for (index, row) in frame.rows.iter().enumerate() {
         if index > 0 {
             bytes.push_str("\r\n");
@@ -206,7 +206,7 @@ fn write_frame(bytes: &mut String, frame: &Frame) {
 
 /// Returns the number of terminal rows between the first row of the frame and the cursor, after a
 /// possible rewrap to another width.
-fn rows_above_cursor(frame: &Frame, columns: usize) -> usize {
+fn rows_above_cursor(frame: &DemoFrame, columns: usize) -> usize {
     let columns = columns.max(1);
     let last = frame.rows.len().saturating_sub(1);
     let row = frame.cursor.map_or(last, |(row, _)| row);
@@ -228,15 +228,15 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::live::Row;
+    use super::super::live::FrameRow;
     use super::*;
 
-    fn frame(rows: &[&str], cursor: Option<(usize, usize)>) -> Frame {
-        let rows = rows.iter().map(|text| Row {
+    fn frame(rows: &[&str], cursor: Option<(usize, usize)>) -> DemoFrame {
+        let rows = rows.iter().map(|text| FrameRow {
             text: (*text).to_owned(),
             dim: false,
         });
-        Frame {
+        DemoFrame {
             rows: rows.collect(),
             cursor,
         }

@@ -22,37 +22,37 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use super::directive::{Step, duration, question};
+use super::directive::{DirectiveStep, duration, question};
 
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Line {
-    Do(Step),
+pub(super) enum ScriptLine {
+    Do(DirectiveStep),
     WaitPrompt,
     Sleep(Duration),
 }
 
 /// Remaining lines.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Script(VecDeque<Line>);
+pub(super) struct Script(VecDeque<ScriptLine>);
 
 impl Script {
-    pub(super) fn front(&self) -> Option<&Line> {
+    pub(super) fn front(&self) -> Option<&ScriptLine> {
         self.0.front()
     }
 
-    pub(super) fn pop(&mut self) -> Option<Line> {
+    pub(super) fn pop(&mut self) -> Option<ScriptLine> {
         self.0.pop_front()
     }
 
     /// Returns whether the next line is part of a turn.
-    pub(super) fn acts(&self) -> bool {
-        matches!(self.front(), Some(Line::Do(_)))
+    pub(super) fn is_in_turn(&self) -> bool {
+        matches!(self.front(), Some(ScriptLine::Do(_)))
     }
 
     /// Takes the next line if it is part of a turn.
-    pub(super) fn next_step(&mut self) -> Option<Step> {
-        match self.acts().then(|| self.pop()).flatten() {
-            Some(Line::Do(step)) => Some(step),
+    pub(super) fn next_step(&mut self) -> Option<DirectiveStep> {
+        match self.is_in_turn().then(|| self.pop()).flatten() {
+            Some(ScriptLine::Do(step)) => Some(step),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Script, (usize, String)> {
         .map(Script)
 }
 
-fn parse_line(line: &str) -> Result<Line, String> {
+fn parse_line(line: &str) -> Result<ScriptLine, String> {
     let (verb, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
     let time = || {
@@ -86,24 +86,24 @@ fn parse_line(line: &str) -> Result<Line, String> {
         _ => Ok(rest.replace("\\n", "\n")),
     };
     let step = match verb {
-        "say" => Step::Say(text()?),
-        "busy" => Step::Delay(time()?),
+        "say" => DirectiveStep::Say(text()?),
+        "busy" => DirectiveStep::Delay(time()?),
         "ask" => question(&text()?),
-        "permission" => Step::Tool(text()?),
-        "error" => Step::Error(text()?),
-        "title" => Step::Title(text()?),
+        "permission" => DirectiveStep::Tool(text()?),
+        "error" => DirectiveStep::Error(text()?),
+        "title" => DirectiveStep::Title(text()?),
         "exit" => {
             let code = rest
                 .parse()
                 .map_err(|_| format!("`exit` needs a status from 0 to 255, not `{rest}`"))?;
-            Step::Exit(code)
+            DirectiveStep::Exit(code)
         }
-        "wait" if rest == "prompt" => return Ok(Line::WaitPrompt),
+        "wait" if rest == "prompt" => return Ok(ScriptLine::WaitPrompt),
         "wait" => return Err(format!("`wait` knows only `wait prompt`, not `{rest}`")),
-        "sleep" => return Ok(Line::Sleep(time()?)),
+        "sleep" => return Ok(ScriptLine::Sleep(time()?)),
         _ => return Err(format!("unknown line `{verb}`")),
     };
-    Ok(Line::Do(step))
+    Ok(ScriptLine::Do(step))
 }
 
 #[cfg(test)]
@@ -118,15 +118,15 @@ mod tests {
         assert_eq!(
             parse(script).expect("a script").0,
             [
-                Line::Do(Step::Say("hi\nthere".to_owned())),
-                Line::Do(Step::Delay(Duration::from_secs(2))),
-                Line::Do(Step::Ask("Q?".to_owned(), options)),
-                Line::Do(Step::Tool("ls -l".to_owned())),
-                Line::Do(Step::Error("500 x".to_owned())),
-                Line::Do(Step::Title("t".to_owned())),
-                Line::WaitPrompt,
-                Line::Sleep(Duration::from_millis(500)),
-                Line::Do(Step::Exit(4)),
+                ScriptLine::Do(DirectiveStep::Say("hi\nthere".to_owned())),
+                ScriptLine::Do(DirectiveStep::Delay(Duration::from_secs(2))),
+                ScriptLine::Do(DirectiveStep::Ask("Q?".to_owned(), options)),
+                ScriptLine::Do(DirectiveStep::Tool("ls -l".to_owned())),
+                ScriptLine::Do(DirectiveStep::Error("500 x".to_owned())),
+                ScriptLine::Do(DirectiveStep::Title("t".to_owned())),
+                ScriptLine::WaitPrompt,
+                ScriptLine::Sleep(Duration::from_millis(500)),
+                ScriptLine::Do(DirectiveStep::Exit(4)),
             ]
         );
     }

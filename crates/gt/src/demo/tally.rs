@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 const UNCACHED: u64 = 4;
 
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct TokenTally {
     cached: u64,
     new: u64,
 }
 
-impl Tally {
+impl TokenTally {
     /// Adds text that the next answer will read.
-    pub(super) fn hear(&mut self, text: &str) {
+    pub(super) fn add_input(&mut self, text: &str) {
         self.new += tokens(text);
     }
 
@@ -50,10 +50,10 @@ mod tests {
 
     #[test]
     fn an_answer_reads_what_was_said_before() {
-        let mut tally = Tally::default();
+        let mut tally = TokenTally::default();
         tally.remember("12345678");
-        tally.hear("1234567812345678");
-        tally.hear("");
+        tally.add_input("1234567812345678");
+        tally.add_input("");
         let first = tally.answer("1234");
         assert_eq!(first["cache_read_input_tokens"], 2);
         assert_eq!(first["cache_creation_input_tokens"], 5);

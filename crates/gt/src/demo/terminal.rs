@@ -12,18 +12,18 @@ use rustix::termios::tcgetwinsize;
 const BATCH: usize = 1 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct TerminalSize {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-pub(super) fn size() -> Size {
+pub(super) fn size() -> TerminalSize {
     match tcgetwinsize(stdout()) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => Size {
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => TerminalSize {
             columns: size.ws_col.into(),
             rows: size.ws_row.into(),
         },
-        _ => Size {
+        _ => TerminalSize {
             columns: 80,
             rows: 24,
         },

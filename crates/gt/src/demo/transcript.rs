@@ -16,11 +16,11 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::tally::Tally;
+use super::tally::TokenTally;
 
 /// Conversation requested on the command line.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct RequestedConversation {
     pub(super) session_id: Option<String>,
     pub(super) resume: Option<String>,
     pub(super) newest: bool,
@@ -32,23 +32,23 @@ pub(super) struct Transcript {
     pub(super) id: String,
     pub(super) path: PathBuf,
     file: File,
-    tally: Tally,
+    tally: TokenTally,
     /// The model of the answers.
     pub(super) model: String,
 }
 
 /// An open conversation and its origin.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedTranscript {
     pub(super) transcript: Transcript,
     /// Claude Code's word: startup, resume or fork.
     pub(super) source: &'static str,
     /// Earlier entries of the conversation.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<TranscriptEntry>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct TranscriptEntry {
     #[serde(rename = "type")]
     pub(super) kind: String,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub(super) struct Entry {
 }
 
 #[derive(Deserialize)]
-struct Header {
+struct TranscriptHeader {
     cwd: String,
 }
 
@@ -75,7 +75,11 @@ pub(super) fn folder() -> Result<PathBuf, String> {
 }
 
 /// Opens the requested conversation. Error messages match those of Claude Code.
-pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, String> {
+pub(super) fn open(
+    folder: &Path,
+    cwd: &str,
+    wanted: RequestedConversation,
+) -> Result<OpenedTranscript, String> {
     if let Some(id) = wanted.session_id.as_ref().filter(|id| !is_uuid(id)) {
         return Err(format!("invalid session id {id}: must be a valid UUID"));
     }
@@ -97,7 +101,7 @@ pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, S
         }
         let id = wanted.session_id.unwrap_or_else(new_id);
         let transcript = Transcript::create(folder, id, cwd)?;
-        return Ok(Opened {
+        return Ok(OpenedTranscript {
             transcript,
             source: "startup",
             entries: Vec::new(),
@@ -115,7 +119,7 @@ pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, S
         for entry in &entries {
             transcript.tally.remember(&entry.text);
         }
-        return Ok(Opened {
+        return Ok(OpenedTranscript {
             transcript,
             source: "resume",
             entries,
@@ -128,7 +132,7 @@ pub(super) fn open(folder: &Path, cwd: &str, wanted: Wanted) -> Result<Opened, S
         let copied = transcript.write_plain(&entry.kind, &entry.text);
         copied.map_err(|error| format!("{}: {error}", transcript.path.display()))?;
     }
-    Ok(Opened {
+    Ok(OpenedTranscript {
         transcript,
         source: "fork",
         entries,
@@ -149,7 +153,7 @@ impl Transcript {
         })?;
         let header = json!({"type": "session", "session_id": id, "cwd": cwd, "at": now()});
         append(&mut file, &header).map_err(|error| format!("{}: {error}", path.display()))?;
-        let tally = Tally::default();
+        let tally = TokenTally::default();
         Ok(Self {
             id,
             path,
@@ -163,7 +167,7 @@ impl Transcript {
         let path = folder.join(format!("{id}.jsonl"));
         let file = OpenOptions::new().append(true).open(&path);
         let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
-        let tally = Tally::default();
+        let tally = TokenTally::default();
         Ok(Self {
             id,
             path,
@@ -180,7 +184,7 @@ impl Transcript {
 
     /// Writes text that the agent received.
     pub(super) fn write(&mut self, kind: &str, text: &str) -> io::Result<()> {
-        self.tally.hear(text);
+        self.tally.add_input(text);
         self.write_plain(kind, text)
     }
 
@@ -260,7 +264,7 @@ fn is_uuid(text: &str) -> bool {
         })
 }
 
-fn read(folder: &Path, id: &str) -> Result<Vec<Entry>, String> {
+fn read(folder: &Path, id: &str) -> Result<Vec<TranscriptEntry>, String> {
     let unknown = || format!("no conversation found with session id {id}");
     // The id becomes part of a path, so only a UUID is accepted.
     if !is_uuid(id) {
@@ -269,7 +273,7 @@ fn read(folder: &Path, id: &str) -> Result<Vec<Entry>, String> {
     let file = File::open(folder.join(format!("{id}.jsonl"))).map_err(|_| unknown())?;
     let lines = BufReader::new(file).lines().map_while(Result::ok);
     // A line truncated by a crash is skipped.
-    let entries = lines.filter_map(|line| serde_json::from_str::<Entry>(&line).ok());
+    let entries = lines.filter_map(|line| serde_json::from_str::<TranscriptEntry>(&line).ok());
     Ok(entries.filter(|entry| entry.kind != "session").collect())
 }
 
@@ -288,7 +292,8 @@ fn newest(folder: &Path, cwd: &str) -> Option<String> {
 fn belongs_to(path: &Path, cwd: &str) -> bool {
     let mut line = String::new();
     let read = File::open(path).and_then(|file| BufReader::new(file).read_line(&mut line));
-    read.is_ok() && serde_json::from_str::<Header>(&line).is_ok_and(|header| header.cwd == cwd)
+    read.is_ok()
+        && serde_json::from_str::<TranscriptHeader>(&line).is_ok_and(|header| header.cwd == cwd)
 }
 
 #[cfg(test)]
@@ -297,8 +302,13 @@ mod tests {
 
     const ID: &str = "01234567-89ab-7def-8123-456789abcdef";
 
-    fn wanted(session_id: Option<&str>, resume: Option<&str>, newest: bool, fork: bool) -> Wanted {
-        Wanted {
+    fn wanted(
+        session_id: Option<&str>,
+        resume: Option<&str>,
+        newest: bool,
+        fork: bool,
+    ) -> RequestedConversation {
+        RequestedConversation {
             session_id: session_id.map(str::to_owned),
             resume: resume.map(str::to_owned),
             newest,
@@ -306,7 +316,7 @@ mod tests {
         }
     }
 
-    fn error(folder: &Path, wanted: Wanted) -> String {
+    fn error(folder: &Path, wanted: RequestedConversation) -> String {
         open(folder, "/a", wanted)
             .map(|_| ())
             .expect_err("an error")
@@ -331,7 +341,7 @@ mod tests {
 
         let again = open(&home, "/a", wanted(None, Some(ID), false, false)).expect("opens");
         assert_eq!((again.source, again.transcript.id.as_str()), ("resume", ID));
-        let entry = Entry {
+        let entry = TranscriptEntry {
             kind: "user".to_owned(),
             text: "hi\nthere".to_owned(),
         };
@@ -346,8 +356,8 @@ mod tests {
     #[test]
     fn continue_takes_the_newest_of_the_folder() {
         let home = tempfile::tempdir().expect("a folder");
-        let here = open(home.path(), "/a", Wanted::default()).expect("opens");
-        open(home.path(), "/b", Wanted::default()).expect("opens");
+        let here = open(home.path(), "/a", RequestedConversation::default()).expect("opens");
+        open(home.path(), "/b", RequestedConversation::default()).expect("opens");
         let again = open(home.path(), "/a", wanted(None, None, true, false)).expect("opens");
         assert_eq!(again.transcript.id, here.transcript.id);
     }

@@ -9,19 +9,19 @@ use std::time::Instant;
 
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::agent::{Agent, Notice, Open, Purpose};
-use super::command::{Finished, Running};
+use super::agent::{Agent, DialogPurpose, HookNotice, PendingDialog};
+use super::command::{CommandOutput, Running};
 use super::conversation::Tool;
-use super::dialog::{Dialog, DialogAnswer};
-use super::directive::{LONGEST, Step, steps};
-use super::editor::Message;
-use super::script::Line;
+use super::dialog::{DemoDialog, DialogAnswer};
+use super::directive::{DirectiveStep, LONGEST, steps};
+use super::editor::SubmittedText;
+use super::script::ScriptLine;
 
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct DemoTurn {
     pub(super) started: Instant,
-    pub(super) doing: Doing,
-    steps: VecDeque<Step>,
+    pub(super) doing: TurnActivity,
+    steps: VecDeque<DirectiveStep>,
     /// Last text that the agent said.
     said: String,
     /// Message of the turn.
@@ -32,7 +32,7 @@ pub(super) struct Turn {
 }
 
 #[derive(Debug)]
-pub(super) enum Doing {
+pub(super) enum TurnActivity {
     Nothing,
     Waiting(Instant),
     Command(Box<Running>, Tool),
@@ -42,11 +42,11 @@ pub(super) enum Doing {
     Hanging,
 }
 
-impl Turn {
-    fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+impl DemoTurn {
+    fn new(steps: impl IntoIterator<Item = DirectiveStep>) -> Self {
         Self {
             started: Instant::now(),
-            doing: Doing::Nothing,
+            doing: TurnActivity::Nothing,
             steps: steps.into_iter().collect(),
             said: String::new(),
             message: String::new(),
@@ -55,8 +55,8 @@ impl Turn {
     }
 
     /// Kills a running command.
-    pub(super) fn cut_short(&mut self) {
-        if let Doing::Command(running, _) | Doing::Answer(running) = &mut self.doing {
+    pub(super) fn kill_command(&mut self) {
+        if let TurnActivity::Command(running, _) | TurnActivity::Answer(running) = &mut self.doing {
             running.kill();
         }
     }
@@ -64,15 +64,15 @@ impl Turn {
 
 /// Local commands that a message can contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Local {
+pub(super) enum LocalCommand {
     Exit,
     Clear,
 }
 
-pub(super) fn local(message: &str) -> Option<Local> {
+pub(super) fn local(message: &str) -> Option<LocalCommand> {
     match message.trim() {
-        "/exit" | "/quit" => Some(Local::Exit),
-        "/clear" => Some(Local::Clear),
+        "/exit" | "/quit" => Some(LocalCommand::Exit),
+        "/clear" => Some(LocalCommand::Clear),
         _ => None,
     }
 }
@@ -83,13 +83,13 @@ impl Agent {
         while self.leaving.is_none() && self.progress(now) {}
     }
 
-    pub(super) fn do_local(&mut self, local: Local) {
+    pub(super) fn do_local(&mut self, local: LocalCommand) {
         match local {
-            Local::Exit => self.leave(0, "prompt_input_exit"),
-            Local::Clear => {
+            LocalCommand::Exit => self.leave(0, "prompt_input_exit"),
+            LocalCommand::Clear => {
                 self.screen.clear();
                 let notes = self.conversation.clear();
-                self.tell(notes);
+                self.show_notes(notes);
             }
         }
     }
@@ -97,9 +97,9 @@ impl Agent {
     /// Handles Esc or Ctrl-C while the agent works or asks. Fires no hook, as in Claude Code.
     pub(super) fn interrupt(&mut self) {
         if let Some(mut turn) = self.turn.take() {
-            turn.cut_short();
+            turn.kill_command();
             if turn.puts_back {
-                self.editor.put(&turn.message);
+                self.editor.insert_text(&turn.message);
                 return;
             }
             self.screen
@@ -107,26 +107,26 @@ impl Agent {
         }
     }
 
-    pub(super) fn answered(&mut self, open: Open, answer: DialogAnswer) {
+    pub(super) fn answered(&mut self, open: PendingDialog, answer: DialogAnswer) {
         self.forget_notice();
         match open.purpose {
-            Purpose::Trust if answer == DialogAnswer::Row(1) => self.start(),
-            Purpose::Trust => self.leave(1, "other"),
+            DialogPurpose::Trust if answer == DialogAnswer::Row(1) => self.start(),
+            DialogPurpose::Trust => self.leave(1, "other"),
             _ if answer == DialogAnswer::Cancelled => self.interrupt(),
-            Purpose::Command(command, tool) if answer == DialogAnswer::Row(0) => {
+            DialogPurpose::Command(command, tool) if answer == DialogAnswer::Row(0) => {
                 self.run_command(&command, tool);
             }
-            Purpose::Command(command, _) => {
+            DialogPurpose::Command(command, _) => {
                 self.say(&format!("The command was refused: {command}"));
             }
-            Purpose::Question(options, tool) => {
+            DialogPurpose::Question(options, tool) => {
                 let row = match answer {
                     DialogAnswer::Row(row) => options.get(row),
                     DialogAnswer::Cancelled => None,
                 };
                 let choice = row.map(String::as_str).unwrap_or_default();
                 let notes = self.conversation.after_question(&tool, choice);
-                self.tell(notes);
+                self.show_notes(notes);
                 self.say(&format!("You chose: {choice}"));
             }
         }
@@ -141,14 +141,14 @@ impl Agent {
             return self.progress_turn(now);
         }
         match self.script.front() {
-            Some(Line::Do(_)) => self.script_step(),
-            Some(Line::Sleep(_)) => self.script_sleep(now),
-            Some(Line::WaitPrompt) => {
+            Some(ScriptLine::Do(_)) => self.script_step(),
+            Some(ScriptLine::Sleep(_)) => self.script_sleep(now),
+            Some(ScriptLine::WaitPrompt) => {
                 let Some(message) = self.queue.pop_front() else {
                     return false;
                 };
                 self.script.pop();
-                self.take_up(&message, Turn::new([]));
+                self.take_up(&message, DemoTurn::new([]));
                 true
             }
             None => {
@@ -156,13 +156,13 @@ impl Agent {
                     return false;
                 };
                 let steps = match &self.answer {
-                    Some(command) => vec![Step::Answer {
+                    Some(command) => vec![DirectiveStep::Answer {
                         command: command.clone(),
                         message: message.text.clone(),
                     }],
                     None => steps(&message.text),
                 };
-                self.take_up(&message, Turn::new(steps));
+                self.take_up(&message, DemoTurn::new(steps));
                 true
             }
         }
@@ -170,7 +170,8 @@ impl Agent {
 
     /// Handles a `sleep` of the script below its own dialog: its end closes the dialog.
     fn progress_under_dialog(&mut self, now: Instant) -> bool {
-        let trust = matches!(&self.open, Some(open) if matches!(open.purpose, Purpose::Trust));
+        let trust =
+            matches!(&self.open, Some(open) if matches!(open.purpose, DialogPurpose::Trust));
         if trust || !self.script_sleep(now) {
             return false;
         }
@@ -181,7 +182,7 @@ impl Agent {
     }
 
     fn script_sleep(&mut self, now: Instant) -> bool {
-        let Some(Line::Sleep(length)) = self.script.front() else {
+        let Some(ScriptLine::Sleep(length)) = self.script.front() else {
             return false;
         };
         if now < *self.pause.get_or_insert(now + *length) {
@@ -199,13 +200,15 @@ impl Agent {
             return false;
         };
         match step {
-            Step::Title(_) | Step::Exit(_) | Step::Crash => self.perform(step),
-            _ => self.turn = Some(Turn::new([step])),
+            DirectiveStep::Title(_) | DirectiveStep::Exit(_) | DirectiveStep::Crash => {
+                self.perform(step);
+            }
+            _ => self.turn = Some(DemoTurn::new([step])),
         }
         true
     }
 
-    fn take_up(&mut self, message: &Message, mut turn: Turn) {
+    fn take_up(&mut self, message: &SubmittedText, mut turn: DemoTurn) {
         if let Some(local) = local(&message.text) {
             self.do_local(local);
             return;
@@ -216,7 +219,7 @@ impl Agent {
         self.turn = Some(turn);
         self.draw();
         let notes = self.conversation.receive(&message.text);
-        self.tell(notes);
+        self.show_notes(notes);
     }
 
     fn progress_turn(&mut self, now: Instant) -> bool {
@@ -224,33 +227,33 @@ impl Agent {
             return false;
         };
         match &mut turn.doing {
-            Doing::Waiting(until) if now < *until => return false,
-            Doing::Waiting(_) => turn.doing = Doing::Nothing,
-            Doing::Hanging => return false,
-            Doing::Answer(running) => match running.pump() {
+            TurnActivity::Waiting(until) if now < *until => return false,
+            TurnActivity::Waiting(_) => turn.doing = TurnActivity::Nothing,
+            TurnActivity::Hanging => return false,
+            TurnActivity::Answer(running) => match running.transfer() {
                 Ok(None) => return false,
                 Ok(Some(finished)) => {
-                    turn.doing = Doing::Nothing;
+                    turn.doing = TurnActivity::Nothing;
                     turn.steps.extend(steps(&finished.stdout));
                 }
                 Err(error) => {
-                    turn.doing = Doing::Nothing;
+                    turn.doing = TurnActivity::Nothing;
                     self.screen.output(&format!("warning: {error}"));
                 }
             },
-            Doing::Command(running, tool) => match running.pump() {
+            TurnActivity::Command(running, tool) => match running.transfer() {
                 Ok(None) => return false,
                 Ok(Some(finished)) => {
                     let tool = tool.clone();
-                    turn.doing = Doing::Nothing;
+                    turn.doing = TurnActivity::Nothing;
                     self.command_ended(&tool, &finished);
                 }
                 Err(error) => {
-                    turn.doing = Doing::Nothing;
+                    turn.doing = TurnActivity::Nothing;
                     self.screen.output(&format!("warning: {error}"));
                 }
             },
-            Doing::Nothing => match turn.steps.pop_front() {
+            TurnActivity::Nothing => match turn.steps.pop_front() {
                 Some(step) => self.perform(step),
                 None => match self.script.next_step() {
                     Some(step) => self.perform(step),
@@ -261,73 +264,79 @@ impl Agent {
         true
     }
 
-    fn perform(&mut self, step: Step) {
+    fn perform(&mut self, step: DirectiveStep) {
         match step {
-            Step::Delay(length) => self.set_doing(Doing::Waiting(Instant::now() + length)),
-            Step::Say(text) => self.say(&text),
-            Step::Error(error) => {
+            DirectiveStep::Delay(length) => {
+                self.set_doing(TurnActivity::Waiting(Instant::now() + length));
+            }
+            DirectiveStep::Say(text) => self.say(&text),
+            DirectiveStep::Error(error) => {
                 self.screen.answer(&format!("API Error: {error}"));
                 self.draw();
                 let notes = self.conversation.failed(&error);
-                self.tell(notes);
+                self.show_notes(notes);
                 self.turn = None;
             }
-            Step::Tool(command) => {
+            DirectiveStep::Tool(command) => {
                 let tool = Tool::bash(&command);
                 let notes = self.conversation.before_tool(&tool);
-                self.tell(notes);
+                self.show_notes(notes);
                 if self.conversation.bypasses_permissions() {
                     self.run_command(&command, tool);
                 } else {
-                    let dialog = Dialog::permission(&command);
-                    self.ask(dialog, &tool.clone(), Purpose::Command(command, tool));
+                    let dialog = DemoDialog::permission(&command);
+                    self.ask(dialog, &tool.clone(), DialogPurpose::Command(command, tool));
                 }
             }
-            Step::Ask(question, options) => {
+            DirectiveStep::Ask(question, options) => {
                 let tool = Tool::question(&question, &options);
                 let notes = self.conversation.before_tool(&tool);
-                self.tell(notes);
-                let dialog = Dialog::question(&question, &options);
-                self.ask(dialog, &tool.clone(), Purpose::Question(options, tool));
+                self.show_notes(notes);
+                let dialog = DemoDialog::question(&question, &options);
+                self.ask(
+                    dialog,
+                    &tool.clone(),
+                    DialogPurpose::Question(options, tool),
+                );
             }
-            Step::Fill(lines) => {
+            DirectiveStep::Fill(lines) => {
                 (1..=lines).for_each(|line| self.screen.line(&format!("  line {line} of {lines}")));
             }
-            Step::Title(title) => {
+            DirectiveStep::Title(title) => {
                 // Draws first, because drawing sets the title of the state.
                 self.draw();
                 self.screen.set_title(&title);
             }
-            Step::PutBack => {
+            DirectiveStep::PutBack => {
                 if let Some(turn) = &mut self.turn {
                     turn.puts_back = true;
                 }
             }
-            Step::Answer { command, message } => {
+            DirectiveStep::Answer { command, message } => {
                 match Running::start(&command, message.into_bytes()) {
-                    Ok(running) => self.set_doing(Doing::Answer(Box::new(running))),
+                    Ok(running) => self.set_doing(TurnActivity::Answer(Box::new(running))),
                     Err(error) => self.screen.output(&format!("warning: {error}")),
                 }
             }
-            Step::Hang => {
+            DirectiveStep::Hang => {
                 self.draw();
-                self.set_doing(Doing::Hanging);
+                self.set_doing(TurnActivity::Hanging);
             }
-            Step::Freeze => {
+            DirectiveStep::Freeze => {
                 self.draw();
                 loop {
                     std::thread::sleep(LONGEST);
                 }
             }
-            Step::Crash => {
+            DirectiveStep::Crash => {
                 // Signalling the own process cannot fail.
                 let _ = kill_process(getpid(), Signal::KILL);
             }
-            Step::Exit(status) => self.leave(status, "other"),
+            DirectiveStep::Exit(status) => self.leave(status, "other"),
         }
     }
 
-    fn set_doing(&mut self, doing: Doing) {
+    fn set_doing(&mut self, doing: TurnActivity) {
         if let Some(turn) = &mut self.turn {
             turn.doing = doing;
         }
@@ -336,30 +345,30 @@ impl Agent {
     fn say(&mut self, text: &str) {
         self.screen.answer(text);
         let notes = self.conversation.say(text);
-        self.tell(notes);
+        self.show_notes(notes);
         if let Some(turn) = &mut self.turn {
             turn.said = text.to_owned();
         }
     }
 
-    fn ask(&mut self, dialog: Dialog, tool: &Tool, purpose: Purpose) {
-        self.open = Some(Open { dialog, purpose });
-        self.notify_later(Notice::Dialog);
+    fn ask(&mut self, dialog: DemoDialog, tool: &Tool, purpose: DialogPurpose) {
+        self.open = Some(PendingDialog { dialog, purpose });
+        self.notify_later(HookNotice::Dialog);
         self.draw();
-        let notes = self.conversation.asked(tool);
-        self.tell(notes);
+        let notes = self.conversation.report_dialog(tool);
+        self.show_notes(notes);
     }
 
     fn run_command(&mut self, command: &str, tool: Tool) {
         self.screen
             .line(&format!("● Bash({})", command.replace('\n', "⏎")));
         match Running::start(command, Vec::new()) {
-            Ok(running) => self.set_doing(Doing::Command(Box::new(running), tool)),
+            Ok(running) => self.set_doing(TurnActivity::Command(Box::new(running), tool)),
             Err(error) => self.screen.output(&format!("warning: {error}")),
         }
     }
 
-    fn command_ended(&mut self, tool: &Tool, finished: &Finished) {
+    fn command_ended(&mut self, tool: &Tool, finished: &CommandOutput) {
         let output = format!("{}{}", finished.stdout, finished.stderr);
         let shown = if output.trim().is_empty() {
             "(no output)"
@@ -368,10 +377,14 @@ impl Agent {
         };
         self.screen.output(shown);
         let notes = self.conversation.after_command(tool, finished);
-        self.tell(notes);
+        self.show_notes(notes);
         // A turn ends with an answer.
         let steps = self.turn.iter().flat_map(|turn| &turn.steps);
-        if !self.script.acts() && !steps.into_iter().any(|step| matches!(step, Step::Say(_))) {
+        if !self.script.is_in_turn()
+            && !steps
+                .into_iter()
+                .any(|step| matches!(step, DirectiveStep::Say(_)))
+        {
             let end = finished.failure().unwrap_or("exit code 0".to_owned());
             self.say(&format!("The command ended with {end}."));
         }
@@ -384,8 +397,8 @@ impl Agent {
             .as_mut()
             .map(|turn| std::mem::take(&mut turn.said));
         let notes = self.conversation.stop(&said.unwrap_or_default());
-        self.tell(notes);
+        self.show_notes(notes);
         self.turn = None;
-        self.notify_later(Notice::Idle);
+        self.notify_later(HookNotice::Idle);
     }
 }

@@ -5,9 +5,9 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Progress(Option<ProgressBar>);
+pub(crate) struct ProgressLine(Option<ProgressBar>);
 
-impl Progress {
+impl ProgressLine {
     /// Creates a bar with this number of steps.
     pub(crate) fn bar(what: &str, steps: usize) -> Self {
         Self::new(steps, "{msg} {bar:30} {pos}/{len}", what)
@@ -20,7 +20,7 @@ impl Progress {
 
     fn new(steps: usize, template: &str, what: &str) -> Self {
         if !std::io::stderr().is_terminal() {
-            return Progress(None);
+            return ProgressLine(None);
         }
         let bar = ProgressBar::new(steps as u64);
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -28,7 +28,7 @@ impl Progress {
         }
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Progress(Some(bar))
+        ProgressLine(Some(bar))
     }
 
     pub(crate) fn step(&self) {
@@ -38,7 +38,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Some(bar) = &self.0 {
             bar.finish_and_clear();

@@ -55,7 +55,7 @@ fn it_is_adopted_while_it_runs() {
         if is_claude {
             let hooks = adopted["hooks"].as_str().unwrap().to_owned();
             // `/clear` begins a new conversation in the same process.
-            stage.ok(&["nudge", "helper", "/clear", "--timeout", "60"]);
+            stage.ok(&["nudge", "helper", "/clear", "--command", "--timeout", "60"]);
             wait_until("its new conversation is known", TIMEOUT, || {
                 let session = adopted["session"].as_str().unwrap();
                 let known = stage.ok(&["sessions", "show", session, "--json"]);

@@ -114,7 +114,7 @@ fn three_items_are_merged_without_a_command_in_between() {
             .then_some(())
     });
     stage.ok(&["wait", MAX, "--timeout", "60"]);
-    stage.nudge("/exit");
+    stage.nudge_with("/exit", &["--command", "--timeout", "60"]);
     wait(&stage, "it has left", || {
         let all = read(&stage, &["sessions", "list", "--agent", MAX]);
         let mut all = all.as_array().unwrap().iter();

@@ -154,7 +154,7 @@ fn it_goes_on_with_its_conversation_after_a_crash_of_the_server() {
         // The old screen is in the scrollback.
         if !stage.program().clears_history {
             let all = stage.scrollback();
-            let above = all.split_once("# gt: back from the save of");
+            let above = all.split_once("# gt: restored from the save of");
             let above = above.unwrap_or_else(|| panic!("{all}")).0;
             assert!(above.contains(&sent[0]), "{all}");
         }

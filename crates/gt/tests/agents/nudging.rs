@@ -74,6 +74,7 @@ fn texts_that_begin_with_a_sign_of_the_program_do_not_block_the_queue() {
             "# a heading",
             "@nobody hello",
             "! touch approved",
+            "/exit",
             "after the signs",
         ];
         send_all(stage, &sent);

@@ -77,7 +77,7 @@ fn what_it_asks_beside_its_agent_is_seen_and_answered() {
         wait_until("it is at its prompt", TIMEOUT, || {
             let card = card(stage, id);
             let reason = card["resolver"]["reason"].as_str()?;
-            let is_left = reason == "merge stands at its prompt";
+            let is_left = reason == "merge waits at its prompt";
             (card["column"] == "needs_you" && is_left).then_some(())
         });
         commit(stage, &dir, stage.program().ask, "both\n");

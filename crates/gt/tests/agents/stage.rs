@@ -1,7 +1,7 @@
 //! A home folder, a town, a tmux server and a model server for one program.
 
 use crate::program::{KEY, Program};
-use gt_model::{FakeModel, Request, fingerprint};
+use gt_model::{FakeModel, LoggedRequest, fingerprint};
 use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, Server, SessionName, Socket};
 use rustix::process::{Pid, Signal};
@@ -255,7 +255,7 @@ impl Stage {
     }
 
     /// Returns all requests to the model so far.
-    pub(crate) fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         self.model.requests()
     }
 

@@ -32,7 +32,7 @@ fn a_paused_task_goes_on_where_it_was() {
         assert_eq!(resumed["queued"], Value::Null, "{resumed}");
         // The model also gets the interrupted prompt: from the conversation, from a resubmission,
         // or from the resume message.
-        let goes_on = |request: &gt_model::Request| {
+        let goes_on = |request: &gt_model::LoggedRequest| {
             let said = |text: &str| request.user.iter().any(|words| words.contains(text));
             request.has_tools && said("Now go on.") && said(LONG_TURN)
         };

@@ -3,7 +3,7 @@
 
 use crate::stage::{Stage, TIMEOUT};
 use crate::{every, is_shortened};
-use gt_model::{Api, Request};
+use gt_model::{Api, LoggedRequest};
 use gt_tmux::testing::wait_until;
 use serde_json::Value;
 use std::fs;
@@ -14,7 +14,7 @@ type Tokens = [u64; 3];
 
 /// Sums the usage that the server reported for these requests. Requests without tools are side
 /// requests, such as for a title; no program writes them into its transcript.
-fn reported(requests: &[Request]) -> Tokens {
+fn reported(requests: &[LoggedRequest]) -> Tokens {
     let answers = requests.iter().filter(|r| r.has_tools && r.status == 200);
     answers.fold([0; 3], |[input, output, cached], request| {
         let usage = request.usage;

@@ -4,6 +4,7 @@
 
 mod command_tests;
 mod layers;
+mod type_names;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Accounts: named configuration folders.
 
-use crate::env::{TIMEOUT, TestEnv};
+use crate::env::{TIMEOUT, TestEnv, run};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
@@ -225,16 +225,62 @@ fn hit_limit(env: &TestEnv, words: &str) {
     crate::notify::hook(env, "stop-failure", &report);
 }
 
+/// Sets what agents do at a usage limit.
+fn set_at_limit(env: &TestEnv, at_limit: &str) {
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    let other = text.lines().filter(|line| !line.starts_with("at_limit"));
+    let text = other.collect::<Vec<_>>().join("\n");
+    let set = format!("[limits]\nat_limit = '{at_limit}'");
+    fs::write(settings, text.replace("[limits]", &set)).unwrap();
+}
+
+#[test]
+fn killed_move_is_repeated_and_leaves_no_stray_session() {
+    let points = gt_town::supervision::limits::FAULT_POINTS.iter();
+    for point in points.chain(gt_town::lifecycle::account_switch::FAULT_POINTS) {
+        let env = TestEnv::with_town();
+        for name in ["first", "second"] {
+            env.gt(&["account", "add", name]).ok();
+        }
+        env.gt(&["start", "mayor", "--no-prompt", "--account", "first"])
+            .ok();
+        env.gt(&["nudge", "mayor", "remember the blue door"]).ok();
+        env.gt(&["wait", "mayor"]).ok();
+        // The timer of the limit does not move it; the commands of this test do.
+        set_at_limit(&env, "wait");
+        hit_limit(&env, "reset in 90 minutes");
+        set_at_limit(&env, "switch");
+        let mut resume = env.gt_command(&["internal", "resume-limited"]);
+        let killed = run(resume.env("GT_FAULT", point));
+        assert_eq!(killed.code, -9, "{point}: {}", killed.stderr);
+        env.gt(&["sync"]).ok();
+        let running = list_sessions(&env, &["--status", "running"]);
+        assert_eq!(running.len(), 1, "{point}: {running:?}");
+        env.gt(&["internal", "resume-limited"]).ok();
+        env.wait_screen("mayor", "gt moved you to the account second");
+        env.gt(&["sync"]).ok();
+        let running = list_sessions(&env, &["--status", "running"]);
+        assert_eq!(running.len(), 1, "{point}: {running:?}");
+        assert_eq!(running[0]["id"], env.agent("mayor")["session"], "{point}");
+        let second = env.town().join(".accounts/second/demo");
+        assert_eq!(folder(&env), json!(second), "{point}");
+        // Each session but the newest has ended, and at most one of them never came up.
+        let ended = list_sessions(&env, &[]);
+        let is_open = |session: &&Value| session["outcome"].is_null();
+        assert_eq!(
+            ended.iter().filter(is_open).count(),
+            1,
+            "{point}: {ended:?}"
+        );
+        assert!(ended.len() <= 3, "{point}: {ended:?}");
+    }
+}
+
 #[test]
 fn limited_agent_moves_to_a_free_account_with_its_conversation_and_then_waits() {
     let env = TestEnv::with_town();
-    let settings = env.town().join("town.toml");
-    let text = fs::read_to_string(&settings).unwrap();
-    fs::write(
-        settings,
-        text.replace("[limits]", "[limits]\nat_limit = 'switch'"),
-    )
-    .unwrap();
+    set_at_limit(&env, "switch");
     for name in ["first", "second"] {
         env.gt(&["account", "add", name]).ok();
     }

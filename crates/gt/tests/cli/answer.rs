@@ -20,7 +20,7 @@ fn a_question_is_answered_by_reading_it() {
     assert_snapshot!(env.snapshot(&["answer", "gastown/max", "yes"]), @"
     exit code: 4
     --- stderr
-    error: gastown/crew/max asks nothing
+    error: gastown/crew/max has no open question
     hint: `gt peek gastown/crew/max` shows its screen
     ");
     let approved = env.town().join("gastown/crew/max/approved");

@@ -117,12 +117,7 @@ fn kill_while_a_batch_lands_loses_and_repeats_nothing() {
         let [a, b] = ["a", "b"].map(|title| create(&env, title));
         env.gt(&["sling", &a, &b, "--no-start"]).ok();
         env.gt(&["work", "close", &a]).ok();
-        let output = env
-            .gt_command(&["work", "close", &b])
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), None, "{point}: {output:?}");
+        env.kill_at_fault(&["work", "close", &b], point);
         for _ in 0..2 {
             env.gt(&["internal", "save", "--timer"]).ok();
         }

@@ -308,10 +308,7 @@ fn a_repair_is_a_part_of_its_bead() {
         commit(env, &env.town().join("gastown/crew/max"), "a.txt", "a\n");
         env.gt(&["done", "--agent", "gastown/max"]).ok();
         // After a kill the repair is not created a second time.
-        let killed = run(env
-            .gt_command(&["mq", "run"])
-            .env("GT_FAULT", "beads.created"));
-        assert_eq!(killed.code, -9, "{killed:?}");
+        env.kill_at_fault(&["mq", "run"], "beads.created");
         env.gt(&["mq", "run"]);
         assert_eq!(beads.all().len(), 2);
         let repair = format!("{id}.1");
@@ -323,6 +320,31 @@ fn a_repair_is_a_part_of_its_bead() {
         );
         let queue = env.json(&["mq", "list"]);
         assert_eq!(queue[0]["repair"], json!(repair));
+    });
+}
+
+#[test]
+fn killed_run_of_recurring_work_leaves_no_second_bead() {
+    each(|beads| {
+        let env = &beads.env;
+        env.gt(&["schedule", "pause"]).ok();
+        let add = ["schedule", "add", "--cron", "@daily", "patrol"];
+        env.gt(&[&add[..], &["--name", "nightly"]].concat()).ok();
+        let now = ["schedule", "run", "nightly"];
+        let killed = run(env.gt_command(&now).env("GT_FAULT", "beads.created"));
+        assert_eq!(killed.code, -9, "{killed:?}");
+        assert_eq!(beads.all().len(), 1);
+        assert_eq!(env.json(&["schedule", "list"])["queue"], json!([]));
+        env.gt(&now).ok();
+        let made = beads.all();
+        assert_eq!(made.len(), 1);
+        let list = env.json(&["schedule", "list"]);
+        assert_eq!(list["queue"][0]["bead"], json!(made[0]), "{list}");
+        assert_eq!(list["recurring"][0]["runs"], 1, "{list}");
+        // The next run has a bead of its own.
+        env.gt(&["work", "close", &made[0]]).ok();
+        env.gt(&now).ok();
+        assert_eq!(beads.all().len(), 2);
     });
 }
 
@@ -438,8 +460,7 @@ fn a_kill_in_between_loses_nothing() {
         env.gt(&["crew", "add", "max"]).ok();
         let killed = |point: &str, args: &[&str]| {
             assert!(gt_town::records::items::BEADS_FAULT_POINTS.contains(&point));
-            let answer = run(env.gt_command(args).env("GT_FAULT", point));
-            assert_eq!(answer.code, -9, "{answer:?}");
+            env.kill_at_fault(args, point);
         };
         killed("beads.created", &["work", "create", "The work"]);
         let ready = env.json(&["work", "ready"]);

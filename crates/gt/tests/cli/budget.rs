@@ -52,7 +52,14 @@ fn town_without_budgets_says_so_and_wrong_raises_are_refused() {
     let answer = env.gt(&["budget"]).ok();
     assert_eq!(
         answer.stdout,
-        "No budget is set. [budget] in town.toml sets them.\n"
+        "No budget is set. `day = 20` under [budget] in town.toml limits a day to $20; `rig`, \
+         `agent` and `item` limit those.\n"
+    );
+    let raised = env.gt(&["budget", "raise", "day", "5"]).ok();
+    assert_eq!(
+        raised.stderr,
+        "warning: day has no limit: the raise counts as soon as day is set under [budget] \
+         in town.toml\n"
     );
     for words in [
         ["raise", "month", "5"],

@@ -86,8 +86,8 @@ fn commits_that_are_nowhere_else_are_never_lost() {
     assert_snapshot!(env.snapshot(&["crew", "rm", "zoe", "--force"]), @"
     exit code: 4
     --- stderr
-    error: ~/gt/gastown/crew/zoe holds a repository of its own: inner/
-    hint: move it away first; gt could not keep what is in it
+    error: ~/gt/gastown/crew/zoe contains a separate repository: inner/
+    hint: move it away first: gt cannot save its contents
     ");
     assert!(inner.join("README.md").exists());
 }

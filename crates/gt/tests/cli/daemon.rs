@@ -87,7 +87,7 @@ fn sigterm_saves_the_containers_before_it_ends() {
     let log = env.gt(&["daemon", "logs"]).ok().stdout;
     assert_snapshot!(env.masked(&log), @"
     [TIME] [TIME]  info  daemon run: process [PID] started
-    [TIME] [TIME]  info  daemon run: process [PID] ended; saved 1 containers
+    [TIME] [TIME]  info  daemon run: process [PID] ended; saved 1 container
     ");
     // The save after the start of max may come late and add another one.
     assert!(!files(&env).is_empty(), "{log}");
@@ -124,6 +124,14 @@ fn up_starts_it_and_down_stops_it() {
     let env = TestEnv::with_town();
     env.gt(&["up", "--no-daemon"]).ok();
     assert_eq!(status(&env)["running"], false);
+    for done in ["Started", "Restarted"] {
+        let restarted = env.gt(&["daemon", "restart"]).ok().stdout;
+        assert!(
+            restarted.starts_with(&format!("{done} the daemon")),
+            "{restarted}"
+        );
+    }
+    env.gt(&["daemon", "stop"]).ok();
     let up = env.gt(&["up"]).ok().stdout;
     assert_snapshot!(env.masked(&up), @"
     Started the daemon (process [PID]).

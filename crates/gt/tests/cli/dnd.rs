@@ -54,8 +54,15 @@ fn messages_to_an_agent_are_held_until_it_is_off() {
         env.wait_screen("mayor", text);
     }
     assert_eq!(env.agent("mayor")["dnd"], Value::Null);
+    // One that meant another is told which.
+    env.gt(&["dnd", "on", "mayor"]).ok();
+    assert_eq!(
+        env.gt(&["dnd", "off"]).ok().stdout,
+        "You: do not disturb was not on.\nIt is on for mayor: `gt dnd off mayor` ends it.\n"
+    );
+    env.gt(&["dnd", "off", "mayor"]).ok();
     let events = env.json(&["events", "--type", "dnd"]);
-    assert_eq!(events.as_array().unwrap().len(), 2, "{events}");
+    assert_eq!(events.as_array().unwrap().len(), 4, "{events}");
 }
 
 #[test]

@@ -321,12 +321,7 @@ fn a_done_that_is_killed_anywhere_is_finished_by_the_next() {
         let (env, dir, id) = with_polecat();
         let tip = commit(&env, &dir, "a.txt", "a\n");
         let done = ["done", "--agent", TOAST, "-m", "finished"];
-        let killed = env
-            .gt_command(&done)
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
+        env.kill_at_fault(&done, point);
         // Readers see the state before or after the change, never between.
         let hooked = env.json(&["hook", "--agent", TOAST]);
         let queue = env.json(&["mq", "list"]);

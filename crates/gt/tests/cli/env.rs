@@ -5,6 +5,7 @@ use gt_tmux::testing::{temp_root, wait_until};
 use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -212,6 +213,16 @@ impl TestEnv {
         run(self.gt_command(args).current_dir(dir))
     }
 
+    /// Runs `gt`, which must kill itself at this fault point.
+    #[track_caller]
+    pub(crate) fn kill_at_fault(&self, args: &[&str], point: &str) {
+        let killed = run(self.gt_command(args).env("GT_FAULT", point));
+        assert_eq!(
+            killed.code, -9,
+            "{args:?} does not reach {point}: {killed:?}"
+        );
+    }
+
     /// Starts `gt` in its own process group, as a shell does.
     pub(crate) fn spawn(&self, args: &[&str]) -> Child {
         let mut command = self.gt_command(args);
@@ -348,6 +359,20 @@ impl Drop for TestEnv {
 
 pub(crate) fn run(command: &mut Command) -> Answer {
     Answer::of(command.output().unwrap())
+}
+
+/// Runs a command with text on its standard input.
+pub(crate) fn run_with_stdin(command: &mut Command, text: &str) -> Answer {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    Answer::of(child.wait_with_output().unwrap())
 }
 
 /// Returns the number of rounds of a stress test: with `GT_TEST_FULL` as many as the project

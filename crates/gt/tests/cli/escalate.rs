@@ -136,8 +136,14 @@ fn escalate_prints() {
     assert_snapshot!(env.snapshot(&["escalate", "list"]), @"
     exit code: 0
     --- stdout
-    No open escalations match. `gt escalate list --all` shows closed ones.
+    No open escalations. `gt escalate list --all` shows closed ones.
     ");
+    assert_snapshot!(env.snapshot(&["escalate", "show", "nosuch"]), @r#"
+    exit code: 2
+    --- stderr
+    error: "nosuch" is not the id of an escalation
+    hint: such as esc-[ID]; `gt escalate list` shows them
+    "#);
     assert_snapshot!(env.snapshot(&["escalate", "no disk", "--severity", "critical", "--agent", "gastown/max"]), @"
     exit code: 0
     --- stdout
@@ -237,12 +243,7 @@ fn high_severity_is_notified_and_critical_also_in_quiet_hours() {
 fn killed_raise_is_announced_later() {
     for point in gt_town::messaging::escalate::FAULT_POINTS {
         let env = TestEnv::with_crew(&["max"]);
-        let output = env
-            .gt_command(&["escalate", "help"])
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), None, "{point}: {output:?}");
+        env.kill_at_fault(&["escalate", "help"], point);
         let found = env.json(&["escalate", "list"]);
         assert_eq!(found[0]["message"], "help", "{point}");
         assert_eq!(subjects(&env, "mayor"), ["[medium] help"], "{point}");

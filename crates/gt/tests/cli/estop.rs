@@ -135,12 +135,7 @@ fn stop_during_validation_keeps_the_base() {
 fn killed_stop_still_stops() {
     for point in gt_town::workflow::estop::FAULT_POINTS {
         let env = with_busy_max();
-        let output = env
-            .gt_command(&["estop"])
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), None, "{point}: {output:?}");
+        env.kill_at_fault(&["estop"], point);
         env.gt(&["start", AMY]).fails(4);
         // The next call interrupts what the killed one did not.
         let stopped = env.json(&["estop"]);

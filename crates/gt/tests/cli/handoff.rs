@@ -354,7 +354,7 @@ fn a_cycle_goes_on_with_the_same_conversation() {
     assert_snapshot!(env.snapshot(&["handoff", MAX, "--cycle", "--force"]), @"
     exit code: 0
     --- stdout
-    gastown/crew/max was handed over: [UUID] goes on.
+    gastown/crew/max was handed over: session [UUID] continues.
     --- stderr
     warning: demo cannot resume a conversation; a new one was started with the handoff message
     ");
@@ -389,9 +389,7 @@ fn a_successor_that_does_not_come_up_is_a_crash_and_the_work_stays() {
 fn killed_at_any_step_it_loses_nothing_and_can_be_run_again() {
     for point in gt_town::lifecycle::handoff::FAULT_POINTS {
         let (env, id) = with_work();
-        let mut command = env.gt_command(&["handoff", MAX, "--force", "-m", "Go on"]);
-        let killed = run(command.env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {}", killed.stderr);
+        env.kill_at_fault(&["handoff", MAX, "--force", "-m", "Go on"], point);
         let items = env.json(&["work", "list", "--status", "hooked", "--type", "task"]);
         assert_eq!(items.as_array().unwrap().len(), 1, "{point}: {items}");
         env.gt(&["sync"]).ok();
@@ -507,7 +505,7 @@ fn handoff_prints_its_steps() {
     assert_snapshot!(env.snapshot(&["handoff", "gastown/max", "--force", "-m", "Half is done."]), @"
     exit code: 0
     --- stdout
-    gastown/crew/max was handed over: [UUID] goes on.
+    gastown/crew/max was handed over: session [UUID] continues.
     ");
     assert_snapshot!(env.snapshot(&["handoff", "mayor"]), @"
     exit code: 3

@@ -37,73 +37,71 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
       crew         Crew: people's own long-lived workers, each in a worktree of a
                    rig
       polecat      Polecats: workers that take one work item each
-      agent        Agents that stand alone, in any folder: containers `agent_{slug}`
+      agent        Standalone agents in any folder: containers `agent_{slug}`
       start        Start agents of any role
       stop         Stop agents of any role
       restart      Stop agents of any role if they run, and start them
-      interrupt    Stop an agent's turn, as its program's own key does; the agent
-                   stays
-      attach       Go to an agent's container
+      interrupt    Stop an agent's turn with the keys of its program; the agent
+                   keeps running
+      attach       Open an agent's container in this terminal
       peek         Show an agent's screen
       wait         Wait until an agent is in a state; for scripts
-      watch        Tell every change of an agent's state, as it happens
-      adopt        Make an agent of a program that runs in a tmux pane already
+      watch        Print every change of an agent's state as it happens
+      adopt        Make a program that already runs in a tmux pane an agent
       up           Start the town's own agents and those of its rigs
       down         Stop the town's own agents and those of its rigs
       save         Save all containers, for `gt restore`
       restore      Bring back the containers of a save
       estop        Stop everything at once: interrupt all agents, and block starts,
                    messages and merges
-      thaw         End the emergency stop, and show what continues
+      thaw         End the emergency stop
 
     Messages:
-      nudge        Give an agent a message
-      answer       Answer what an agent asks
-      broadcast    Give many agents the same message, at the same time
-      keys         Press keys in an agent's own pane; for people who know what it
-                   shows
+      nudge        Send a message to an agent
+      answer       Answer the question of an agent
+      broadcast    Send the same message to many agents at once
+      keys         Press keys in an agent's pane, without reading its screen first
       mail         Mail between agents and people
-      escalate     Ask for help: the mayor and people are told, until it is
+      escalate     Ask for help: notify the mayor and people until it is
                    acknowledged
-      notify       Show how you are told that an agent waits, is done or has died
+      notify       Show the notification settings, or send a test
       dnd          Do not disturb: hold messages to an agent, or notifications to
                    you, for a while
 
     Work:
-      work         Work items: what is to be done
-      sling        Give work items to agents, and start those
+      work         Work items
+      sling        Assign work items to agents, and start the agents
       schedule     Work items that wait for a free polecat, and recurring work
       task         Tasks: one work item each, with a worktree, a container and an
                    agent of its own
-      dev          Servers for the time of development, in windows beside an agent
+      dev          Development servers, in windows beside an agent
       formula      Formulas: how a kind of work is done, step by step
 
     Merging:
-      mq           The merge queue: branches of finished work, on their way into the
-                   base
-      done         Hand in what is on the hook: queued for merging, and the session
-                   is over
+      mq           The merge queue: branches of finished work that are merged into
+                   the base
+      done         Submit the work on the hook: queue its branch for merging, and
+                   end the session
 
     History:
       sessions     The history of sessions
       seance       Talk to earlier sessions of agents
       costs        Add up tokens and costs by day, item, agent, model or rig
-      budget       Show the budgets with what is spent, or raise one
+      budget       Show the budgets and their spending, or raise one
       feed         Show the events of the town that matter to people
       events       Show the events of the town, the newest last
-      krc          Retention of events: how long they are kept, and what they are
-                   still worth
-      sync         Make what is remembered agree with tmux
+      krc          Event retention: expiry, decay and pruning
+      sync         Reconcile the recorded sessions with tmux
 
     Town roles:
-      mayor        The mayor, who coordinates the whole town
-      deacon       The deacon, who keeps the town healthy
-      witness      A rig's witness, who watches over its polecats
-      refinery     A rig's refinery, which merges what its workers finish
-      boot         Boot, which watches over the deacon
+      mayor        The mayor, which coordinates the whole town
+      deacon       The deacon, which decides about problems of the town
+      witness      A rig's witness, which decides about polecats that need help
+      refinery     A rig's refinery, which decides about merges that need judgement
+      boot         Boot, which decides about a deacon that hangs
       dog          Dogs: helpers that run one errand each and end
-      patrol       Look after the town once: dead, hung and idle agents, old queues,
-                   leftovers
+      patrol       Check the town once, and act on dead, hung and idle agents,
+                   stalled queues and leftovers
 
     Setup:
       role         Roles: what agents are for, and how each is started
@@ -113,24 +111,24 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
       daemon       The process that watches an unattended town
       doctor       Check the machine and the town
       logs         Show the warnings and errors of gt itself, the newest last
-      tmux-conf    Print the lines for ~/.tmux.conf that tell gt of containers that
+      tmux-conf    Print the lines for ~/.tmux.conf that notify gt when containers
                    come and go
       completions  Print the completion script for a shell
 
     For agents and hooks:
-      prime        Tell an agent who it is, what it has to do, and what was left to
-                   it
+      prime        Print an agent's context: its identity, its work, and what
+                   earlier sessions left
       hook         Show what is on an agent's hook, or put a work item there
       unhook       Take a work item off an agent's hook: it is open again
       handoff      Hand over to a new session of the same agent, in the same
                    container
-      checkpoint   Where an agent's work stands, for the one that comes after a
-                   crash
-      mol          Molecules: a formula poured for one agent, and the way through
-                   its steps
+      checkpoint   Checkpoints: the state of an agent's work, for the next session
+                   after a crash
+      mol          Molecules: formulas poured for one agent, and the progress
+                   through their steps
       step         The steps of an agent's work; for agents
-      signal       Note what an agent's hook reports; for hooks, with their JSON on
-                   standard input
+      signal       Record the report of an agent's hook; for hooks, with their JSON
+                   on standard input
       status-line  Print one short line for tmux's status line
 
     Options:
@@ -162,26 +160,25 @@ fn help_of_a_group_lists_its_subcommands() {
     History:
       sessions list     List sessions, the newest first
       sessions find     List sessions, the newest first
-      sessions show     Show all that is known of one session
-      sessions chain    Show the sessions that went on with each other's work
+      sessions show     Show one session in full
+      sessions chain    Show a chain: the sessions that continued each other's work
       sessions stats    Add up sessions, time, tokens and cost, by agent, rig or day
-      sessions replay   Play what was recorded of a session, in this terminal
+      sessions replay   Play the recording of a session in this terminal
       sessions export   Print every session as a line of JSON, the oldest first
       sessions rebuild  Rebuild the index from the journal, the archive and tmux
       sessions archive  Move old sessions out of the journal into compressed files
       seance            Talk to earlier sessions of agents
       costs             Add up tokens and costs by day, item, agent, model or rig
-      budget            Show the budgets with what is spent, or raise one
+      budget            Show the budgets and their spending, or raise one
       budget raise      Raise a budget by an amount; agents that it has paused
                         continue
       feed              Show the events of the town that matter to people
       events            Show the events of the town, the newest last
       events emit       Write an event; for scripts and agents
-      krc stats         Show what the log and the feed hold, type by type
-      krc prune         Drop events whose time is over
-      krc config        Show how long each type is kept, and by which curve its
-                        value falls
-      sync              Make what is remembered agree with tmux
+      krc stats         Show statistics of the log and the feed, by event type
+      krc prune         Remove expired events
+      krc config        Show the retention and the decay curve of each event type
+      sync              Reconcile the recorded sessions with tmux
 
     `gt help COMMAND` explains a command.
     ");

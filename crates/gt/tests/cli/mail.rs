@@ -2,14 +2,13 @@
 
 mod announcements;
 
-use crate::env::{Answer, TIMEOUT, TestEnv};
+use crate::env::{Answer, TIMEOUT, TestEnv, run_with_stdin};
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 const MAX: &str = "gastown/crew/max";
 const AMY: &str = "gastown/crew/amy";
@@ -390,42 +389,21 @@ fn mail_text_is_never_executed() {
     by(&env, "nowhere/crew/x", &["mail", "inbox"]).fails(3);
     // The maximum size is a megabyte.
     let long = "0123456789".repeat(100_000);
-    let with_body = |body: &str| {
-        let mut child = env
-            .gt_command(&["mail", "send", "mayor", "-s", "Long", "--stdin", "--json"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child
-            .stdin
-            .take()
-            .unwrap()
-            .write_all(body.as_bytes())
-            .unwrap();
-        child.wait_with_output().unwrap()
-    };
-    let output = with_body(&long);
-    assert!(output.status.success(), "{output:?}");
-    let sent: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let send = ["mail", "send", "mayor", "-s", "Long", "--stdin", "--json"];
+    let with_body = |body: &str| run_with_stdin(&mut env.gt_command(&send), body);
+    let sent = with_body(&long).ok().json();
     let read = by(&env, "mayor", &["mail", "read", id(&sent[0])])
         .ok()
         .stdout;
     assert!(read.ends_with(&format!("\n{long}\n")));
-    assert_eq!(with_body(&format!("{long}x")).status.code(), Some(2));
+    with_body(&format!("{long}x")).fails(2);
 }
 
 #[test]
 fn killed_sender_leaves_all_messages_or_none() {
     for point in gt_town::messaging::mail::FAULT_POINTS {
         let env = TestEnv::with_crew(&["max", "amy"]);
-        let output = env
-            .gt_command(&["mail", "send", "@crew", "-s", "News"])
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(output.status.code(), None, "{point}: {output:?}");
+        env.kill_at_fault(&["mail", "send", "@crew", "-s", "News"], point);
         for reader in [MAX, AMY] {
             assert_eq!(subjects(&env, reader, &["inbox"]), ["News"], "{point}");
         }

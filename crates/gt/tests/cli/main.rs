@@ -13,6 +13,7 @@ mod agents;
 mod aliases;
 mod answer;
 mod attach;
+mod attacks;
 mod batch;
 mod beads;
 mod board;

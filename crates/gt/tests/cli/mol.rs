@@ -107,7 +107,7 @@ fn formulas_are_listed_and_a_file_replaces_them() {
     exit code: 0
     --- stdout
     FORMULA  STEPS  FROM
-    patrol  4  built-in  One round of an agent that watches over others
+    patrol  4  built-in  One round of an agent that decides about others
     review  4  built-in  Review a change from two sides at once, and write one answer
     shiny  5  built-in  Do one piece of work from design to submission, each step checked before the next
     three  1  ~/gt/gastown/formulas/three.toml
@@ -349,12 +349,7 @@ fn a_kill_in_between_loses_nothing() {
     env.gt(&["crew", "start", "max"]).ok();
     let killed = |args: &[&str], point: &str| {
         let args = [&["mol"], args, &MAX].concat();
-        let status = env
-            .gt_command(&args)
-            .env("GT_FAULT", point)
-            .status()
-            .unwrap();
-        assert_eq!(status.code(), None, "{point} is not on the way of {args:?}");
+        env.kill_at_fault(&args, point);
     };
     let mut points = gt_town::work::molecule::FAULT_POINTS.iter();
     let mut next = || *points.next().unwrap();

@@ -111,6 +111,18 @@ pub(crate) fn with_bare_remote(names: &[&str]) -> (TestEnv, PathBuf) {
     (env, bare)
 }
 
+/// Makes a rig with these crew workers. Returns the repository and the branch that its queue
+/// advances: of a bare remote, or of the town.
+pub(crate) fn with_base(is_bare: bool, names: &[&str]) -> (TestEnv, PathBuf, &'static str) {
+    if is_bare {
+        let (env, bare) = with_bare_remote(names);
+        return (env, bare, "main");
+    }
+    let env = TestEnv::with_crew(names);
+    let dir = repository(&env);
+    (env, dir, MERGED)
+}
+
 #[test]
 fn finished_work_is_merged_in_order_and_the_users_checkout_is_left_alone() {
     let env = TestEnv::with_crew(&["max", "amy"]);
@@ -523,7 +535,7 @@ fn the_owners_commits_that_do_not_fit_stop_the_queue_and_are_named() {
     assert_snapshot!(env.snapshot(&["mq", "run"]), @"
     exit code: 4
     --- stdout
-    taking over what is new in main of the remote
+    merging main of the remote
     0 merged, 0 not.
     --- stderr
     error: main of the remote and what was merged here are in conflict: 1 file is in conflict with main
@@ -641,27 +653,12 @@ fn item_titles_and_branch_names_are_never_executed() {
 fn a_run_that_is_killed_anywhere_is_finished_by_the_next() {
     for bare in [false, true] {
         for point in gt_town::workflow::merge::FAULT_POINTS {
-            let (env, dir, name) = match bare {
-                true => {
-                    let (env, bare) = with_bare_remote(&["max", "amy"]);
-                    (env, bare, "main")
-                }
-                false => {
-                    let env = TestEnv::with_crew(&["max", "amy"]);
-                    let dir = repository(&env);
-                    (env, dir, MERGED)
-                }
-            };
+            let (env, dir, name) = with_base(bare, &["max", "amy"]);
             let begin = env.git(&dir, &["rev-parse", "main"]);
             let marks = validate_with(&env, "true");
             let (first, _) = finish(&env, "max", "a.txt", "a\n");
             let (second, _) = finish(&env, "amy", "b.txt", "b\n");
-            let killed = env
-                .gt_command(&["mq", "run"])
-                .env("GT_FAULT", point)
-                .output()
-                .unwrap();
-            assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
+            env.kill_at_fault(&["mq", "run"], point);
             if *point != "mq.begun" && *point != "mq.built" && *point != "mq.validated" {
                 assert_validated(&env, &dir, name, begin.trim(), &marks);
             }
@@ -692,12 +689,7 @@ fn a_refusal_that_is_killed_anywhere_makes_one_repair() {
         let begin = env.git(&repository(&env), &["rev-parse", "main"]);
         validate_with(&env, "false");
         let (id, merge) = finish(&env, "max", "a.txt", "a\n");
-        let killed = env
-            .gt_command(&["mq", "run"])
-            .env("GT_FAULT", point)
-            .output()
-            .unwrap();
-        assert_eq!(killed.status.code(), None, "{point}: {killed:?}");
+        env.kill_at_fault(&["mq", "run"], point);
         env.gt(&["mq", "run"]);
         let found = env.json(&["mq", "status", &merge]);
         assert_eq!(found["status"], "failed", "{point}: {found}");

@@ -4,13 +4,12 @@
 
 mod delivery;
 
-use crate::env::{TIMEOUT, TestEnv, kill_at, repetitions, signal};
+use crate::env::{TIMEOUT, TestEnv, kill_at, repetitions, run_with_stdin, signal};
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -44,28 +43,17 @@ pub(crate) fn prompts(env: &TestEnv) -> Vec<String> {
 }
 
 fn nudge_stdin(env: &TestEnv, text: &str) -> serde_json::Value {
-    let mut child = env
-        .gt_command(&[
-            "nudge",
-            "gastown/max",
-            "--stdin",
-            "--json",
-            "--timeout",
-            "60",
-        ])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    child
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(text.as_bytes())
-        .unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    let nudge = [
+        "nudge",
+        "gastown/max",
+        "--stdin",
+        "--json",
+        "--timeout",
+        "60",
+    ];
+    run_with_stdin(&mut env.gt_command(&nudge), text)
+        .ok()
+        .json()
 }
 
 /// Leaves a message in a queue as a killed process does, and returns its id.

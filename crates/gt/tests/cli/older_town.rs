@@ -223,7 +223,7 @@ fn an_older_town_comes_back_from_its_own_save() {
     assert_eq!(env.running(), running);
     env.gt(&["agents", "check"]).ok();
     let text = history(env, "gt-crew-max");
-    let (above, _) = text.split_once("# gt: back from the save of").unwrap();
+    let (above, _) = text.split_once("# gt: restored from the save of").unwrap();
     assert!(above.contains("The north side is open."), "{text}");
     let after = all_ids(env);
     assert!(before.is_subset(&after), "{:?}", before.difference(&after));

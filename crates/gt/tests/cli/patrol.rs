@@ -93,12 +93,7 @@ fn killed_patrol_repeats_no_action_at_once() {
     env.gt(&["sling", &id]).ok();
     signal(env.pid(TOAST), Signal::KILL);
     planned(&env);
-    let mut patrol = env.gt_command(&["patrol"]);
-    let killed = patrol
-        .env("GT_FAULT", "patrol.remembered")
-        .output()
-        .unwrap();
-    assert_eq!(killed.status.code(), None);
+    env.kill_at_fault(&["patrol"], "patrol.remembered");
     assert_eq!(env.agent(TOAST)["state"], "crashed");
     assert_eq!(
         env.json(&["patrol"]),

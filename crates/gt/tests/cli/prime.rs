@@ -3,16 +3,14 @@
 mod previous_session;
 mod roles;
 
-use crate::env::{Answer, TIMEOUT, TestEnv, run, signal};
+use crate::env::{Answer, TIMEOUT, TestEnv, run, run_with_stdin, signal};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::Stdio;
 
 pub(crate) const MAX: &str = "gastown/crew/max";
 
@@ -32,16 +30,7 @@ pub(crate) fn as_agent(env: &TestEnv, args: &[&str], report: Option<&Value>) -> 
     let Some(report) = report else {
         return run(&mut command);
     };
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(report.to_string().as_bytes()).unwrap();
-    drop(stdin);
-    Answer::of(child.wait_with_output().unwrap())
+    run_with_stdin(&mut command, &report.to_string())
 }
 
 pub(crate) fn state(env: &TestEnv) -> String {

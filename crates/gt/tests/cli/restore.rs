@@ -71,13 +71,21 @@ fn twenty_agents_come_back_after_a_crash_in_their_conversations() {
         let name = agent["agent"].as_str().unwrap().rsplit('/').next().unwrap();
         let container = agent["container"].as_str().unwrap();
         let text = history(&env, container);
-        let (above, below) = text.split_once("# gt: back from the save of").unwrap();
+        let (above, below) = text.split_once("# gt: restored from the save of").unwrap();
         assert!(above.contains(&format!("crash, {name}.")), "{text}");
         assert!(below.contains(&format!("crash, {name}.")), "{text}");
         let screen = env.gt(&["peek", agent["agent"].as_str().unwrap()]).ok();
-        assert!(!screen.stdout.contains("# gt: back"), "{}", screen.stdout);
+        assert!(
+            !screen.stdout.contains("# gt: restored"),
+            "{}",
+            screen.stdout
+        );
         let peeked = env.gt(&["peek", agent["agent"].as_str().unwrap(), "-n", "500"]);
-        assert!(peeked.stdout.contains("# gt: back"), "{}", peeked.stdout);
+        assert!(
+            peeked.stdout.contains("# gt: restored"),
+            "{}",
+            peeked.stdout
+        );
     }
     say("after it,");
     for agent in answer["agents"].as_array().unwrap() {

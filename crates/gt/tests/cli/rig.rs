@@ -1,6 +1,6 @@
 //! `gt rig`: adding, parking, docking, status, restart and removal.
 
-use crate::env::{TIMEOUT, TestEnv, run, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
@@ -241,8 +241,7 @@ fn killed_removal_is_finished_by_the_next() {
         let env = TestEnv::with_crew(&["max"]);
         commit(&env, "committed");
         let args = ["rig", "remove", "gastown", "--force"];
-        let killed = run(env.gt_command(&args).env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&args, point);
         // Leftovers of earlier removals, of this rig and of another one.
         let earlier = env.town().join(".saved");
         for name in ["gastown-1000", "gastown-2-9999999999999"] {

@@ -48,7 +48,7 @@ fn item_beyond_the_limit_is_queued_and_starts_with_the_next_free_slot() {
     let [a, b, c] = ["a", "b", "c"].map(|title| create(&env, title));
     env.gt(&["sling", &a]).ok();
     let queued = env.gt(&["sling", &b, "--args", "mind the gap"]).ok().stdout;
-    let reason = "the rig gastown has 1 polecats at work, the maximum";
+    let reason = "the rig gastown has 1 polecat at work, the maximum";
     assert_eq!(
         queued,
         format!("… {b} is queued for gastown, place 1 of 1: {reason}\n")
@@ -108,7 +108,7 @@ fn paused_schedule_starts_nothing_and_removed_items_stay_open() {
     assert_snapshot!(env.snapshot(&["schedule", "remove", &b]), @r"
         exit code: 3
         --- stderr
-        error: gt-[ID] does not wait, and is no recurring work
+        error: gt-[ID] is neither in the queue nor the name of recurring work
         hint: `gt schedule list` shows both
         ");
     assert_snapshot!(env.snapshot(&["schedule", "list"]), @"
@@ -162,9 +162,7 @@ fn killed_scheduler_loses_no_item_and_starts_none_twice() {
         env.gt(&["sling", &b]).ok();
         env.gt(&["stop", TOAST]).ok();
         std::fs::remove_file(env.town().join(".runtime/schedule-paused.json")).unwrap();
-        let mut killed = env.gt_command(&["schedule", "run"]);
-        let killed = killed.env("GT_FAULT", point).output().unwrap();
-        assert_eq!(killed.status.code(), None, "{point}");
+        env.kill_at_fault(&["schedule", "run"], point);
         assert_eq!(queue(&env), std::slice::from_ref(&b), "{point}");
         env.gt(&["schedule", "run"]).ok();
         assert_eq!(queue(&env), [""; 0], "{point}");
@@ -283,4 +281,33 @@ fn recurring_work_is_listed_run_and_removed() {
         serde_json::json!([])
     );
     assert_eq!(status(&env, &item), "hooked", "its item stays");
+}
+
+#[test]
+fn run_that_was_missed_while_no_daemon_ran_happens_once() {
+    let env = town();
+    env.gt(&["schedule", "pause"]).ok();
+    env.gt(&["schedule", "add", "--cron", "@daily", "patrol"])
+        .ok();
+    let database = env.town().join(".work/items.db");
+    let database = rusqlite::Connection::open(database).unwrap();
+    let set_back = "UPDATE recurring SET seen_at = '2026-01-01T00:00:00.000Z'";
+    database.execute(set_back, []).unwrap();
+    env.gt(&["daemon", "start"]).ok();
+    let status = || env.gt(&["daemon", "status", "--json"]).ok().json();
+    wait_until("it was queued", TIMEOUT, || {
+        (queue(&env).len() == 1).then_some(())
+    });
+    let sweeps = || status()["duties"]["recurring"]["runs"].as_u64().unwrap();
+    let before = sweeps();
+    signal(
+        u32::try_from(status()["pid"].as_u64().unwrap()).unwrap(),
+        Signal::HUP,
+    );
+    wait_until("another sweep has run", TIMEOUT, || {
+        (sweeps() > before).then_some(())
+    });
+    env.gt(&["daemon", "stop"]).ok();
+    let entry = &env.json(&["schedule", "list"])["recurring"][0];
+    assert_eq!((queue(&env).len(), &entry["runs"]), (1, &1.into()));
 }

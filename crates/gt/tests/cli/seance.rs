@@ -255,12 +255,7 @@ fn conversation_is_lent_to_another_account_during_a_seance() {
     assert!(!is_alive(program) && !shown.exists());
     // After a kill the next seance cleans up.
     for point in gt_town::lifecycle::seance::FAULT_POINTS {
-        let status = env
-            .gt_command(&across)
-            .env("GT_FAULT", point)
-            .status()
-            .unwrap();
-        assert_eq!(status.code(), None, "{point}");
+        env.kill_at_fault(&across, point);
         env.gt(&["seance"]).ok();
         let hidden = conversations(&folder("home")).into_iter().filter(|path| {
             *path == shown || path.file_name().unwrap().to_str().unwrap().starts_with('.')

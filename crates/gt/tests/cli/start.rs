@@ -238,7 +238,7 @@ fn agent_that_is_never_ready_is_rolled_back_and_its_screen_shown() {
     error: gastown/crew/max was not ready within [N] s
     caused by: its last lines were:
                thinking
-    hint: `--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look
+    hint: `--ready-timeout` waits longer, `--keep-on-timeout` keeps it for inspection
     ");
     assert_eq!(env.sessions(), Vec::<String>::new());
     env.gt(&[&args[..], &["--keep-on-timeout"]].concat()).ok();

@@ -1,7 +1,8 @@
 //! `gt up`: the mayor and the daemon run, and role agents are started when something needs their
 //! decision.
 
-use crate::env::{TIMEOUT, TestEnv, run, signal};
+use crate::env::{TIMEOUT, TestEnv, signal};
+use crate::mq::finish;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -113,8 +114,7 @@ fn killed_wake_neither_loses_nor_repeats_a_digest() {
     for point in gt_town::supervision::digest::FAULT_POINTS {
         let env = TestEnv::with_rig();
         let id = trouble(&env, "Toast");
-        let killed = run(env.gt_command(&["patrol", "wake"]).env("GT_FAULT", point));
-        assert_ne!(killed.code, 0, "{point}");
+        env.kill_at_fault(&["patrol", "wake"], point);
         let next = env.gt(&["patrol", "wake", "--json"]).ok().json();
         let next = &next["digests"][0];
         let how = if *point == "digest.planned" {
@@ -167,4 +167,132 @@ fn idle_town_with_a_daemon_starts_no_agent() {
         (env.running() == ["gastown/witness"]).then_some(())
     });
     env.gt(&["daemon", "stop"]).ok();
+}
+
+#[test]
+fn conflict_that_no_agent_repairs_starts_the_refinery_with_a_digest() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    env.add_settings("[rigs.gastown.merge]\nrepair_agents = false\n");
+    finish(&env, "max", "same.txt", "of max\n");
+    let (_, merge) = finish(&env, "amy", "same.txt", "of amy\n");
+    env.gt(&["mq", "run"]).fails(1);
+    assert_eq!(env.running(), Vec::<String>::new());
+    env.gt(&["daemon", "start"]).ok();
+    wait_until("the refinery runs", TIMEOUT, || {
+        (env.running() == ["gastown/refinery"]).then_some(())
+    });
+    env.gt(&["daemon", "stop"]).ok();
+    let session = &env.json(&["sessions", "list", "--agent", "gastown/refinery"])[0];
+    let prompt = session["initial_prompt"].as_str().unwrap();
+    assert!(
+        prompt.contains("Digest dg-1") && prompt.contains(&merge),
+        "{prompt}"
+    );
+    let primed = env.gt(&["prime", "--agent", "gastown/refinery"]).ok();
+    let primed = primed.stdout;
+    assert!(
+        primed.contains("## To decide") && primed.contains(&merge),
+        "{primed}"
+    );
+    // A merge that is settled is no matter any more.
+    env.gt(&["mq", "reject", &merge, "--reason", "not wanted"])
+        .ok();
+    let next = env.gt(&["patrol", "wake", "--dry-run"]).ok().stdout;
+    assert_eq!(next, "No role agent has anything new to decide.\n");
+}
+
+/// Makes a town in which minutes are seconds, and whose deacon and boot get their answers from this
+/// script. `$GT_ROLE` is the agent, `$1` the folder of the test.
+fn fast_town(answers: &str) -> TestEnv {
+    let env = TestEnv::with_rig();
+    let settings = env.town().join("town.toml");
+    let text = fs::read_to_string(&settings).unwrap();
+    let text = text.replace("hung_after_minutes = 30", "hung_after_minutes = 3");
+    let speed = "[patrol]\nspeed = 60\nstart_timeout = '30m'\nidle_after = '30m'\n";
+    fs::write(&settings, format!("{text}\n{speed}")).unwrap();
+    let script = env.path("answers.sh");
+    fs::write(&script, answers).unwrap();
+    let line = format!("sh {} {}", script.display(), env.path("").display());
+    let harness = format!("[command]\nargs = [\"demo-agent\", \"--answer\", \"{line}\"]\n");
+    fs::write(env.town().join("harnesses/demo.toml"), harness).unwrap();
+    env
+}
+
+/// Returns the actions of patrols of this rule.
+fn actions(env: &TestEnv, rule: &str) -> Vec<String> {
+    let log = env.gt(&["events", "--type", "patrol_action", "--json"]);
+    let log: Value = serde_json::from_str(&log.ok().stdout).unwrap();
+    let log = log.as_array().unwrap().iter();
+    let log = log.filter(|event| event["payload"]["rule"] == rule);
+    log.map(|event| event["payload"]["action"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn boot_looks_at_a_stuck_deacon_and_ends_itself() {
+    let env = fast_town(
+        "case $GT_ROLE in
+        boot) echo \"[[tool=gt peek deacon > $1/seen; gt restart deacon; gt done --exit]]\" ;;
+        deacon) if [ -e $1/seen ]; then echo '[[text=Well again.]]'; else echo '[[freeze]]'; fi ;;
+        esac",
+    );
+    env.gt(&["deacon", "start"]).ok();
+    let before = env.agent("deacon")["session"].clone();
+    env.gt(&["daemon", "start"]).ok();
+    wait_until("boot has looked at the deacon", TIMEOUT * 2, || {
+        let seen = fs::read_to_string(env.path("seen")).unwrap_or_default();
+        (!seen.is_empty()).then_some(())
+    });
+    wait_until(
+        "the deacon is well, and boot has ended",
+        TIMEOUT * 2,
+        || {
+            let running = env.json(&["agents"]);
+            let [only] = running.as_array()?.as_slice() else {
+                return None;
+            };
+            (only["agent"] == "deacon" && only["session"] != before).then_some(())
+        },
+    );
+    env.wait_screen("deacon", "Well again.");
+    env.gt(&["daemon", "stop"]).ok();
+    let steps = actions(&env, "hung-agent");
+    assert_eq!(steps[..2], ["nudge", "escalate"], "{steps:?}");
+    let boot = env.json(&["sessions", "list", "--agent", "boot"]);
+    assert_eq!(boot.as_array().unwrap().len(), 1, "{boot}");
+    assert_eq!(boot[0]["outcome"], "done", "{boot}");
+    assert_eq!(actions(&env, "overdue-boot"), [""; 0]);
+}
+
+#[test]
+fn boot_that_is_stuck_itself_is_ended_and_escalated() {
+    let env = fast_town(
+        "case $GT_ROLE in
+        boot) touch $1/asked; echo '[[freeze]]' ;;
+        deacon) if [ -e $1/asked ]; then echo '[[text=Well again.]]'; else echo '[[freeze]]'; fi ;;
+        esac",
+    );
+    env.gt(&["deacon", "start"]).ok();
+    env.gt(&["daemon", "start"]).ok();
+    wait_until("the session of boot was ended", TIMEOUT * 3, || {
+        (actions(&env, "overdue-boot") == ["end"]).then_some(())
+    });
+    wait_until("boot does not run", TIMEOUT, || {
+        (!env.running().contains(&"boot".to_owned())).then_some(())
+    });
+    env.gt(&["daemon", "stop"]).ok();
+    let open = env.json(&["escalate", "list"]);
+    let about_boot = |it: &&Value| {
+        it["message"]
+            .as_str()
+            .unwrap()
+            .contains("boot exceeded its time limit")
+    };
+    assert_eq!(
+        open.as_array().unwrap().iter().filter(about_boot).count(),
+        1,
+        "{open}"
+    );
+    let boot = env.json(&["sessions", "list", "--agent", "boot"]);
+    assert_eq!(boot[0]["outcome"], "stopped", "{boot}");
 }

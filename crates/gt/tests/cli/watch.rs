@@ -1,6 +1,7 @@
 //! `gt watch`: reports every change of an agent's state when it happens.
 
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
+use crate::stopwatch::Stopwatch;
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use rustix::process::Signal;
@@ -8,11 +9,11 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub(crate) struct Watch {
     child: Child,
-    lines: Receiver<(Instant, Value)>,
+    lines: Receiver<Value>,
 }
 
 impl Watch {
@@ -23,7 +24,7 @@ impl Watch {
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).lines() {
                 let line = serde_json::from_str(&line.unwrap()).unwrap();
-                if send.send((Instant::now(), line)).is_err() {
+                if send.send(line).is_err() {
                     return;
                 }
             }
@@ -37,33 +38,26 @@ impl Watch {
         Watch { child, lines }
     }
 
-    /// Returns the next line with that state, and its delay since the given moment.
+    /// Returns the next line with that state.
     #[track_caller]
-    fn expect(&self, state: &str, since: Instant) -> (Value, Duration) {
-        self.expect_where(state, since, |_| true)
+    fn expect(&self, state: &str) -> Value {
+        self.expect_where(state, |_| true)
     }
 
-    /// Returns the next line of this agent with that state, and its delay since the given moment.
+    /// Returns the next line of this agent with that state.
     #[track_caller]
-    pub(crate) fn expect_of(&self, agent: &str, state: &str, since: Instant) -> (Value, Duration) {
-        self.expect_where(state, since, |line| line["agent"] == agent)
+    pub(crate) fn expect_of(&self, agent: &str, state: &str) -> Value {
+        self.expect_where(state, |line| line["agent"] == agent)
     }
 
     #[track_caller]
-    fn expect_where(
-        &self,
-        state: &str,
-        since: Instant,
-        is_meant: impl Fn(&Value) -> bool,
-    ) -> (Value, Duration) {
+    fn expect_where(&self, state: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
         let mut others = Vec::new();
         loop {
             match self.lines.recv_timeout(TIMEOUT) {
-                Ok((at, line)) if line["state"] == state && is_meant(&line) => {
-                    return (line, at.saturating_duration_since(since));
-                }
-                Ok((_, line)) => others.push(line),
-                Err(_) => panic!("{state} was not told, only {others:?}"),
+                Ok(line) if line["state"] == state && is_expected(&line) => return line,
+                Ok(line) => others.push(line),
+                Err(_) => panic!("{state} was not reported, only {others:?}"),
             }
         }
     }
@@ -90,13 +84,12 @@ const SOON: Duration = Duration::from_secs(3);
 fn session_is_reported_from_start_to_end() {
     let env = TestEnv::with_town();
     let watch = Watch::begin(&env);
-    let before = Instant::now();
     env.gt(&["start", "mayor", "--no-prompt"]).ok();
-    let (line, _) = watch.expect("idle", before);
+    let line = watch.expect("idle");
     assert_eq!(line["agent"], "mayor");
     assert_eq!(line["container"], "hq-mayor");
     let bash = json!({"tool_name": "Bash", "tool_input": {"command": "rm x"}});
-    let before = Instant::now();
+    let stopwatch = Stopwatch::start();
     hook(&env, "hq-mayor", "permission", &bash);
     // The real title contradicts the fake report at once.
     let told = env.format("hq-mayor", "#{@gt_state}");
@@ -107,17 +100,17 @@ fn session_is_reported_from_start_to_end() {
             .args(["-T", "no mark"]),
     );
     hook(&env, "hq-mayor", "permission", &bash);
-    let (line, after) = watch.expect("waiting", before);
+    let line = watch.expect("waiting");
+    stopwatch.assert_within("the question", SOON);
     assert_eq!(line["source"], "hook");
     assert_eq!(line["reason"], "asks: Bash(rm x)");
-    assert!(after < SOON, "{after:?}");
-    let before = Instant::now();
+    let stopwatch = Stopwatch::start();
     signal(env.pid("mayor"), Signal::KILL);
-    let (line, after) = watch.expect("crashed", before);
+    let line = watch.expect("crashed");
+    stopwatch.assert_within("the crash", SOON);
     assert_eq!(line["before"], "waiting");
-    assert!(after < SOON, "{after:?}");
     env.gt(&["stop", "mayor"]).ok();
-    let (line, _) = watch.expect("stopped", before);
+    let line = watch.expect("stopped");
     assert_eq!(line["before"], "crashed");
     watch.end();
     assert!(!env.town().join(".runtime/board/changed").exists());
@@ -139,7 +132,7 @@ fn a_watch_that_is_killed_leaves_no_client_behind() {
     });
     // Leftovers of the killed watcher do not block the next one.
     let watch = Watch::begin(&env);
-    let (line, _) = watch.expect("idle", Instant::now());
+    let line = watch.expect("idle");
     assert_eq!(line["agent"], "mayor");
     watch.end();
 }

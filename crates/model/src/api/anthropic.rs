@@ -1,7 +1,10 @@
 //! Anthropic Messages: `POST /v1/messages`, with and without `?beta=true`.
 
-use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Usage, Wire, flag, list, text};
-use crate::conversation::Item;
+use super::{
+    Api, ModelRequest, ModelResponse, RefusalReply, ReplyContent, StreamEvent, UsageEstimate, Wire,
+    flag, list, text,
+};
+use crate::conversation::ConversationEntry;
 use crate::typed::typed_in_system;
 use serde_json::{Value, json};
 
@@ -15,8 +18,8 @@ pub(super) const WIRE: Wire = Wire {
     limit,
 };
 
-fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
-    Asked {
+fn read<'a>(_path: &'a str, body: &'a Value) -> ModelRequest<'a> {
+    ModelRequest {
         model: text(body, "model"),
         stream: flag(body, "stream"),
         has_tools: !list(body, "tools").is_empty(),
@@ -25,15 +28,15 @@ fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
     }
 }
 
-fn items(message: &Value) -> Vec<Item<'_>> {
+fn items(message: &Value) -> Vec<ConversationEntry<'_>> {
     match text(message, "role") {
         "user" => {}
-        "assistant" => return vec![Item::Model],
+        "assistant" => return vec![ConversationEntry::Model],
         // Claude Code puts system messages into the conversation, too.
         _ => return aside_items(message),
     }
     if let Some(text) = message.get("content").and_then(Value::as_str) {
-        return vec![Item::user(text)];
+        return vec![ConversationEntry::user(text)];
     }
     let parts = list(message, "content");
     let items = parts.iter().enumerate().filter_map(|(index, part)| {
@@ -44,9 +47,9 @@ fn items(message: &Value) -> Vec<Item<'_>> {
                 // but the last ends with a line break.
                 let next = parts.get(index + 1);
                 let joined = next.is_some_and(|next| next["type"] == "text");
-                Some(Item::User { text, joined })
+                Some(ConversationEntry::User { text, joined })
             }
-            "tool_result" => Some(Item::ToolResult),
+            "tool_result" => Some(ConversationEntry::ToolResult),
             _ => None,
         }
     });
@@ -54,18 +57,20 @@ fn items(message: &Value) -> Vec<Item<'_>> {
 }
 
 /// Returns a system message, and the person's messages that it contains.
-fn aside_items(message: &Value) -> Vec<Item<'_>> {
+fn aside_items(message: &Value) -> Vec<ConversationEntry<'_>> {
     let content = &message["content"];
     let parts = list(message, "content").iter();
     let texts = parts.map(|part| text(part, "text")).chain(content.as_str());
     let items = texts.flat_map(|text| {
-        let typed = typed_in_system(text).into_iter().map(Item::user);
-        std::iter::once(Item::Aside(text)).chain(typed)
+        let typed = typed_in_system(text)
+            .into_iter()
+            .map(ConversationEntry::user);
+        std::iter::once(ConversationEntry::Aside(text)).chain(typed)
     });
     items.collect()
 }
 
-fn usage(usage: Usage) -> Value {
+fn usage(usage: UsageEstimate) -> Value {
     json!({
         "input_tokens": usage.input,
         "cache_creation_input_tokens": 0,
@@ -78,17 +83,17 @@ fn id(answer: &ModelResponse<'_>) -> String {
     format!("msg_fake{:06}", answer.serial)
 }
 
-fn stop_reason(says: &Says) -> &'static str {
+fn stop_reason(says: &ReplyContent) -> &'static str {
     match says {
-        Says::Text(_) => "end_turn",
-        Says::Call(_) => "tool_use",
+        ReplyContent::Text(_) => "end_turn",
+        ReplyContent::Call(_) => "tool_use",
     }
 }
 
 fn whole(answer: &ModelResponse<'_>) -> Value {
     let block = match &answer.says {
-        Says::Text(pieces) => json!({"type": "text", "text": pieces.concat()}),
-        Says::Call(call) => json!({
+        ReplyContent::Text(pieces) => json!({"type": "text", "text": pieces.concat()}),
+        ReplyContent::Call(call) => json!({
             "type": "tool_use",
             "id": format!("toolu_fake{:06}", answer.serial),
             "name": call.name,
@@ -116,12 +121,12 @@ fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     message["usage"]["output_tokens"] = json!(1);
 
     let deltas: Vec<Value> = match &answer.says {
-        Says::Text(pieces) => {
+        ReplyContent::Text(pieces) => {
             block["text"] = json!("");
             let delta = |piece| json!({"type": "text_delta", "text": piece});
             pieces.iter().map(delta).collect()
         }
-        Says::Call(call) => {
+        ReplyContent::Call(call) => {
             block["input"] = json!({});
             let json = call.arguments.to_string();
             vec![json!({"type": "input_json_delta", "partial_json": json})]
@@ -152,7 +157,7 @@ fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
 }
 
 /// Returns the refusal for a subscription whose five-hour limit is used up.
-fn limit(resets_at: i64) -> Refusal {
+fn limit(resets_at: i64) -> RefusalReply {
     let resets_at = resets_at.to_string();
     let headers = [
         ("anthropic-ratelimit-unified-status", "rejected"),
@@ -165,7 +170,7 @@ fn limit(resets_at: i64) -> Refusal {
         ("anthropic-ratelimit-unified-5h-reset", &resets_at),
         ("anthropic-ratelimit-unified-5h-utilization", "1.0"),
     ];
-    Refusal {
+    RefusalReply {
         headers: headers
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
@@ -210,16 +215,16 @@ mod tests {
         assert_eq!(
             asked.items,
             [
-                Item::User {
+                ConversationEntry::User {
                     text: "<system-reminder>\nx\n</system-reminder>\n",
                     joined: true
                 },
-                Item::user("hello"),
-                Item::Aside("# Environment"),
-                Item::Model,
-                Item::ToolResult,
-                Item::user("more"),
-                Item::user("last"),
+                ConversationEntry::user("hello"),
+                ConversationEntry::Aside("# Environment"),
+                ConversationEntry::Model,
+                ConversationEntry::ToolResult,
+                ConversationEntry::user("more"),
+                ConversationEntry::user("last"),
             ]
         );
     }

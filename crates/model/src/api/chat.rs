@@ -1,7 +1,10 @@
 //! OpenAI Chat Completions: `POST /v1/chat/completions`.
 
-use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, flag, list, text};
-use crate::conversation::Item;
+use super::{
+    Api, ModelRequest, ModelResponse, RefusalReply, ReplyContent, StreamEvent, Wire, flag, list,
+    text,
+};
+use crate::conversation::ConversationEntry;
 use serde_json::{Value, json};
 
 pub(super) const WIRE: Wire = Wire {
@@ -14,8 +17,8 @@ pub(super) const WIRE: Wire = Wire {
     limit,
 };
 
-fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
-    Asked {
+fn read<'a>(_path: &'a str, body: &'a Value) -> ModelRequest<'a> {
+    ModelRequest {
         model: text(body, "model"),
         stream: flag(body, "stream"),
         has_tools: !list(body, "tools").is_empty(),
@@ -24,18 +27,18 @@ fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
     }
 }
 
-fn items(message: &Value) -> Vec<Item<'_>> {
+fn items(message: &Value) -> Vec<ConversationEntry<'_>> {
     match text(message, "role") {
         "user" => user_items(message),
-        "assistant" => vec![Item::Model],
-        "tool" => vec![Item::ToolResult],
+        "assistant" => vec![ConversationEntry::Model],
+        "tool" => vec![ConversationEntry::ToolResult],
         _ => vec![],
     }
 }
 
 /// Returns the items of a user's message, in either format of OpenAI's.
-pub(super) fn user_items(message: &Value) -> Vec<Item<'_>> {
-    texts(message).map(Item::user).collect()
+pub(super) fn user_items(message: &Value) -> Vec<ConversationEntry<'_>> {
+    texts(message).map(ConversationEntry::user).collect()
 }
 
 /// Returns the texts of a message.
@@ -65,7 +68,7 @@ fn usage(answer: &ModelResponse<'_>) -> Value {
 
 /// Returns the calls and the finish reason.
 fn calls(answer: &ModelResponse<'_>) -> (Option<Value>, &'static str) {
-    let Says::Call(call) = &answer.says else {
+    let ReplyContent::Call(call) = &answer.says else {
         return (None, "stop");
     };
     let call = json!({
@@ -80,7 +83,7 @@ fn calls(answer: &ModelResponse<'_>) -> (Option<Value>, &'static str) {
 fn whole(answer: &ModelResponse<'_>) -> Value {
     let (calls, reason) = calls(answer);
     let mut message = json!({"role": "assistant", "content": null});
-    if let Says::Text(pieces) = &answer.says {
+    if let ReplyContent::Text(pieces) = &answer.says {
         message["content"] = json!(pieces.concat());
     }
     if let Some(calls) = calls {
@@ -104,7 +107,7 @@ fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
     };
     let (calls, reason) = calls(answer);
     let mut events = vec![delta(json!({"role": "assistant", "content": ""}), None)];
-    if let Says::Text(pieces) = &answer.says {
+    if let ReplyContent::Text(pieces) = &answer.says {
         let pieces = pieces.iter();
         events.extend(pieces.map(|piece| delta(json!({"content": piece}), None).paced()));
     }
@@ -133,8 +136,8 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
-fn limit(_resets_at: i64) -> Refusal {
-    Refusal {
+fn limit(_resets_at: i64) -> RefusalReply {
+    RefusalReply {
         headers: Vec::new(),
         body: error(429, "You exceeded your current quota."),
     }
@@ -154,10 +157,10 @@ mod tests {
             {"role": "user", "content": "more"},
         ]});
         let expected = [
-            Item::user("hello"),
-            Item::Model,
-            Item::ToolResult,
-            Item::user("more"),
+            ConversationEntry::user("hello"),
+            ConversationEntry::Model,
+            ConversationEntry::ToolResult,
+            ConversationEntry::user("more"),
         ];
         assert_eq!(read("/v1/chat/completions", &body).items, expected);
     }

@@ -1,7 +1,9 @@
 //! Gemini: `POST /v1beta/models/{model}:streamGenerateContent?alt=sse` and `:generateContent`.
 
-use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, list, text};
-use crate::conversation::Item;
+use super::{
+    Api, ModelRequest, ModelResponse, RefusalReply, ReplyContent, StreamEvent, Wire, list, text,
+};
+use crate::conversation::ConversationEntry;
 use serde_json::{Value, json};
 
 const STREAM: &str = ":streamGenerateContent";
@@ -17,7 +19,7 @@ pub(super) const WIRE: Wire = Wire {
     limit,
 };
 
-fn read<'a>(path: &'a str, body: &'a Value) -> Asked<'a> {
+fn read<'a>(path: &'a str, body: &'a Value) -> ModelRequest<'a> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let model = name.split(':').next().unwrap_or_default();
     let has_tools = list(body, "tools")
@@ -27,7 +29,7 @@ fn read<'a>(path: &'a str, body: &'a Value) -> Asked<'a> {
     let schema = config
         .get("responseJsonSchema")
         .or_else(|| config.get("responseSchema"));
-    Asked {
+    ModelRequest {
         model,
         stream: path.ends_with(STREAM),
         has_tools,
@@ -36,23 +38,23 @@ fn read<'a>(path: &'a str, body: &'a Value) -> Asked<'a> {
     }
 }
 
-fn items(content: &Value) -> Vec<Item<'_>> {
+fn items(content: &Value) -> Vec<ConversationEntry<'_>> {
     if text(content, "role") == "model" {
-        return vec![Item::Model];
+        return vec![ConversationEntry::Model];
     }
     // Gemini CLI appends the files that a prompt mentions (`@file`), between two marker lines.
     let mut in_files = false;
     let items = list(content, "parts").iter().filter_map(|part| {
         if part.get("functionResponse").is_some() {
-            return Some(Item::ToolResult);
+            return Some(ConversationEntry::ToolResult);
         }
         let text = part.get("text")?.as_str()?;
         in_files |= text == "\n--- Content from referenced files ---";
         if !in_files {
-            return Some(Item::user(text));
+            return Some(ConversationEntry::user(text));
         }
         in_files = text != "\n--- End of content ---";
-        Some(Item::Program(text))
+        Some(ConversationEntry::Program(text))
     });
     items.collect()
 }
@@ -78,14 +80,16 @@ fn chunk(answer: &ModelResponse<'_>, part: &Value, last: bool) -> Value {
 
 fn whole(answer: &ModelResponse<'_>) -> Value {
     let part = match &answer.says {
-        Says::Text(pieces) => json!({"text": pieces.concat()}),
-        Says::Call(call) => json!({"functionCall": {"name": call.name, "args": call.arguments}}),
+        ReplyContent::Text(pieces) => json!({"text": pieces.concat()}),
+        ReplyContent::Call(call) => {
+            json!({"functionCall": {"name": call.name, "args": call.arguments}})
+        }
     };
     chunk(answer, &part, true)
 }
 
 fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
-    let Says::Text(pieces) = &answer.says else {
+    let ReplyContent::Text(pieces) = &answer.says else {
         return vec![StreamEvent::new(&whole(answer))];
     };
     let pieces = pieces.iter().map(|piece| {
@@ -110,8 +114,8 @@ fn error(status: u16, message: &str) -> Value {
     json!({"error": {"code": status, "message": message, "status": name}})
 }
 
-fn limit(_resets_at: i64) -> Refusal {
-    Refusal {
+fn limit(_resets_at: i64) -> RefusalReply {
+    RefusalReply {
         headers: Vec::new(),
         body: error(429, "You exceeded your current quota."),
     }
@@ -137,11 +141,11 @@ mod tests {
         assert_eq!(asked.model, "gemini-3");
         assert!(asked.stream && asked.has_tools);
         let expected = [
-            Item::user("<session_context>\nx\n</session_context>"),
-            Item::user("hello"),
-            Item::Model,
-            Item::ToolResult,
-            Item::user("more"),
+            ConversationEntry::user("<session_context>\nx\n</session_context>"),
+            ConversationEntry::user("hello"),
+            ConversationEntry::Model,
+            ConversationEntry::ToolResult,
+            ConversationEntry::user("more"),
         ];
         assert_eq!(asked.items, expected);
     }
@@ -159,7 +163,7 @@ mod tests {
         let texts = parts.map(|text| json!({"text": text}));
         let body = json!({"contents": [{"role": "user", "parts": texts}]});
         let items = read("/v1beta/models/g:generateContent", &body).items;
-        let turn = crate::conversation::Turn::of(&items);
+        let turn = crate::conversation::ConversationSummary::of(&items);
         assert_eq!(turn.user, parts);
         assert_eq!(turn.prompts, ["look at @note.txt", "and"]);
     }

@@ -1,7 +1,10 @@
 //! OpenAI Responses: `POST /v1/responses` and `/responses`.
 
-use super::{Api, Asked, ModelResponse, Refusal, Says, StreamEvent, Wire, flag, list, text};
-use crate::conversation::Item;
+use super::{
+    Api, ModelRequest, ModelResponse, RefusalReply, ReplyContent, StreamEvent, Wire, flag, list,
+    text,
+};
+use crate::conversation::ConversationEntry;
 use serde_json::{Value, json};
 
 pub(super) const WIRE: Wire = Wire {
@@ -14,12 +17,12 @@ pub(super) const WIRE: Wire = Wire {
     limit,
 };
 
-fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
+fn read<'a>(_path: &'a str, body: &'a Value) -> ModelRequest<'a> {
     let items = match body.get("input").and_then(Value::as_str) {
-        Some(text) => vec![Item::user(text)],
+        Some(text) => vec![ConversationEntry::user(text)],
         None => list(body, "input").iter().flat_map(items).collect(),
     };
-    Asked {
+    ModelRequest {
         model: text(body, "model"),
         stream: flag(body, "stream"),
         has_tools: !list(body, "tools").is_empty(),
@@ -28,19 +31,21 @@ fn read<'a>(_path: &'a str, body: &'a Value) -> Asked<'a> {
     }
 }
 
-fn items(entry: &Value) -> Vec<Item<'_>> {
+fn items(entry: &Value) -> Vec<ConversationEntry<'_>> {
     let kind = text(entry, "type");
     if kind.ends_with("_output") {
-        return vec![Item::ToolResult];
+        return vec![ConversationEntry::ToolResult];
     }
     // An entry without a type is a message.
     if !matches!(kind, "" | "message") {
-        return vec![Item::Model];
+        return vec![ConversationEntry::Model];
     }
     match text(entry, "role") {
         "user" => super::chat::user_items(entry),
-        "assistant" => vec![Item::Model],
-        "developer" | "system" => super::chat::texts(entry).map(Item::Aside).collect(),
+        "assistant" => vec![ConversationEntry::Model],
+        "developer" | "system" => super::chat::texts(entry)
+            .map(ConversationEntry::Aside)
+            .collect(),
         _ => vec![],
     }
 }
@@ -49,7 +54,7 @@ fn items(entry: &Value) -> Vec<Item<'_>> {
 fn item(answer: &ModelResponse<'_>) -> Value {
     let serial = answer.serial;
     let call = match &answer.says {
-        Says::Text(pieces) => {
+        ReplyContent::Text(pieces) => {
             return json!({
                 "id": format!("msg_fake{serial:06}"),
                 "type": "message",
@@ -58,7 +63,7 @@ fn item(answer: &ModelResponse<'_>) -> Value {
                 "content": [part(&pieces.concat())],
             });
         }
-        Says::Call(call) => call,
+        ReplyContent::Call(call) => call,
     };
     // A custom tool takes a plain text; the directive gives it as `input`.
     let custom = list(answer.body, "tools")
@@ -118,7 +123,7 @@ fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
         ("response.created", json!({"response": begun})),
         ("response.in_progress", json!({"response": begun})),
     ];
-    if let Says::Text(pieces) = &answer.says {
+    if let ReplyContent::Text(pieces) = &answer.says {
         added["content"] = json!([]);
         steps.push(("response.output_item.added", json!({"item": added})));
         let id = &item["id"];
@@ -156,10 +161,10 @@ fn events(answer: &ModelResponse<'_>) -> Vec<StreamEvent> {
 const TEXT_DELTA: &str = "response.output_text.delta";
 
 /// Returns the refusal that Codex receives when a plan is used up.
-fn limit(resets_at: i64) -> Refusal {
+fn limit(resets_at: i64) -> RefusalReply {
     let error = json!({"type": "usage_limit_reached", "plan_type": "plus", "resets_at": resets_at,
         "message": "The usage limit has been reached"});
-    Refusal {
+    RefusalReply {
         headers: Vec::new(),
         body: json!({"error": error}),
     }
@@ -180,15 +185,18 @@ mod tests {
             {"role": "user", "content": "more"},
         ]});
         let expected = [
-            Item::Aside("be good"),
-            Item::user("hello"),
-            Item::Model,
-            Item::Model,
-            Item::ToolResult,
-            Item::user("more"),
+            ConversationEntry::Aside("be good"),
+            ConversationEntry::user("hello"),
+            ConversationEntry::Model,
+            ConversationEntry::Model,
+            ConversationEntry::ToolResult,
+            ConversationEntry::user("more"),
         ];
         assert_eq!(read("/v1/responses", &body).items, expected);
         let plain = json!({"input": "hello"});
-        assert_eq!(read("/v1/responses", &plain).items, [Item::user("hello")]);
+        assert_eq!(
+            read("/v1/responses", &plain).items,
+            [ConversationEntry::user("hello")]
+        );
     }
 }

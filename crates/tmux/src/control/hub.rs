@@ -40,7 +40,7 @@ impl Hub {
     /// the caller must then call this again later.
     pub(super) fn report_losses(&self) -> bool {
         let mut listeners = self.lock();
-        listeners.retain_mut(|listener| listener.report_loss() != Delivery::Gone);
+        listeners.retain_mut(|listener| listener.report_loss() != ListenerDelivery::Gone);
         listeners.iter().any(|listener| listener.lost > 0)
     }
 
@@ -52,7 +52,7 @@ impl Hub {
 }
 
 #[derive(PartialEq)]
-enum Delivery {
+enum ListenerDelivery {
     Done,
     Full,
     Gone,
@@ -62,31 +62,31 @@ impl Listener {
     /// Offers a notification. Returns whether the listener is still connected.
     fn offer(&mut self, notification: &Notification) -> bool {
         let delivery = match self.report_loss() {
-            Delivery::Done => self.deliver(notification.clone()),
+            ListenerDelivery::Done => self.deliver(notification.clone()),
             other => other,
         };
-        if delivery == Delivery::Full {
+        if delivery == ListenerDelivery::Full {
             self.lost += 1;
         }
-        delivery != Delivery::Gone
+        delivery != ListenerDelivery::Gone
     }
 
-    fn report_loss(&mut self) -> Delivery {
+    fn report_loss(&mut self) -> ListenerDelivery {
         if self.lost == 0 {
-            return Delivery::Done;
+            return ListenerDelivery::Done;
         }
         let delivery = self.deliver(Notification::Lagged { lost: self.lost });
-        if delivery == Delivery::Done {
+        if delivery == ListenerDelivery::Done {
             self.lost = 0;
         }
         delivery
     }
 
-    fn deliver(&self, notification: Notification) -> Delivery {
+    fn deliver(&self, notification: Notification) -> ListenerDelivery {
         match self.sender.try_send(notification) {
-            Ok(()) => Delivery::Done,
-            Err(TrySendError::Full(_)) => Delivery::Full,
-            Err(TrySendError::Disconnected(_)) => Delivery::Gone,
+            Ok(()) => ListenerDelivery::Done,
+            Err(TrySendError::Full(_)) => ListenerDelivery::Full,
+            Err(TrySendError::Disconnected(_)) => ListenerDelivery::Gone,
         }
     }
 }

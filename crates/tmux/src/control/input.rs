@@ -9,11 +9,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 #[derive(Debug)]
-pub(super) struct Input {
+pub(super) struct ControlInput {
     pipe: File,
 }
 
-impl Input {
+impl ControlInput {
     pub(super) fn new(pipe: File) -> io::Result<Self> {
         // The flag applies to our end only: the other end is a separate open file description.
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;

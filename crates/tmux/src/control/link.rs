@@ -18,17 +18,17 @@ use crate::{Error, Server};
 
 /// A client that is about to be used.
 #[derive(Debug)]
-pub(super) enum Client {
+pub(super) enum ControlClient {
     Program(std::process::Command),
     Socket(ControlSocket),
 }
 
-impl Client {
+impl ControlClient {
     /// Connects to the socket, or prepares the program if that is not possible.
     pub(super) fn of(server: &Server, argv: Vec<String>) -> Result<Self, Error> {
         let settings = server.settings();
         let socket = settings.socket_path();
-        let connected = match settings.known() {
+        let connected = match settings.known_version() {
             None => ControlOutcome::NotTried,
             Some((version, binary)) => connect_control(&ControlRequest {
                 socket: &socket,
@@ -39,13 +39,13 @@ impl Client {
             }),
         };
         match connected {
-            ControlOutcome::Connected(connected) => Ok(Client::Socket(connected)),
+            ControlOutcome::Connected(connected) => Ok(ControlClient::Socket(connected)),
             ControlOutcome::NoServer => Err(Error::NoServer { socket }),
             ControlOutcome::NotTried => {
                 let mut program = server.client_command();
                 // Without `-N` an attach would start a server, and with it the user's configuration.
                 program.args(["-N", "-C"]).args(argv);
-                Ok(Client::Program(program))
+                Ok(ControlClient::Program(program))
             }
         }
     }
@@ -54,7 +54,7 @@ impl Client {
     /// means to end it.
     pub(super) fn start(self) -> io::Result<(File, Link, Peer)> {
         match self {
-            Client::Program(program) => {
+            ControlClient::Program(program) => {
                 let mut child = spawn::spawn(program)?;
                 let missing = || io::Error::other("the child has no stream");
                 let stdin = OwnedFd::from(child.stdin.take().ok_or_else(missing)?);
@@ -62,15 +62,15 @@ impl Client {
                 let stderr = child.stderr.take().ok_or_else(missing)?;
                 let link = Link {
                     output: stdout.into(),
-                    end: End::Program(stderr),
+                    end: LinkEnd::Program(stderr),
                 };
                 Ok((stdin.into(), link, Peer::Program(child)))
             }
-            Client::Socket(socket) => {
+            ControlClient::Socket(socket) => {
                 let copy = socket.farewell.as_fd().try_clone_to_owned()?;
                 let link = Link {
                     output: socket.output,
-                    end: End::Socket {
+                    end: LinkEnd::Socket {
                         farewell: socket.farewell,
                         has_ended: false,
                     },
@@ -117,11 +117,11 @@ impl Peer {
 #[derive(Debug)]
 pub(super) struct Link {
     output: File,
-    end: End,
+    end: LinkEnd,
 }
 
 #[derive(Debug)]
-enum End {
+enum LinkEnd {
     /// The process prints its reason to stderr.
     Program(ChildStderr),
     Socket {
@@ -139,17 +139,17 @@ impl Link {
         timeout: Option<Duration>,
     ) -> io::Result<Option<usize>> {
         let is_readable = match &mut self.end {
-            End::Program(_) => {
+            LinkEnd::Program(_) => {
                 timeout.is_none() || wait(&[self.output.as_fd()], timeout)?.contains(&0)
             }
-            // The server has closed its end, or will not write any more.
-            End::Socket {
+            // The server has closed its end, or will not write again.
+            LinkEnd::Socket {
                 has_ended: true, ..
             } => match wait(&[self.output.as_fd()], Some(Duration::ZERO))?.contains(&0) {
                 true => true,
                 false => return Ok(Some(0)),
             },
-            End::Socket {
+            LinkEnd::Socket {
                 farewell,
                 has_ended,
             } => {
@@ -173,9 +173,9 @@ impl Link {
     }
 
     /// Returns the words of the client about its end.
-    pub(super) fn last_words(self) -> String {
+    pub(super) fn end_message(self) -> String {
         match self.end {
-            End::Program(mut stderr) => {
+            LinkEnd::Program(mut stderr) => {
                 let mut said = Vec::new();
                 let mut piece = [0; 4096];
                 // stderr closes with the process. The wait for it is bounded by a timeout.
@@ -187,7 +187,7 @@ impl Link {
                 }
                 String::from_utf8_lossy(&said).trim().to_owned()
             }
-            End::Socket {
+            LinkEnd::Socket {
                 mut farewell,
                 mut has_ended,
             } => {

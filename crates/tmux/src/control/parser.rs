@@ -11,7 +11,7 @@ const DEFAULT_LIMIT: usize = 64 << 20;
 
 /// A complete piece of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum ControlMessage {
     /// The answer to a command of this client.
     Reply(Block),
     /// The answer to a command that this client did not send: in a hook, or the `attach-session` of
@@ -23,7 +23,7 @@ pub enum Message {
 
 /// Parses a control-mode stream incrementally.
 #[derive(Debug)]
-pub struct Parser {
+pub struct ControlParser {
     /// The line that is still incomplete.
     line: Vec<u8>,
     /// Whether the line exceeded the limit; the rest of it is skipped.
@@ -39,13 +39,13 @@ struct OpenBlock {
     truncated: bool,
 }
 
-impl Default for Parser {
+impl Default for ControlParser {
     fn default() -> Self {
         Self::with_limit(DEFAULT_LIMIT)
     }
 }
 
-impl Parser {
+impl ControlParser {
     /// Creates a parser that keeps at most `limit` bytes of a line, and of an answer.
     #[must_use]
     pub fn with_limit(limit: usize) -> Self {
@@ -58,7 +58,7 @@ impl Parser {
     }
 
     /// Takes the next bytes and returns the messages that they complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Message> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<ControlMessage> {
         let mut messages = Vec::new();
         let mut rest = bytes;
         while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
@@ -83,7 +83,7 @@ impl Parser {
         self.line.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn take_line(&mut self, line: &[u8], overflowed: bool) -> Option<Message> {
+    fn take_line(&mut self, line: &[u8], overflowed: bool) -> Option<ControlMessage> {
         let Some(mut open) = self.open.take() else {
             return self.take_line_outside(line, overflowed);
         };
@@ -97,7 +97,7 @@ impl Parser {
         None
     }
 
-    fn take_line_outside(&mut self, line: &[u8], overflowed: bool) -> Option<Message> {
+    fn take_line_outside(&mut self, line: &[u8], overflowed: bool) -> Option<ControlMessage> {
         if !overflowed && let Some(guard) = Guard::parse(line, "%begin") {
             self.open = Some(OpenBlock {
                 guard,
@@ -115,7 +115,7 @@ impl Parser {
                 rest,
             }
         };
-        Some(Message::Notification(notification))
+        Some(ControlMessage::Notification(notification))
     }
 }
 
@@ -129,7 +129,7 @@ impl OpenBlock {
         self.body.push(b'\n');
     }
 
-    fn close(self, succeeded: bool) -> Message {
+    fn close(self, succeeded: bool) -> ControlMessage {
         let Self {
             guard,
             body,
@@ -142,9 +142,9 @@ impl OpenBlock {
             truncated,
         };
         if guard.is_reply() {
-            Message::Reply(block)
+            ControlMessage::Reply(block)
         } else {
-            Message::Injected(block)
+            ControlMessage::Injected(block)
         }
     }
 }

@@ -5,24 +5,24 @@ use std::time::Duration;
 
 use crate::Error;
 
-type Outcome = Result<Vec<u8>, Error>;
+type ReplyResult = Result<Vec<u8>, Error>;
 
 /// Commands that were sent and not yet answered. Dropping it does not cancel them.
 #[derive(Debug)]
 #[must_use = "the commands run either way, but their failures are not seen"]
 pub struct Pending {
     summary: String,
-    receiver: Receiver<Outcome>,
+    receiver: Receiver<ReplyResult>,
 }
 
 /// The sending end of the answer.
 #[derive(Debug)]
 pub(super) struct Answer {
-    sender: SyncSender<Outcome>,
+    sender: SyncSender<ReplyResult>,
 }
 
 impl Answer {
-    pub(super) fn give(self, outcome: Outcome) {
+    pub(super) fn give(self, outcome: ReplyResult) {
         // Fails if the receiver was dropped; the answer is then not wanted.
         let _ = self.sender.try_send(outcome);
     }
@@ -35,7 +35,7 @@ impl Pending {
     }
 
     /// Returns an empty answer that is already complete, for an empty batch.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn empty() -> Self {
         let (pending, answer) = Self::new(String::new());
         answer.give(Ok(Vec::new()));
         pending

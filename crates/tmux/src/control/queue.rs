@@ -26,14 +26,14 @@ const MARKED_COMMANDS: [&str; 6] = [
 
 /// The pending answers, in the order of sending.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
-    entries: VecDeque<Entry>,
+pub(super) struct ReplyQueue {
+    entries: VecDeque<PendingReply>,
     /// The reason for the end of the connection, once it has ended.
     ended: Option<String>,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct PendingReply {
     summary: String,
     expected: Expected,
     output: Vec<u8>,
@@ -49,7 +49,7 @@ enum Expected {
     UpTo(Vec<u8>),
 }
 
-impl Entry {
+impl PendingReply {
     /// Creates the entry for a batch, and the text to send.
     pub(super) fn new(batch: &Batch, summary: String, answer: Answer) -> (Self, String) {
         let mut script = batch.to_script();
@@ -123,9 +123,9 @@ impl Entry {
     }
 }
 
-impl Queue {
+impl ReplyQueue {
     /// Appends the entry, or fails it at once if the connection has ended.
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: PendingReply) {
         match &self.ended {
             Some(reason) => entry.lose(reason),
             None => self.entries.push_back(entry),
@@ -181,9 +181,9 @@ mod tests {
         }
     }
 
-    fn push(queue: &mut Queue, batch: impl Into<Batch>) -> (Pending, String) {
+    fn push(queue: &mut ReplyQueue, batch: impl Into<Batch>) -> (Pending, String) {
         let (pending, answer) = Pending::new("summary".into());
-        let (entry, script) = Entry::new(&batch.into(), "summary".into(), answer);
+        let (entry, script) = PendingReply::new(&batch.into(), "summary".into(), answer);
         queue.push(entry);
         (pending, script)
     }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn one_command_gets_one_block() {
-        let mut queue = Queue::default();
+        let mut queue = ReplyQueue::default();
         let (first, script) = push(&mut queue, Command::new("list-panes"));
         let (second, _) = push(&mut queue, Command::new("list-panes"));
         assert_eq!(script, "list-panes\n");
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_failure_ends_its_line_only() {
-        let mut queue = Queue::default();
+        let mut queue = ReplyQueue::default();
         let line = [Command::new("a"), Command::new("b"), Command::new("c")];
         let (pending, _) = push(
             &mut queue,
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn marked_commands_take_all_up_to_the_mark() {
-        let mut queue = Queue::default();
+        let mut queue = ReplyQueue::default();
         let (pending, script) = push(&mut queue, Command::new("if-shell").args(["-F", "1", "x"]));
         let mark = script
             .lines()
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn end_fails_all_requests_with_its_first_reason() {
-        let mut queue = Queue::default();
+        let mut queue = ReplyQueue::default();
         let (before, _) = push(&mut queue, Command::new("a"));
         queue.end("server exited");
         queue.end("later");

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use super::FAREWELL;
 use super::hub::Hub;
-use super::input::Input;
-use super::link::{Client, Link, Peer};
+use super::input::ControlInput;
+use super::link::{ControlClient, Link, Peer};
 use super::notification::Notification;
-use super::parser::{Message, Parser};
+use super::parser::{ControlMessage, ControlParser};
 use super::pending::Pending;
-use super::queue::{Entry, Queue};
+use super::queue::{PendingReply, ReplyQueue};
 use crate::{Batch, Command, Error, Server, Target};
 
 const CHUNK: usize = 64 * 1024;
@@ -26,20 +26,20 @@ const CHUNK: usize = 64 * 1024;
 const LOSS_CHECK: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(super) struct Connection {
-    shared: Arc<Shared>,
+pub(super) struct ControlConnection {
+    shared: Arc<SharedConnection>,
     /// Disconnects when the thread has cleaned up.
     finished: Mutex<Receiver<()>>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    input: Mutex<Option<Input>>,
-    queue: Mutex<Queue>,
+struct SharedConnection {
+    input: Mutex<Option<ControlInput>>,
+    queue: Mutex<ReplyQueue>,
     peer: Mutex<Option<Peer>>,
 }
 
-impl Connection {
+impl ControlConnection {
     /// Starts a client and waits until it is attached.
     pub(super) fn open(
         server: &Server,
@@ -49,19 +49,19 @@ impl Connection {
     ) -> Result<Self, Error> {
         let attach = attach_command(target);
         let summary = format!("tmux -C {}", attach.to_line());
-        let client = Client::of(server, attach.argv())?;
+        let client = ControlClient::of(server, attach.argv())?;
 
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedConnection {
             input: Mutex::default(),
             queue: Mutex::default(),
             peer: Mutex::default(),
         });
         let (ready_sender, ready) = sync_channel(1);
         let (finish_sender, finished) = sync_channel(1);
-        let reader = Reader {
+        let reader = ControlReader {
             shared: Arc::clone(&shared),
             hub,
-            parser: Parser::default(),
+            parser: ControlParser::default(),
             ready: Some(ready_sender),
             exit_seen: None,
             summary: summary.clone(),
@@ -119,7 +119,7 @@ impl Connection {
 
     fn enqueue(&self, batch: &Batch, text: &mut String) -> Pending {
         if batch.is_empty() {
-            return Pending::nothing();
+            return Pending::empty();
         }
         let summary = summarize(batch);
         let (pending, answer) = Pending::new(summary.clone());
@@ -132,7 +132,7 @@ impl Connection {
             }));
             return pending;
         }
-        let (entry, script) = Entry::new(batch, summary, answer);
+        let (entry, script) = PendingReply::new(batch, summary, answer);
         lock(&self.shared.queue).push(entry);
         text.push_str(&script);
         pending
@@ -143,7 +143,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for ControlConnection {
     fn drop(&mut self) {
         // The client exits by itself when its stdin closes, which is a clean detach for the server.
         *lock(&self.shared.input) = None;
@@ -159,18 +159,18 @@ impl Drop for Connection {
 }
 
 /// The state of the reading thread.
-struct Reader {
-    shared: Arc<Shared>,
+struct ControlReader {
+    shared: Arc<SharedConnection>,
     hub: Arc<Hub>,
-    parser: Parser,
+    parser: ControlParser,
     /// Taken when the client has attached, or has failed to attach.
     ready: Option<SyncSender<Result<(), Error>>>,
     exit_seen: Option<Option<String>>,
     summary: String,
 }
 
-impl Reader {
-    fn run(mut self, client: Client, program: std::path::PathBuf) {
+impl ControlReader {
+    fn run(mut self, client: ControlClient, program: std::path::PathBuf) {
         let mut link = match self.start(client) {
             Ok(link) => link,
             Err(error) => {
@@ -185,10 +185,10 @@ impl Reader {
         self.end(link, broken);
     }
 
-    fn start(&self, client: Client) -> io::Result<Link> {
+    fn start(&self, client: ControlClient) -> io::Result<Link> {
         let (input, link, peer) = client.start()?;
         *lock(&self.shared.peer) = Some(peer);
-        *lock(&self.shared.input) = Some(Input::new(input)?);
+        *lock(&self.shared.input) = Some(ControlInput::new(input)?);
         Ok(link)
     }
 
@@ -208,30 +208,32 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, message: Message) -> io::Result<()> {
+    fn take(&mut self, message: ControlMessage) -> io::Result<()> {
         match message {
-            Message::Reply(block) => {
+            ControlMessage::Reply(block) => {
                 if !lock(&self.shared.queue).take(block) {
                     return Err(io::Error::other("an answer without a request"));
                 }
             }
             // The first block of this kind answers our own attach.
-            Message::Injected(block) if self.ready.is_some() => {
+            ControlMessage::Injected(block) if self.ready.is_some() => {
                 let text = String::from_utf8_lossy(&block.body).into_owned();
                 self.tell_ready(match block.succeeded {
                     true => Ok(()),
                     false => Err(Error::refused(self.summary.clone(), None, &text)),
                 });
             }
-            Message::Injected(block) => {
+            ControlMessage::Injected(block) => {
                 let text = String::from_utf8_lossy(&block.body).into_owned();
                 self.hub.publish(&Notification::Injected {
                     succeeded: block.succeeded,
                     text,
                 });
             }
-            Message::Notification(Notification::Exit { reason }) => self.exit_seen = Some(reason),
-            Message::Notification(notification) => self.hub.publish(&notification),
+            ControlMessage::Notification(Notification::Exit { reason }) => {
+                self.exit_seen = Some(reason);
+            }
+            ControlMessage::Notification(notification) => self.hub.publish(&notification),
         }
         Ok(())
     }
@@ -239,7 +241,7 @@ impl Reader {
     /// Cleans up after the stream has ended, for any reason.
     fn end(mut self, link: Link, broken: Option<io::Error>) {
         *lock(&self.shared.input) = None;
-        let said = link.last_words();
+        let said = link.end_message();
         let peer = lock(&self.shared.peer).take();
         let code = peer.and_then(Peer::reap);
         let reason = match (self.exit_seen.take().flatten(), broken) {
@@ -267,7 +269,7 @@ impl Reader {
 }
 
 fn attach_command(target: Option<&Target>) -> Command {
-    // `-E`: the environment of this client is none of the session's business.
+    // `-E`: the environment of this client must not reach the session.
     let attach = Command::new("attach-session")
         .flag("-E")
         .option("-f", "no-output,ignore-size");

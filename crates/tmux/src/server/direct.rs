@@ -3,9 +3,9 @@
 //! These commands appear in no argument vector, so private batches need no special treatment. This
 //! module decides which batches are sent; [`crate::socket`] sends them.
 
-use super::exec::{self, Finished, Privacy, SERVER_STARTERS};
-use super::settings::Settings;
-use crate::socket::{self, ExchangeOutcome, Request};
+use super::exec::{self, Privacy, ProcessOutput, SERVER_STARTERS};
+use super::settings::ServerSettings;
+use crate::socket::{self, ExchangeOutcome, SocketRequest};
 use crate::{Batch, Error};
 
 /// Commands that make the client open files or take over its terminal. Only the program runs them.
@@ -36,7 +36,7 @@ const READING: [&str; 13] = [
 /// Runs the batch and returns its stdout, or `None` if the program has to run it. Calls `meanwhile`
 /// while the server works on the batch.
 pub(super) fn capture(
-    settings: &Settings,
+    settings: &ServerSettings,
     batch: &Batch,
     privacy: Privacy,
     meanwhile: impl FnOnce(),
@@ -56,7 +56,7 @@ pub(super) fn capture(
         script = batch.to_script();
     }
     let (socket, timeout) = (settings.socket_path(), settings.timeout());
-    let request = Request {
+    let request = SocketRequest {
         socket: &socket,
         version: *version,
         binary,
@@ -73,7 +73,7 @@ pub(super) fn capture(
             stdout,
             stderr,
         } => exec::answer(
-            Finished {
+            ProcessOutput {
                 code: Some(code),
                 stdout,
                 stderr,

@@ -8,12 +8,12 @@ mod process;
 use std::os::unix::process::CommandExt;
 use std::process::{Command as Process, Stdio};
 
-use super::settings::Settings;
+use super::settings::ServerSettings;
 use crate::socket::stopped_server;
 use crate::{Batch, Error};
 use process::ProcessError;
 
-pub(super) use process::Finished;
+pub(super) use process::ProcessOutput;
 
 /// Maximum size of an argument vector in bytes. tmux refuses more than 16,380.
 const ARGV_LIMIT: usize = 16_000;
@@ -35,7 +35,7 @@ pub(super) enum Privacy {
 
 /// Runs the batch and returns its stdout.
 pub(super) fn capture(
-    settings: &Settings,
+    settings: &ServerSettings,
     batch: &Batch,
     privacy: Privacy,
 ) -> Result<Vec<u8>, Error> {
@@ -74,7 +74,7 @@ pub(super) fn is_one_argv(batch: &Batch, argv: &[String]) -> bool {
 }
 
 /// Returns the output of `tmux -V`.
-pub(super) fn print_version(settings: &Settings) -> Result<String, Error> {
+pub(super) fn print_version(settings: &ServerSettings) -> Result<String, Error> {
     let mut program = Process::new(settings.program());
     program.arg("-V");
     let finished = run(settings, program, None, "tmux -V")?;
@@ -83,11 +83,11 @@ pub(super) fn print_version(settings: &Settings) -> Result<String, Error> {
 }
 
 fn run(
-    settings: &Settings,
+    settings: &ServerSettings,
     mut program: Process,
     input: Option<&[u8]>,
     description: &str,
-) -> Result<Finished, Error> {
+) -> Result<ProcessOutput, Error> {
     // A separate process group, so that Ctrl-C at the terminal does not interrupt a command.
     program
         .process_group(0)
@@ -117,10 +117,10 @@ fn run(
 
 /// Converts the result of a client that has exited into an answer or an error.
 pub(super) fn answer(
-    finished: Finished,
+    finished: ProcessOutput,
     description: impl FnOnce() -> String,
 ) -> Result<Vec<u8>, Error> {
-    let Finished {
+    let ProcessOutput {
         code,
         stdout,
         stderr,

@@ -20,7 +20,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 const NEVER_PASSED: [&str; 2] = ["TMUX", "TMUX_PANE"];
 
 #[derive(Clone, Debug)]
-pub(crate) struct Settings {
+pub(crate) struct ServerSettings {
     pub(super) socket: Socket,
     pub(super) program: PathBuf,
     pub(super) config: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub(crate) struct Settings {
     pub(super) known: Option<(Version, Binary)>,
 }
 
-impl Settings {
+impl ServerSettings {
     pub(super) fn new(socket: Socket) -> Self {
         Self {
             socket,
@@ -62,7 +62,7 @@ impl Settings {
     }
 
     /// Returns the version of the program and the file that has this version, if they are known.
-    pub(crate) fn known(&self) -> Option<&(Version, Binary)> {
+    pub(crate) fn known_version(&self) -> Option<&(Version, Binary)> {
         self.known.as_ref()
     }
 
@@ -139,7 +139,7 @@ impl Settings {
 mod tests {
     use super::*;
 
-    fn variables(settings: &Settings) -> Vec<String> {
+    fn variables(settings: &ServerSettings) -> Vec<String> {
         let command = settings.client();
         command
             .get_envs()
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn tmux_variables_never_pass() {
-        let mut settings = Settings::new(Socket::Default);
+        let mut settings = ServerSettings::new(Socket::Default);
         settings.variables = Some(vec![
             ("TMUX".into(), "x".into()),
             ("TMUX_PANE".into(), "x".into()),
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_command_line_names_socket_and_configuration() {
-        let mut settings = Settings::new(Socket::Name("x".into()));
+        let mut settings = ServerSettings::new(Socket::Name("x".into()));
         settings.config = Some("/dev/null".into());
         let command = settings.client();
         let arguments: Vec<_> = command.get_args().collect();

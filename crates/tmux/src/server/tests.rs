@@ -371,6 +371,7 @@ fn an_attach_is_left_to_the_caller() {
             "-f",
             "/dev/null",
             "attach-session",
+            "-E",
             "-t",
             "=foo"
         ]

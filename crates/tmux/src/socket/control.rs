@@ -16,8 +16,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::binary::Binary;
-use super::identify::{Flags, Identity};
-use super::message::{Layout, Next, append, kind, number, parse};
+use super::identify::{ClientIdentity, Flags};
+use super::message::{HeaderLayout, ParsedMessage, append, kind, number, parse};
 use super::stream::Stream;
 use super::{CONNECT_TIMEOUT, is_absence, is_hang_up};
 use crate::Version;
@@ -56,14 +56,14 @@ pub(crate) struct ControlSocket {
 #[derive(Debug)]
 pub(crate) struct Farewell {
     stream: Stream,
-    layout: Layout,
+    layout: HeaderLayout,
     pending: Vec<u8>,
     reason: Option<String>,
 }
 
 /// Connects a control client, if the server is the program whose version is known.
 pub(crate) fn connect(request: &ControlRequest<'_>) -> ControlOutcome {
-    let Some(layout) = Layout::of(request.version) else {
+    let Some(layout) = HeaderLayout::of(request.version) else {
         return ControlOutcome::NotTried;
     };
     let mut stream = match Stream::connect(request.socket, request.timeout.min(CONNECT_TIMEOUT)) {
@@ -74,7 +74,7 @@ pub(crate) fn connect(request: &ControlRequest<'_>) -> ControlOutcome {
     if !request.binary.is_running_behind(&stream) {
         return ControlOutcome::NotTried;
     }
-    match greet(&mut stream, layout, &request.argv) {
+    match identify(&mut stream, layout, &request.argv) {
         Ok(Some((input, output))) => ControlOutcome::Connected(ControlSocket {
             input,
             output,
@@ -93,21 +93,26 @@ pub(crate) fn connect(request: &ControlRequest<'_>) -> ControlOutcome {
 }
 
 /// Sends the identification with the server's ends of the pipes, and returns ours.
-fn greet(stream: &mut Stream, layout: Layout, argv: &[String]) -> io::Result<Option<(File, File)>> {
+fn identify(
+    stream: &mut Stream,
+    layout: HeaderLayout,
+    argv: &[String],
+) -> io::Result<Option<(File, File)>> {
     let (server_in, input) = io::pipe()?;
     let (output, server_out) = io::pipe()?;
     // Without variables the identification fits into one read of the server.
-    let identity = Identity::new(&[]);
+    let identity = ClientIdentity::new(&[]);
     let Some(hello) = identity.messages(layout, Flags::Control, argv) else {
         return Ok(None);
     };
-    stream.greet_with(&hello, server_in.as_fd(), server_out.as_fd())?;
+    stream.identify_with(&hello, server_in.as_fd(), server_out.as_fd())?;
     let [input, output] = [OwnedFd::from(input), OwnedFd::from(output)];
     Ok(Some((input.into(), output.into())))
 }
 
 impl Farewell {
-    /// Reads one message, which is there, and answers it. Returns false if the client has ended.
+    /// Reads one message, which is available, and answers it. Returns false if the client has
+    /// ended.
     pub(crate) fn read(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 4096];
         let soon = Instant::now() + Duration::from_millis(100);
@@ -134,9 +139,11 @@ impl Farewell {
     fn handle_pending(&mut self) -> io::Result<bool> {
         loop {
             match parse(&self.pending, self.layout) {
-                Next::Incomplete => return Ok(true),
-                Next::Garbage => return Err(io::Error::other("the server sent something unknown")),
-                Next::Message(message, length) => {
+                ParsedMessage::Incomplete => return Ok(true),
+                ParsedMessage::Garbage => {
+                    return Err(io::Error::other("the server sent something unknown"));
+                }
+                ParsedMessage::Message(message, length) => {
                     self.pending.drain(..length);
                     if !self.handle(message.kind, &message.data)? {
                         return Ok(false);

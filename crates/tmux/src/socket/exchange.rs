@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 
 use super::ExchangeOutcome;
-use super::message::{HEADER, Layout, MAX_MESSAGE, Next, Received, append, kind, number, parse};
+use super::message::{
+    HEADER, HeaderLayout, MAX_MESSAGE, ParsedMessage, Received, append, kind, number, parse,
+};
 
 /// Error number that is sent to a server that asks for a file.
 const NOT_SUPPORTED: i32 = rustix::io::Errno::NOTSUP.raw_os_error();
@@ -17,7 +19,7 @@ const STDERR: i32 = 2;
 
 #[derive(Debug)]
 pub(super) struct Exchange<'a> {
-    layout: Layout,
+    layout: HeaderLayout,
     /// Received bytes that are not yet a complete message.
     pending: Vec<u8>,
     replies: Vec<u8>,
@@ -29,13 +31,13 @@ pub(super) struct Exchange<'a> {
 }
 
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum ExchangeStep {
     Continue,
     Done(ExchangeOutcome),
 }
 
 impl<'a> Exchange<'a> {
-    pub(super) fn new(layout: Layout, input: &'a [u8]) -> Self {
+    pub(super) fn new(layout: HeaderLayout, input: &'a [u8]) -> Self {
         Self {
             layout,
             pending: Vec::new(),
@@ -48,7 +50,7 @@ impl<'a> Exchange<'a> {
     }
 
     /// Processes received bytes. An empty slice means that the server closed the connection.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Step {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> ExchangeStep {
         if bytes.is_empty() {
             return lost("the server hung up");
         }
@@ -57,18 +59,18 @@ impl<'a> Exchange<'a> {
         let mut rest = pending.as_slice();
         loop {
             match parse(rest, self.layout) {
-                Next::Message(message, length) => {
+                ParsedMessage::Message(message, length) => {
                     rest = &rest[length..];
-                    if let Step::Done(outcome) = self.handle(&message) {
-                        return Step::Done(outcome);
+                    if let ExchangeStep::Done(outcome) = self.handle(&message) {
+                        return ExchangeStep::Done(outcome);
                     }
                 }
-                Next::Incomplete => break,
-                Next::Garbage => return lost("the server sent something unknown"),
+                ParsedMessage::Incomplete => break,
+                ParsedMessage::Garbage => return lost("the server sent something unknown"),
             }
         }
         self.pending = rest.to_vec();
-        Step::Continue
+        ExchangeStep::Continue
     }
 
     /// Returns and clears the bytes to send.
@@ -76,7 +78,7 @@ impl<'a> Exchange<'a> {
         std::mem::take(&mut self.replies)
     }
 
-    fn handle(&mut self, message: &Received) -> Step {
+    fn handle(&mut self, message: &Received) -> ExchangeStep {
         let data = message.data.as_slice();
         match message.kind {
             kind::WRITE_OPEN => self.open_for_writing(data),
@@ -85,20 +87,20 @@ impl<'a> Exchange<'a> {
                 if let Some(stream) = number(data, 0) {
                     self.streams.remove(&stream);
                 }
-                Step::Continue
+                ExchangeStep::Continue
             }
             kind::READ_OPEN => self.read(data),
             kind::EXIT | kind::SHUTDOWN => self.exit(data),
             kind::EXITED => self.exit(&[]),
             kind::DETACH | kind::DETACHKILL => self.reply(kind::EXITING, &[]),
             // The server refused our first message, so it has not run anything.
-            kind::VERSION => Step::Done(ExchangeOutcome::NotTried),
-            kind::FLAGS | kind::READ_CANCEL => Step::Continue,
+            kind::VERSION => ExchangeStep::Done(ExchangeOutcome::NotTried),
+            kind::FLAGS | kind::READ_CANCEL => ExchangeStep::Continue,
             other => lost(&format!("the server sent a message of the kind {other}")),
         }
     }
 
-    fn open_for_writing(&mut self, data: &[u8]) -> Step {
+    fn open_for_writing(&mut self, data: &[u8]) -> ExchangeStep {
         let (Some(stream), Some(descriptor)) = (number(data, 0), number(data, 4)) else {
             return lost("the server opened a stream without a number");
         };
@@ -111,7 +113,7 @@ impl<'a> Exchange<'a> {
         self.reply(kind::WRITE_READY, &two_numbers(stream, error))
     }
 
-    fn write(&mut self, data: &[u8]) -> Step {
+    fn write(&mut self, data: &[u8]) -> ExchangeStep {
         let (Some(stream), Some(text)) = (number(data, 0), data.get(4..)) else {
             return lost("the server wrote to a stream without a number");
         };
@@ -120,10 +122,10 @@ impl<'a> Exchange<'a> {
             Some(_) => self.stderr.extend_from_slice(text),
             None => return lost("the server wrote to a stream that is not open"),
         }
-        Step::Continue
+        ExchangeStep::Continue
     }
 
-    fn read(&mut self, data: &[u8]) -> Step {
+    fn read(&mut self, data: &[u8]) -> ExchangeStep {
         let (Some(stream), Some(descriptor)) = (number(data, 0), number(data, 4)) else {
             return lost("the server asked for a stream without a number");
         };
@@ -131,30 +133,30 @@ impl<'a> Exchange<'a> {
             return self.reply(kind::READ_DONE, &two_numbers(stream, NOT_SUPPORTED));
         }
         for chunk in std::mem::take(&mut self.input).chunks(MAX_MESSAGE - HEADER - 4) {
-            if let Step::Done(outcome) =
+            if let ExchangeStep::Done(outcome) =
                 self.reply(kind::READ, &[&stream.to_ne_bytes(), chunk].concat())
             {
-                return Step::Done(outcome);
+                return ExchangeStep::Done(outcome);
             }
         }
         self.reply(kind::READ_DONE, &two_numbers(stream, 0))
     }
 
-    fn exit(&mut self, data: &[u8]) -> Step {
+    fn exit(&mut self, data: &[u8]) -> ExchangeStep {
         if let Some(message) = data.get(4..).filter(|message| !message.is_empty()) {
             self.stderr
                 .extend_from_slice(message.strip_suffix(b"\0").unwrap_or(message));
         }
-        Step::Done(ExchangeOutcome::Finished {
+        ExchangeStep::Done(ExchangeOutcome::Finished {
             code: number(data, 0).unwrap_or(0),
             stdout: std::mem::take(&mut self.stdout),
             stderr: std::mem::take(&mut self.stderr),
         })
     }
 
-    fn reply(&mut self, kind: u32, data: &[u8]) -> Step {
+    fn reply(&mut self, kind: u32, data: &[u8]) -> ExchangeStep {
         if append(&mut self.replies, self.layout, kind, data, false) {
-            Step::Continue
+            ExchangeStep::Continue
         } else {
             lost("an answer was too long")
         }
@@ -168,8 +170,8 @@ fn two_numbers(first: i32, second: i32) -> [u8; 8] {
     bytes
 }
 
-fn lost(reason: &str) -> Step {
-    Step::Done(ExchangeOutcome::Lost {
+fn lost(reason: &str) -> ExchangeStep {
+    ExchangeStep::Done(ExchangeOutcome::Lost {
         reason: reason.to_owned(),
     })
 }

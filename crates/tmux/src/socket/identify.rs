@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::message::{HEADER, Layout, MAX_MESSAGE, append, kind};
+use super::message::{HEADER, HeaderLayout, MAX_MESSAGE, append, kind};
 
 /// Flag of a client that accepts UTF-8: `-u`.
 const UTF8: u64 = 0x10000;
@@ -34,7 +34,7 @@ impl Flags {
 
 /// The identity of a client.
 #[derive(Debug)]
-pub(super) struct Identity<'a> {
+pub(super) struct ClientIdentity<'a> {
     term: &'a [u8],
     folder: PathBuf,
     process: i32,
@@ -51,7 +51,7 @@ pub(super) struct Hello {
     pub(super) with_stdout: Vec<u8>,
 }
 
-impl<'a> Identity<'a> {
+impl<'a> ClientIdentity<'a> {
     /// Returns the identity of this process with these variables.
     pub(super) fn new(environment: &'a [(OsString, OsString)]) -> Self {
         let variable = |name: &str| {
@@ -78,7 +78,12 @@ impl<'a> Identity<'a> {
     }
 
     /// Returns the identification and the command, or `None` if the protocol cannot encode them.
-    pub(super) fn messages(&self, layout: Layout, flags: Flags, argv: &[String]) -> Option<Hello> {
+    pub(super) fn messages(
+        &self,
+        layout: HeaderLayout,
+        flags: Flags,
+        argv: &[String],
+    ) -> Option<Hello> {
         let mut first = Pieces::new(layout);
         first.add_text(kind::IDENTIFY_TERM, self.term);
         first.add(kind::IDENTIFY_FEATURES, &0_i32.to_ne_bytes());
@@ -97,7 +102,7 @@ impl<'a> Identity<'a> {
             }
         }
         // Up to 3.5 the client sends its flags in both widths.
-        if layout == Layout::Short {
+        if layout == HeaderLayout::Short {
             rest.add(kind::IDENTIFY_FLAGS, &(flags.bits() as u32).to_ne_bytes());
         }
         rest.add(kind::IDENTIFY_LONGFLAGS, &flags.bits().to_ne_bytes());
@@ -123,12 +128,12 @@ fn packed(argv: &[String]) -> Option<Vec<u8>> {
 /// A sequence of encoded messages.
 struct Pieces {
     bytes: Vec<u8>,
-    layout: Layout,
+    layout: HeaderLayout,
     complete: bool,
 }
 
 impl Pieces {
-    fn new(layout: Layout) -> Self {
+    fn new(layout: HeaderLayout) -> Self {
         Self {
             bytes: Vec::new(),
             layout,
@@ -157,12 +162,12 @@ impl Pieces {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::{Next, parse};
+    use super::super::message::{ParsedMessage, parse};
     use super::*;
 
-    fn kinds(mut bytes: &[u8], layout: Layout) -> Vec<(u32, Vec<u8>)> {
+    fn kinds(mut bytes: &[u8], layout: HeaderLayout) -> Vec<(u32, Vec<u8>)> {
         let mut kinds = Vec::new();
-        while let Next::Message(message, length) = parse(bytes, layout) {
+        while let ParsedMessage::Message(message, length) = parse(bytes, layout) {
             kinds.push((message.kind, message.data));
             bytes = &bytes[length..];
         }
@@ -180,18 +185,18 @@ mod tests {
     #[test]
     fn flags_are_directly_before_the_end_of_the_identification() {
         let environment = environment();
-        let identity = Identity::new(&environment);
+        let identity = ClientIdentity::new(&environment);
         let hello = identity
             .messages(
-                Layout::Short,
+                HeaderLayout::Short,
                 Flags::OneShot,
                 &["list-panes".into(), "-a".into()],
             )
             .unwrap();
-        let first = kinds(&hello.with_stdin, Layout::Short);
+        let first = kinds(&hello.with_stdin, HeaderLayout::Short);
         let order: Vec<u32> = first.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(order, [101, 109, 102, 108, 104]);
-        let rest = kinds(&hello.with_stdout, Layout::Short);
+        let rest = kinds(&hello.with_stdout, HeaderLayout::Short);
         let order: Vec<u32> = rest.iter().map(|(kind, _)| *kind).collect();
         assert_eq!(
             order,
@@ -208,10 +213,10 @@ mod tests {
     #[test]
     fn the_long_layout_has_no_short_flags() {
         let environment = environment();
-        let hello = Identity::new(&environment)
-            .messages(Layout::Long, Flags::Control, &["a".into()])
+        let hello = ClientIdentity::new(&environment)
+            .messages(HeaderLayout::Long, Flags::Control, &["a".into()])
             .unwrap();
-        let rest = kinds(&hello.with_stdout, Layout::Long);
+        let rest = kinds(&hello.with_stdout, HeaderLayout::Long);
         let flags: Vec<_> = rest
             .iter()
             .filter(|(kind, _)| [kind::IDENTIFY_FLAGS, kind::IDENTIFY_LONGFLAGS].contains(kind))
@@ -222,10 +227,10 @@ mod tests {
 
     #[test]
     fn a_command_that_does_not_fit_is_refused() {
-        let identity = Identity::new(&[]);
+        let identity = ClientIdentity::new(&[]);
         assert!(
             identity
-                .messages(Layout::Short, Flags::OneShot, &["x".repeat(17_000)])
+                .messages(HeaderLayout::Short, Flags::OneShot, &["x".repeat(17_000)])
                 .is_none()
         );
     }

@@ -13,14 +13,14 @@ const LAST_KNOWN: Version = Version::new(3, 8);
 
 /// The layout of the second word of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+pub(super) enum HeaderLayout {
     /// Up to 3.5: a length and flags, 16 bits each.
     Short,
     /// From 3.6: a length of 32 bits, whose highest bit announces a descriptor.
     Long,
 }
 
-impl Layout {
+impl HeaderLayout {
     pub(super) fn of(version: Version) -> Option<Self> {
         if version < crate::MINIMUM || version > LAST_KNOWN {
             return None;
@@ -92,7 +92,7 @@ pub(super) mod kind {
 #[must_use]
 pub(super) fn append(
     bytes: &mut Vec<u8>,
-    layout: Layout,
+    layout: HeaderLayout,
     kind: u32,
     data: &[u8],
     with_descriptor: bool,
@@ -122,7 +122,7 @@ pub(super) struct Received {
 
 /// The result of parsing the start of the bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum ParsedMessage {
     /// A complete message, and its length in bytes.
     Message(Received, usize),
     /// More bytes are needed.
@@ -131,10 +131,10 @@ pub(super) enum Next {
     Garbage,
 }
 
-pub(super) fn parse(bytes: &[u8], layout: Layout) -> Next {
+pub(super) fn parse(bytes: &[u8], layout: HeaderLayout) -> ParsedMessage {
     let (Some(kind), Some(word), Some(version)) = (word(bytes, 0), word(bytes, 4), word(bytes, 8))
     else {
-        return Next::Incomplete;
+        return ParsedMessage::Incomplete;
     };
     let length = layout.length(word);
     let kind = u32::from_ne_bytes(kind);
@@ -143,17 +143,17 @@ pub(super) fn parse(bytes: &[u8], layout: Layout) -> Next {
     if !(HEADER..=MAX_MESSAGE).contains(&length)
         || (version != PROTOCOL_VERSION && kind != kind::VERSION)
     {
-        return Next::Garbage;
+        return ParsedMessage::Garbage;
     }
     match bytes.get(HEADER..length) {
-        Some(data) => Next::Message(
+        Some(data) => ParsedMessage::Message(
             Received {
                 kind,
                 data: data.to_vec(),
             },
             length,
         ),
-        None => Next::Incomplete,
+        None => ParsedMessage::Incomplete,
     }
 }
 
@@ -173,23 +173,23 @@ mod tests {
 
     #[test]
     fn the_version_decides_the_layout() {
-        let layout = |text: &str| Layout::of(text.parse().unwrap());
+        let layout = |text: &str| HeaderLayout::of(text.parse().unwrap());
         assert_eq!(layout("3.1"), None);
-        assert_eq!(layout("3.2"), Some(Layout::Short));
-        assert_eq!(layout("3.5a"), Some(Layout::Short));
-        assert_eq!(layout("3.6"), Some(Layout::Long));
-        assert_eq!(layout("3.8"), Some(Layout::Long));
+        assert_eq!(layout("3.2"), Some(HeaderLayout::Short));
+        assert_eq!(layout("3.5a"), Some(HeaderLayout::Short));
+        assert_eq!(layout("3.6"), Some(HeaderLayout::Long));
+        assert_eq!(layout("3.8"), Some(HeaderLayout::Long));
         assert_eq!(layout("3.9"), None, "an untested version is not guessed");
         assert_eq!(layout("master"), None);
     }
 
     #[test]
     fn reads_what_it_writes() {
-        for layout in [Layout::Short, Layout::Long] {
+        for layout in [HeaderLayout::Short, HeaderLayout::Long] {
             let mut bytes = Vec::new();
             assert!(append(&mut bytes, layout, kind::EXIT, b"abcd", false));
             assert!(append(&mut bytes, layout, kind::FLAGS, b"", true));
-            let Next::Message(first, length) = parse(&bytes, layout) else {
+            let ParsedMessage::Message(first, length) = parse(&bytes, layout) else {
                 panic!("{layout:?}")
             };
             assert_eq!(
@@ -197,9 +197,9 @@ mod tests {
                 (kind::EXIT, &b"abcd"[..], 20)
             );
             for cut in 0..20 {
-                assert_eq!(parse(&bytes[..cut], layout), Next::Incomplete);
+                assert_eq!(parse(&bytes[..cut], layout), ParsedMessage::Incomplete);
             }
-            let Next::Message(second, _) = parse(&bytes[20..], layout) else {
+            let ParsedMessage::Message(second, _) = parse(&bytes[20..], layout) else {
                 panic!("{layout:?}")
             };
             assert_eq!((second.kind, second.data.len()), (kind::FLAGS, 0));
@@ -211,14 +211,14 @@ mod tests {
         let mut bytes = Vec::new();
         assert!(append(
             &mut bytes,
-            Layout::Short,
+            HeaderLayout::Short,
             1,
             &[0; MAX_MESSAGE - HEADER],
             false
         ));
         assert!(!append(
             &mut bytes,
-            Layout::Long,
+            HeaderLayout::Long,
             1,
             &[0; MAX_MESSAGE - HEADER + 1],
             false
@@ -228,7 +228,10 @@ mod tests {
 
     #[test]
     fn other_bytes_are_garbage() {
-        assert_eq!(parse(&[0xff; 16], Layout::Long), Next::Garbage);
-        assert_eq!(parse(&[0; 16], Layout::Short), Next::Garbage);
+        assert_eq!(
+            parse(&[0xff; 16], HeaderLayout::Long),
+            ParsedMessage::Garbage
+        );
+        assert_eq!(parse(&[0; 16], HeaderLayout::Short), ParsedMessage::Garbage);
     }
 }

@@ -47,13 +47,13 @@ impl Stream {
     }
 
     /// Sends the identification, with `/dev/null` for stdin and stdout.
-    pub(super) fn greet(&mut self, hello: &Hello) -> io::Result<()> {
+    pub(super) fn identify(&mut self, hello: &Hello) -> io::Result<()> {
         let null = File::options().read(true).write(true).open("/dev/null")?;
-        self.greet_with(hello, null.as_fd(), null.as_fd())
+        self.identify_with(hello, null.as_fd(), null.as_fd())
     }
 
     /// Sends the identification with these descriptors.
-    pub(super) fn greet_with(
+    pub(super) fn identify_with(
         &mut self,
         hello: &Hello,
         stdin: BorrowedFd<'_>,

@@ -4,7 +4,7 @@ use super::Version;
 
 /// Generates the enum, the list of all features and the two look-ups from one table.
 macro_rules! features {
-    ($($(#[$doc:meta])* $name:ident, $major:literal . $minor:literal, $what:literal;)+) => {
+    ($($(#[$doc:meta])* $name:ident, $major:literal . $minor:literal, $label:literal;)+) => {
         /// A feature that not every tmux has.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Feature {
@@ -25,9 +25,9 @@ macro_rules! features {
 
             /// Returns the name of the feature for messages.
             #[must_use]
-            pub const fn what(self) -> &'static str {
+            pub const fn label(self) -> &'static str {
                 match self {
-                    $(Self::$name => $what,)+
+                    $(Self::$name => $label,)+
                 }
             }
         }

@@ -8,7 +8,7 @@
 use crate::base::files;
 use crate::base::lock::FileLock;
 use crate::catalog::harnesses;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::overlay::broken_toml;
@@ -46,7 +46,7 @@ pub struct Account {
 
 /// The folders of a removed account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Removed {
+pub struct RemovedAccount {
     pub account: String,
     /// The folders that were deleted, or would be in a dry run.
     pub purged: Vec<PathBuf>,
@@ -114,7 +114,7 @@ pub fn add(town: &Town, account: &str, preset: &Preset, folder: Option<&Path>) -
         let folder = folder.map_or(own, |given| plain(&town.around().current_dir.join(given)));
         files::make_dir(&town.root().join(&folder))?;
         folders.insert(preset.name.clone(), folder);
-        Ok(accounts.shown(town, account))
+        Ok(accounts.describe(town, account))
     })
 }
 
@@ -132,7 +132,7 @@ pub fn make_default(town: &Town, account: &str, harness: Option<&str>) -> Result
         for harness in wanted {
             accounts.defaults.insert(harness, account.to_owned());
         }
-        Ok(accounts.shown(town, account))
+        Ok(accounts.describe(town, account))
     })
 }
 
@@ -151,7 +151,7 @@ pub fn use_none(town: &Town, harness: Option<&str>) -> Result<Vec<Account>> {
 
 /// Removes an account. With `purge` it also deletes the folders that `gt` created. Folders that a
 /// person chose always stay.
-pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<Removed> {
+pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<RemovedAccount> {
     let remove = |accounts: &mut Accounts| {
         let (mut purged, mut kept) = (Vec::new(), Vec::new());
         for (harness, folder) in accounts.get(account)? {
@@ -167,7 +167,7 @@ pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<
             check_unnamed(&accounts.all_shown(town), &kept, &purged)?;
             check_unused(town, &purged)?;
         }
-        Ok(Removed {
+        Ok(RemovedAccount {
             account: account.to_owned(),
             purged,
             kept,
@@ -180,11 +180,10 @@ pub fn remove(town: &Town, account: &str, purge: bool, dry_run: bool) -> Result<
     let _lock = Accounts::lock(town)?;
     let removed = Accounts::change_locked(town, remove)?;
     for folder in &removed.purged {
-        // No account names the folder any more. If the process is killed here, only the folder
-        // remains.
+        // No account names the folder now. If the process is killed here, only the folder remains.
         match std::fs::remove_dir_all(folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(files::cannot("remove", folder, &error));
+                return Err(files::io_problem("remove", folder, &error));
             }
             _ => {}
         }
@@ -236,10 +235,10 @@ impl Accounts {
 
     fn all_shown(&self, town: &Town) -> Vec<Account> {
         let names = self.accounts.keys();
-        names.map(|name| self.shown(town, name)).collect()
+        names.map(|name| self.describe(town, name)).collect()
     }
 
-    fn shown(&self, town: &Town, account: &str) -> Account {
+    fn describe(&self, town: &Town, account: &str) -> Account {
         let folders = self.accounts.get(account).into_iter().flatten();
         let defaults = self.defaults.iter().filter(|(_, name)| *name == account);
         Account {
@@ -315,9 +314,9 @@ fn check_unnamed(others: &[Account], kept: &[PathBuf], purged: &[PathBuf]) -> Re
 
 /// Fails if a running agent uses one of the folders.
 fn check_unused(town: &Town, folders: &[PathBuf]) -> Result<()> {
-    let running = Sessions::of(town).find(&Query {
+    let running = Sessions::of(town).find(&SessionQuery {
         status: Some(SessionStatus::Running.as_str().to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     for session in running {
         let Some(used) = config_dir(&session)? else {

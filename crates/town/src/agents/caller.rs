@@ -3,7 +3,7 @@
 //! Detection starts no subprocess and does not call tmux. It reads the environment first, then the
 //! current folder: the agent of that folder is the caller if the agent's process is an ancestor of
 //! this process. Otherwise the caller is the person. For a command without a target,
-//! [`crate::agents::target::own`] finds the agent that it means.
+//! [`crate::agents::target::default_agent`] finds the agent that it means.
 
 use crate::Town;
 use crate::agents::claim;
@@ -42,7 +42,7 @@ impl Town {
     }
 
     /// Returns the shell assignment that makes a call of `gt` run on behalf of this caller.
-    pub fn on_behalf(&self) -> String {
+    pub fn caller_assignment(&self) -> String {
         format!("{VARIABLE}={}", shell::quote(self.caller().as_str()))
     }
 }

@@ -38,7 +38,7 @@ impl Claim {
         let Some(session) = &self.session else {
             return true;
         };
-        let known = Sessions::of(town).known([session.as_str()].into_iter());
+        let known = Sessions::of(town).find_known([session.as_str()].into_iter());
         known.map_or(true, |known| {
             known
                 .get(session)
@@ -49,7 +49,7 @@ impl Claim {
 
 /// Returns the running process that has claimed an identity.
 pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
-    let text = files::read_if_there(&town.file_about(agent, "claims"));
+    let text = files::read_if_there(&town.agent_file_path(agent, "claims"));
     let claim = parse(agent, &text.or_warn("the claim is unknown")??)?;
     claim.runs().then_some(claim.pid)
 }
@@ -62,7 +62,7 @@ pub(crate) fn ended(town: &Town) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|it| it == "json"))
         .filter(|path| {
-            // One that cannot be read may be written just now.
+            // A claim that cannot be read may be incomplete, because it is being written.
             let text = std::fs::read(path).unwrap_or_default();
             serde_json::from_slice::<Claim>(&text).is_ok_and(|claim| !claim.runs())
         })
@@ -78,7 +78,7 @@ fn parse(agent: &Identity, text: &str) -> Option<Claim> {
 /// Claims an identity for the program that runs this command. Returns the problem to report if
 /// another running process holds the claim.
 pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Option<Problem>> {
-    let path = town.file_about(agent, "claims");
+    let path = town.agent_file_path(agent, "claims");
     let Some(pid) = processes::caller() else {
         return Ok(None);
     };
@@ -135,7 +135,7 @@ mod tests {
     fn claim_that_cannot_be_read_is_logged_and_counts_as_ended() {
         let (_folder, town) = town();
         let mayor = Identity::town(gt_core::Role::Mayor);
-        let path = town.file_about(&mayor, "claims");
+        let path = town.agent_file_path(&mayor, "claims");
         files::make_dir(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "{\"pid\":").unwrap();
         let (found, warnings) = warnings_of(|| process(&town, &mayor));

@@ -9,7 +9,7 @@ use crate::repo::workspace;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::health::{self, Health, Vitals};
-use gt_core::process::Table;
+use gt_core::process::ProcessTable;
 use gt_core::session::SessionId;
 use gt_core::state::{State, StateReport, StateSource};
 use gt_core::{Identity, Role};
@@ -36,7 +36,7 @@ pub struct AgentView {
     pub adopted: bool,
     /// The socket of its tmux server, if that is not the town's.
     pub socket: Option<String>,
-    /// Seconds since its last `gt` command, if it runs; one year if it never ran any.
+    /// Seconds since its last `gt` command; `None` if it does not run or has never run one.
     pub keepalive_age: Option<i64>,
     /// Set while do-not-disturb is on.
     pub dnd: Option<DndNote>,
@@ -99,7 +99,7 @@ fn running_among(
         .filter(|(identity, _)| wanted.takes(identity))
         .collect();
     let mut table = if ours.is_empty() {
-        Table::default()
+        ProcessTable::default()
     } else {
         processes::snapshot()
     };
@@ -123,7 +123,7 @@ impl AgentFilter<'_> {
 }
 
 /// Returns the sort key: the town's own agents in the order of their roles, then each rig.
-fn order(identity: &Identity) -> (bool, Option<&str>, Role, Option<&str>) {
+pub(crate) fn order(identity: &Identity) -> (bool, Option<&str>, Role, Option<&str>) {
     (
         identity.rig().is_some() || matches!(identity.role(), Role::Agent | Role::Task),
         identity.rig(),
@@ -137,7 +137,7 @@ fn view(
     identity: &Identity,
     container: &Container,
     report: StateReport,
-    table: &mut Table,
+    table: &mut ProcessTable,
     now: i64,
 ) -> AgentView {
     let pane = container.pane();

@@ -12,7 +12,7 @@ use crate::terminal::containers::{Container, PaneRow};
 use gt_core::Identity;
 use gt_core::card;
 use gt_core::patterns::{Patterns, Rules};
-use gt_core::screen::Looked;
+use gt_core::screen::CapturedScreen;
 use gt_core::session::SessionId;
 use gt_core::state::{self, State, StateReport};
 use gt_tmux::{Batch, Command, PaneId};
@@ -28,16 +28,16 @@ pub struct States {
 
 /// The program that resolves merge conflicts, in a window beside the agent's.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Resolver {
+pub struct ResolverReport {
     pub pane: PaneId,
     /// The name of that window.
     pub window: String,
     pub report: StateReport,
 }
 
-impl From<Resolver> for card::Resolver {
-    fn from(it: Resolver) -> Self {
-        card::Resolver {
+impl From<ResolverReport> for card::CardResolver {
+    fn from(it: ResolverReport) -> Self {
+        card::CardResolver {
             window: it.window,
             state: it.report.state,
             since: it.report.since,
@@ -74,7 +74,7 @@ impl States {
             let Some(lines) = lines else {
                 continue;
             };
-            let looked = Looked {
+            let looked = CapturedScreen {
                 lines: &lines,
                 silent_seconds: silent(containers[at]),
             };
@@ -84,14 +84,19 @@ impl States {
     }
 
     /// Returns the state of one agent, with a screen that was already read.
-    pub fn judge(&mut self, town: &Town, container: &Container, looked: Looked<'_>) -> StateReport {
+    pub fn judge(
+        &mut self,
+        town: &Town,
+        container: &Container,
+        looked: CapturedScreen<'_>,
+    ) -> StateReport {
         let patterns = self.patterns(town, container);
         let preset = self.presets.get(town, &container.pane().tag_harness);
         container.state_shown(preset, &patterns, Some(looked))
     }
 
     /// Returns the conflict resolver beside this agent, if one exists. Reads its screen if it runs.
-    pub fn read_resolver(&mut self, town: &Town, container: &Container) -> Option<Resolver> {
+    pub fn read_resolver(&mut self, town: &Town, container: &Container) -> Option<ResolverReport> {
         let row = container.resolver_pane()?;
         let lines = match row.dead {
             true => None,
@@ -106,15 +111,15 @@ impl States {
         town: &Town,
         row: &PaneRow,
         lines: Option<&[String]>,
-    ) -> Resolver {
+    ) -> ResolverReport {
         let now = town.clock().seconds();
         let patterns = self.patterns_at(town, &row.start_path, row.harness_beside());
         let preset = self.presets.get(town, row.harness_beside());
-        let looked = lines.map(|lines| Looked {
+        let looked = lines.map(|lines| CapturedScreen {
             lines,
             silent_seconds: Some(now - row.activity),
         });
-        Resolver {
+        ResolverReport {
             pane: row.pane,
             window: row.tag_window.clone(),
             report: row.state_beside(preset, &patterns, looked),
@@ -189,12 +194,12 @@ fn screens_of_server(town: &Town, panes: &[PaneId]) -> Vec<Option<Vec<String>>> 
 
 /// A state change of one agent.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moved {
+pub struct AgentStateChange {
     pub agent: Identity,
     pub container: String,
     pub session: Option<SessionId>,
     /// Set if the change is of a program in a window beside the agent, and not of the agent itself.
-    pub window: Option<Window>,
+    pub window: Option<SideWindow>,
     /// `None` if the previous state is unknown.
     pub before: Option<State>,
     /// [`State::Stopped`] if the container or window is gone.
@@ -203,7 +208,7 @@ pub struct Moved {
 
 /// A window beside an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct SideWindow {
     pub name: String,
     pub pane: PaneId,
 }

@@ -4,15 +4,15 @@ use crate::agents::caller;
 use crate::base::or_log::OrLog;
 use crate::catalog::{directory, roles};
 use crate::records::items::Work;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::repo::workspace;
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::identity::unknown_rig;
 use gt_core::record::SessionStatus;
-use gt_core::role::Scope;
-use gt_core::target::Known;
+use gt_core::role::RoleScope;
+use gt_core::target::KnownAgent;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail, target};
 use gt_tmux::{Command, PaneId};
@@ -39,8 +39,8 @@ fn of_own_rig(town: &Town, text: &str) -> Option<Identity> {
 
 /// Returns the agent that a command without a target means: the caller, the agent of this folder,
 /// or the agent of this tmux pane.
-pub fn own(town: &Town) -> Result<Identity> {
-    own_if_any(town)?.ok_or_else(|| {
+pub fn default_agent(town: &Town) -> Result<Identity> {
+    default_agent_if_any(town)?.ok_or_else(|| {
         Problem::usage("which agent? This is not the folder or pane of an agent")
             .hint("add `--agent NAME`, or go to its folder")
     })
@@ -48,7 +48,7 @@ pub fn own(town: &Town) -> Result<Identity> {
 
 /// Returns the agent that a command without a target means, or `None` for a person outside every
 /// agent's folder and pane.
-pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
+pub fn default_agent_if_any(town: &Town) -> Result<Option<Identity>> {
     let around = town.around();
     if let Some(address) = around.var("GT_ROLE").filter(|role| *role != mail::PERSON) {
         let agent = Identity::from_address(address, town.registry()).ok_or_else(|| {
@@ -59,7 +59,7 @@ pub fn own_if_any(town: &Town) -> Result<Option<Identity>> {
         })?;
         let rigs = &town.registry().rigs;
         return match agent.rig() {
-            Some(rig) if agent.role().scope() == Scope::Rig && !rigs.contains_key(rig) => {
+            Some(rig) if agent.role().scope() == RoleScope::Rig && !rigs.contains_key(rig) => {
                 Err(unknown_rig(rig, town.registry()))
             }
             _ => Ok(Some(agent).filter(|agent| !caller::is_person(agent))),
@@ -103,9 +103,9 @@ fn by_pane(town: &Town) -> Option<Identity> {
 /// Returns the agent whose running session has this folder, or a parent of it, as its work folder:
 /// agents may be started in any folder.
 fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
-    let running = Sessions::of(town).find(&Query {
+    let running = Sessions::of(town).find(&SessionQuery {
         status: Some(SessionStatus::Running.as_str().to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     let mut here = running.into_iter().filter(|session| {
         let cwd = session.cwd.as_deref().map(Path::new);
@@ -121,7 +121,7 @@ fn by_session(town: &Town, dir: &Path) -> Result<Option<Identity>> {
 
 /// Resolves a target for queries, and fails if the agent is unknown: that is a typing error, and
 /// not an agent without work. A removed agent is known as long as it has records.
-pub fn known(town: &Town, text: &str) -> Result<Identity> {
+pub fn resolve_known(town: &Town, text: &str) -> Result<Identity> {
     let agent = resolve(town, text)?;
     check_known(town, &agent)?;
     Ok(agent)
@@ -129,10 +129,10 @@ pub fn known(town: &Town, text: &str) -> Result<Identity> {
 
 /// Fails if the agent has no folder, no work, no session and no container.
 pub fn check_known(town: &Town, agent: &Identity) -> Result<()> {
-    let query = Query {
+    let query = SessionQuery {
         agent: Some(agent.address()),
         limit: Some(1),
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let is_known = directory::has(town, agent)
         || Work::of(town).hooked(&agent.address())?.is_some()
@@ -163,11 +163,11 @@ fn is_ambiguous(text: &str, identity: &Identity) -> bool {
 }
 
 /// Returns all agents, on disk or running, without duplicates.
-pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
-    let mut known: Vec<Known> = containers
+pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<KnownAgent>> {
+    let mut known: Vec<KnownAgent> = containers
         .iter()
         .filter_map(|container| {
-            Some(Known {
+            Some(KnownAgent {
                 identity: container.identity()?.clone(),
                 container: container.name().to_owned(),
                 session: container.session_id(),
@@ -177,7 +177,7 @@ pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<Known>> {
         .collect();
     for identity in directory::on_disk(town) {
         if known.iter().all(|agent| agent.identity != identity) {
-            known.push(Known {
+            known.push(KnownAgent {
                 container: roles::container_name(town, &identity)?,
                 identity,
                 session: None,

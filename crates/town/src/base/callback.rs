@@ -41,7 +41,7 @@ pub(crate) const AUTOMATIC: &str = "GT_CALLER=gt";
 pub(crate) fn line(town: &Town, words: &str) -> String {
     // `town` may be on another server, which holds only adopted agents: the line names the town's
     // own.
-    let socket = town.own().server().socket_path();
+    let socket = town.with_own_server().server().socket_path();
     let line = [
         // tmux runs the line with the environment of an arbitrary session, or of none, so the line
         // sets its own.
@@ -77,7 +77,7 @@ fn bare_call(town: &Town, words: &[&str], passes: impl Fn(&str) -> bool) -> Proc
         .envs(env)
         .env_remove("TMUX")
         .env_remove("TMUX_PANE")
-        .env("GT_TMUX_SOCKET", town.own().socket_text())
+        .env("GT_TMUX_SOCKET", town.with_own_server().socket_text())
         .env(caller::VARIABLE, Caller::Gt.as_str())
         .current_dir(town.root())
         .stdin(Stdio::null())
@@ -95,7 +95,7 @@ pub(crate) fn begin(mut call: Process) -> io::Result<()> {
 }
 
 /// Starts `gt` for this town in the background. If that fails, a later command does the work.
-pub(crate) fn apart(town: &Town, words: &[&str]) {
+pub(crate) fn start_detached(town: &Town, words: &[&str]) {
     let what = words.join(" ");
     begin(call(town, words)).or_warn(format_args!("cannot start `gt {what}` in the background"));
 }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn background_call_that_cannot_be_started_is_logged() {
         let (_folder, town) = town();
-        let ((), warnings) = warnings_of(|| apart(&town, &["internal", "settle", "x"]));
+        let ((), warnings) = warnings_of(|| start_detached(&town, &["internal", "settle", "x"]));
         let expected = "cannot start `gt internal settle x` in the background: ";
         assert!(warnings[0].starts_with(expected), "{warnings:?}");
     }

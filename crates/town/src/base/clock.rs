@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 /// The system's clock, or one that only moves when a test advances it.
 #[derive(Clone, Debug, Default)]
-pub struct Clock(Option<Arc<Stopped>>);
+pub struct Clock(Option<Arc<StoppedClock>>);
 
 #[derive(Debug)]
-struct Stopped {
+struct StoppedClock {
     milliseconds: AtomicI64,
     ids: AtomicU64,
 }
@@ -19,7 +19,7 @@ struct Stopped {
 impl Clock {
     /// Returns a clock that stands at this time and gives out the same ids in every run.
     pub fn stopped_at(time: Timestamp) -> Self {
-        Clock(Some(Arc::new(Stopped {
+        Clock(Some(Arc::new(StoppedClock {
             milliseconds: AtomicI64::new(time.as_millisecond()),
             ids: AtomicU64::new(0),
         })))

@@ -1,8 +1,8 @@
 //! Do not disturb: a file that names the agents and people whose messages are held.
 //!
-//! `.runtime/dnd.json` exists only while an agent or the person is not to be disturbed, so that a
-//! check costs one call of the system. A file that cannot be read holds nothing. This module only
-//! reads and writes the file; `messaging/dnd.rs` delivers the held messages at the end.
+//! `.runtime/dnd.json` exists only while do-not-disturb is on for an agent or the person, so that a
+//! check costs one system call. A file that cannot be read holds nothing. This module only reads
+//! and writes the file; `messaging/dnd.rs` delivers the held messages at the end.
 
 use crate::base::files;
 use crate::base::lock::FileLock;
@@ -25,7 +25,7 @@ pub struct DndNote {
     pub until: Option<i64>,
     /// The person or agent that turned it on.
     pub by: String,
-    /// Begin in seconds since the epoch.
+    /// Start in seconds since the epoch.
     pub since: i64,
 }
 
@@ -38,12 +38,12 @@ impl DndNote {
 /// The file: notes by address. The person has the address of their mailbox.
 pub type DndNotes = BTreeMap<String, DndNote>;
 
-/// Returns the note of an agent or of the person, if it is not over.
+/// Returns the note of an agent or of the person, if it has not ended.
 pub fn read(town: &Town, who: &str) -> Option<DndNote> {
     all(town).remove(who)
 }
 
-/// Returns all notes that are not over.
+/// Returns all notes that have not ended.
 pub fn all(town: &Town) -> DndNotes {
     let now = town.clock().seconds();
     let mut notes = notes(town);
@@ -65,7 +65,7 @@ pub(crate) fn clear(town: &Town, who: &str) -> Result<Option<DndNote>> {
     Ok(removed)
 }
 
-/// Removes the notes that are over. Returns their addresses.
+/// Removes the notes that have ended. Returns their addresses.
 pub(crate) fn clear_over(town: &Town) -> Result<Vec<String>> {
     let now = town.clock().seconds();
     if notes(town).values().all(|note| !note.is_over(now)) {
@@ -92,14 +92,15 @@ fn change(town: &Town, change: impl FnOnce(&mut DndNotes)) -> Result<()> {
     if notes.is_empty() {
         return files::remove_if_there(&path(town));
     }
-    let text = serde_json::to_vec(&notes)
-        .map_err(|error| Problem::failed("cannot write who is not disturbed").caused_by(error))?;
+    let text = serde_json::to_vec(&notes).map_err(|error| {
+        Problem::failed("cannot write the do-not-disturb file").caused_by(error)
+    })?;
     files::write_whole(&path(town), &text)
 }
 
 fn notes(town: &Town) -> DndNotes {
     let path = path(town);
-    let text = files::read_if_there(&path).or_warn("it is not known who is not to be disturbed");
+    let text = files::read_if_there(&path).or_warn("the do-not-disturb file cannot be read");
     let Some(text) = text.flatten() else {
         return DndNotes::new();
     };

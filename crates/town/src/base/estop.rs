@@ -1,8 +1,8 @@
 //! The emergency stop: a file that blocks starts, messages and merges, of the town or of one rig.
 //!
-//! `.runtime/estop.json` exists only while something is stopped, so that a check costs one call of
-//! the system. A file that cannot be read counts as a stop of the town. This module only reads and
-//! writes the file; `workflow/estop.rs` interrupts the agents and starts again.
+//! `.runtime/estop.json` exists only while a stop is in force, so that a check costs one system
+//! call. A file that cannot be read counts as a stop of the town. This module only reads and writes
+//! the file; `workflow/estop.rs` interrupts the agents and resumes them.
 
 use crate::base::files;
 use crate::base::lock::FileLock;

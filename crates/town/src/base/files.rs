@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
-use gt_core::{Kind, Problem};
+use gt_core::{Problem, ProblemKind};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -15,7 +15,7 @@ pub fn make_dir(path: &Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|error| cannot("make the folder", path, &error))
+        .map_err(|error| io_problem("make the folder", path, &error))
 }
 
 /// Replaces a file atomically and durably: a crash leaves either the old or the new contents.
@@ -25,7 +25,7 @@ pub fn write_whole(path: &Path, text: &[u8]) -> Result<()> {
 }
 
 /// Writes a file like [`write_whole`], for contents too large for memory: the callback writes them.
-pub fn write_whole_by(
+pub fn write_whole_with(
     path: &Path,
     give: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
@@ -66,7 +66,7 @@ pub(crate) fn overwrite_line(path: &Path, line: &str) -> Result<()> {
     };
     let text = format!("{line}\n");
     file.and_then(|file| file.write_all_at(text.as_bytes(), 0))
-        .map_err(|error| cannot("write", path, &error))
+        .map_err(|error| io_problem("write", path, &error))
 }
 
 /// Syncs the folder of a new file and that folder's parent, which may be new as well.
@@ -125,7 +125,7 @@ fn replace_by(
     write().map_err(|error| {
         // If this fails, a temporary file remains.
         let _ = fs::remove_file(&temporary);
-        cannot("write", path, &error)
+        io_problem("write", path, &error)
     })
 }
 
@@ -133,7 +133,7 @@ fn replace_by(
 pub fn make_private(path: &Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))
-        .map_err(|error| cannot("protect", path, &error))
+        .map_err(|error| io_problem("protect", path, &error))
 }
 
 /// Reads a file; returns `None` if it does not exist.
@@ -141,7 +141,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(cannot("read", path, &error)),
+        Err(error) => Err(io_problem("read", path, &error)),
     }
 }
 
@@ -149,7 +149,7 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>> {
 pub fn remove_if_there(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(cannot("remove", path, &error))
+            Err(io_problem("remove", path, &error))
         }
         _ => Ok(()),
     }
@@ -166,7 +166,7 @@ pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(cannot("remove", path, &error))
+            Err(io_problem("remove", path, &error))
         }
         _ => Ok(()),
     }
@@ -195,18 +195,18 @@ pub(crate) fn make_writable(path: &Path) {
 
 /// A short-lived file that is removed on drop.
 #[derive(Debug)]
-pub(crate) struct Passing(pub(crate) PathBuf);
+pub(crate) struct TemporaryFile(pub(crate) PathBuf);
 
-impl Passing {
+impl TemporaryFile {
     /// Reserves a name; the file does not exist yet.
     pub(crate) fn new(dir: &Path, kind: &str) -> Result<Self> {
         make_dir(dir)?;
         let name = Clock::default().new_id().simple();
-        Ok(Passing(dir.join(format!("{kind}-{name}"))))
+        Ok(TemporaryFile(dir.join(format!("{kind}-{name}"))))
     }
 }
 
-impl Drop for Passing {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // Git may have left its lock file beside it.
         for path in [&self.0.with_extension("lock"), &self.0] {
@@ -236,16 +236,16 @@ pub fn folder_names(path: &Path) -> Vec<String> {
 }
 
 /// Converts an I/O error on a file to a problem, with hints for common causes.
-pub fn cannot(what: &str, path: &Path, error: &io::Error) -> Problem {
+pub fn io_problem(what: &str, path: &Path, error: &io::Error) -> Problem {
     let kind = match error.kind() {
-        io::ErrorKind::NotFound => Kind::NotFound,
-        _ => Kind::Failed,
+        io::ErrorKind::NotFound => ProblemKind::NotFound,
+        _ => ProblemKind::Failed,
     };
     let problem = Problem::new(kind, format!("cannot {what} {}", path.display())).caused_by(error);
     match error.kind() {
         io::ErrorKind::StorageFull => problem.hint("the disk is full: make room and try again"),
         io::ErrorKind::PermissionDenied => {
-            problem.hint("check who owns it; `gt doctor` looks at the town's permissions")
+            problem.hint("check its owner; `gt doctor` checks the town's permissions")
         }
         _ => problem,
     }

@@ -1,13 +1,17 @@
 //! Runs the real `git`, with arguments and never through a shell.
 
+mod config;
+mod hardening;
 mod status;
 
+pub(crate) use hardening::Hardening;
+pub use hardening::IgnoredSetting;
 pub(crate) use status::WorktreeStatus;
 
-use crate::base::program::{self, Limits};
+use crate::base::program::{self, RunLimits};
 use crate::{Result, Surroundings};
 use gt_core::Problem;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -22,7 +26,6 @@ pub struct Git<'a> {
     limit: Option<Duration>,
     to_the_end: bool,
     index: Option<&'a Path>,
-    without_hooks: bool,
     own_alone: bool,
     for_submodules: bool,
 }
@@ -35,7 +38,6 @@ impl<'a> Git<'a> {
             limit: None,
             to_the_end: false,
             index: None,
-            without_hooks: false,
             own_alone: false,
             for_submodules: false,
         }
@@ -44,26 +46,16 @@ impl<'a> Git<'a> {
     /// Allows only the protocols that git allows for submodules, for an address that comes from a
     /// repository and not from a person.
     #[must_use]
-    pub fn as_for_submodules(self) -> Self {
+    pub fn with_submodule_protocols(self) -> Self {
         Git {
             for_submodules: true,
             ..self
         }
     }
 
-    /// Disables the repository's hooks: they are meant for its developers, and a failing hook would
-    /// interrupt our operation halfway.
-    #[must_use]
-    pub fn without_hooks(self) -> Self {
-        Git {
-            without_hooks: true,
-            ..self
-        }
-    }
-
     /// Restricts git to the repository of this folder, and never uses a repository around it.
     #[must_use]
-    pub fn own_alone(self) -> Self {
+    pub fn only_own_repository(self) -> Self {
         Git {
             own_alone: true,
             ..self
@@ -81,7 +73,7 @@ impl<'a> Git<'a> {
 
     /// Sets a timeout.
     #[must_use]
-    pub fn within(self, limit: Duration) -> Self {
+    pub fn with_time_limit(self, limit: Duration) -> Self {
         Git {
             limit: Some(limit),
             ..self
@@ -91,7 +83,7 @@ impl<'a> Git<'a> {
     /// Ignores cancellation: the rollback of a change must not be interrupted by the Ctrl-C that
     /// caused it.
     #[must_use]
-    pub fn to_the_end(self) -> Self {
+    pub fn uncancellable(self) -> Self {
         Git {
             to_the_end: true,
             ..self
@@ -137,12 +129,8 @@ impl<'a> Git<'a> {
     {
         let mut command = Command::new("git");
         command.arg("-C").arg(self.dir);
-        // No background process may continue after the command has returned.
-        command.args(["-c", "maintenance.auto=false", "-c", "gc.auto=0"]);
-        if self.without_hooks {
-            command.args(["-c", "core.hooksPath=/dev/null"]);
-        }
-        command.args(args);
+        let hardening = Hardening::of(self.dir, self.around);
+        let subcommand = add_arguments(&mut command, args, &hardening);
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
@@ -156,6 +144,10 @@ impl<'a> Git<'a> {
             .stdin(Stdio::null())
             // Ctrl-C in the terminal must not interrupt git in the middle of a change.
             .process_group(0);
+        // Of the hooks only `pre-push` concerns others than the developers of the repository: Git
+        // LFS sends its files there.
+        let hooks = subcommand.is_some_and(|subcommand| subcommand == "push");
+        hardening.apply(&mut command, &self.around.env, hooks);
         if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {
             command.env("GIT_CEILING_DIRECTORIES", around);
         }
@@ -170,7 +162,7 @@ impl<'a> Git<'a> {
     }
 
     fn output(&self, command: Command, shown: &str) -> Result<Output> {
-        let limits = Limits {
+        let limits = RunLimits {
             time: self.limit,
             cancel: (!self.to_the_end).then_some(&self.around.cancel),
             // No KILL after TERM: git rolls back its operation, however long that takes.
@@ -270,6 +262,28 @@ impl<'a> Git<'a> {
             answer => Ok(answer),
         }
     }
+}
+
+/// Adds the arguments, and the options that the subcommand needs in addition. Returns the
+/// subcommand: the first argument that is no option. The only global option in use is `-c`, with its
+/// value.
+fn add_arguments<I, S>(command: &mut Command, args: I, hardening: &Hardening) -> Option<OsString>
+where
+    I: IntoIterator<Item = S>,
+    S: AsRef<OsStr>,
+{
+    let mut subcommand = None;
+    let mut is_value = false;
+    for arg in args {
+        let arg = arg.as_ref();
+        command.arg(arg);
+        if subcommand.is_none() && !is_value && !arg.as_encoded_bytes().starts_with(b"-") {
+            command.args(hardening.options(&arg.to_string_lossy()));
+            subcommand = Some(arg.to_owned());
+        }
+        is_value = arg == "-c";
+    }
+    subcommand
 }
 
 /// Returns git's private folder of a worktree. Reading one small file is much faster than starting
@@ -399,7 +413,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = std::env::var("PATH").unwrap();
         let (around, without_git) = (around(&path), around("/nowhere"));
-        let git = Git::at(folder.path(), &around).own_alone();
+        let git = Git::at(folder.path(), &around).only_own_repository();
         let merged = ["show-ref", "--verify", "--quiet", "refs/heads/main"];
         assert!(git.says(merged).is_err(), "not a repository");
         assert!(!git.is_repository().unwrap());

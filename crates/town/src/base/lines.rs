@@ -37,7 +37,7 @@ impl Lines {
     /// Appends complete lines, all or none. The caller holds the lock.
     pub(crate) fn append(&self, text: &[u8], durability: Durability) -> Result<()> {
         let mut file = self.open_to_append()?;
-        let before = self.mend(&mut file)?;
+        let before = self.move_torn_line(&mut file)?;
         let written = file.write_all(text).and_then(|()| match durability {
             Durability::OnDisk => file.sync_data(),
             Durability::InSystem => Ok(()),
@@ -46,14 +46,14 @@ impl Lines {
             // Removes a partial line, as on a full disk. If this fails, the next writer repairs the
             // file.
             let _ = file.set_len(before);
-            files::cannot("write", &self.path, &error)
+            files::io_problem("write", &self.path, &error)
         })
     }
 
     /// Opens the file, and creates it if needed. Its directory entry must survive a power failure
     /// like its lines, so the folders are synced on creation.
     fn open_to_append(&self) -> Result<File> {
-        let cannot = |error| files::cannot("write", &self.path, &error);
+        let cannot = |error| files::io_problem("write", &self.path, &error);
         let mut options = File::options();
         options.read(true).append(true).mode(0o600);
         match options.open(&self.path) {
@@ -68,8 +68,8 @@ impl Lines {
 
     /// Moves an incomplete last line to the file of torn lines, and returns the length of the
     /// complete lines.
-    fn mend(&self, file: &mut File) -> Result<u64> {
-        let cannot = |error| files::cannot("read", &self.path, &error);
+    fn move_torn_line(&self, file: &mut File) -> Result<u64> {
+        let cannot = |error| files::io_problem("read", &self.path, &error);
         let length = file.seek(SeekFrom::End(0)).map_err(cannot)?;
         let whole = whole_length(file, length).map_err(cannot)?;
         if whole < length {
@@ -85,9 +85,9 @@ impl Lines {
                 file.write_all(&torn)?;
                 file.sync_all()
             };
-            keep().map_err(|error| files::cannot("write", &aside, &error))?;
+            keep().map_err(|error| files::io_problem("write", &aside, &error))?;
             file.set_len(whole)
-                .map_err(|error| files::cannot("mend", &self.path, &error))?;
+                .map_err(|error| files::io_problem("mend", &self.path, &error))?;
         }
         Ok(whole)
     }
@@ -102,7 +102,7 @@ impl Lines {
         match File::open(&self.path) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(files::cannot("read", &self.path, &error)),
+            Err(error) => Err(files::io_problem("read", &self.path, &error)),
         }
     }
 
@@ -127,7 +127,7 @@ impl Lines {
         start: u64,
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<u64, E> {
-        let cannot = |error| files::cannot("read", &self.path, &error);
+        let cannot = |error| files::io_problem("read", &self.path, &error);
         file.seek(SeekFrom::Start(start)).map_err(cannot)?;
         let mut reader = BufReader::with_capacity(1 << 18, file);
         let mut at = start;

@@ -43,7 +43,7 @@ impl FileLock {
     pub fn take_waiting(path: &Path) -> Result<Self> {
         let file = open(path)?;
         file.lock()
-            .map_err(|error| files::cannot("lock", path, &error))?;
+            .map_err(|error| files::io_problem("lock", path, &error))?;
         let mut lock = FileLock { file };
         note_holder(&mut lock.file);
         Ok(lock)
@@ -69,7 +69,7 @@ impl FileLock {
         match attempt(&file) {
             Ok(()) => Ok(Some(FileLock { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(files::cannot("lock", path, &error)),
+            Err(TryLockError::Error(error)) => Err(files::io_problem("lock", path, &error)),
         }
     }
 
@@ -121,7 +121,7 @@ fn open(path: &Path) -> Result<File> {
     if let Some(dir) = path.parent() {
         files::make_dir(dir)?;
     }
-    open().map_err(|error| files::cannot("open", path, &error))
+    open().map_err(|error| files::io_problem("open", path, &error))
 }
 
 /// Writes the holder's process id, for messages only, so failures are ignored. The text has a fixed

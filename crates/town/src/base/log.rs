@@ -36,7 +36,7 @@ pub struct Log {
 
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct LogEntry {
     pub at: Timestamp,
     pub level: Level,
     /// The command that wrote it, such as `mq run`.
@@ -62,7 +62,7 @@ impl Log {
         let text = text.replace(char::is_control, " ");
         let mut text = without_passwords(&text);
         text.truncate(cut(&text, MAX_TEXT));
-        let entry = Entry {
+        let entry = LogEntry {
             at,
             level,
             command: command.to_owned(),
@@ -91,7 +91,7 @@ impl Log {
     }
 
     /// Renames the full file. Returns whether the path names another file now. Only the process
-    /// with the lock on the file renames it, and only if the path still names that file, so a
+    /// that holds the lock of the file renames it, and only if the path still names that file, so a
     /// concurrent rotation does not rename the new file.
     fn rotate(&self, full: &File) -> io::Result<bool> {
         if full.try_lock().is_err() {
@@ -109,7 +109,7 @@ impl Log {
     }
 
     /// Returns the warnings and errors since a time, oldest first.
-    pub fn warnings_since(&self, then: Timestamp) -> Result<Vec<Entry>> {
+    pub fn warnings_since(&self, then: Timestamp) -> Result<Vec<LogEntry>> {
         let (mut entries, _) = LogReader::begin(self)?;
         entries.retain(|entry| entry.at >= then && entry.level <= Level::WARN);
         Ok(entries)
@@ -126,11 +126,12 @@ pub struct LogReader {
 
 impl LogReader {
     /// Returns all entries of the log, oldest first, and a reader of those that follow.
-    pub fn begin(log: &Log) -> Result<(Vec<Entry>, Self)> {
+    pub fn begin(log: &Log) -> Result<(Vec<LogEntry>, Self)> {
         let current = Lines::at(log.path.clone()).open()?;
         let mut entries = Vec::new();
         let mut read_older = |path: PathBuf| {
-            // A file that was rotated at this moment is read as the current one below.
+            // If the file is rotated meanwhile, its entries are read below, as those of the current
+            // file.
             let is_current = |file: &File| is_same_file(file, &path);
             if current.as_ref().is_some_and(is_current) {
                 return Ok(());
@@ -138,7 +139,7 @@ impl LogReader {
             let lines = Lines::at(path);
             lines
                 .read_from(0, |line| {
-                    entries.extend(Entry::parse(line));
+                    entries.extend(LogEntry::parse(line));
                     Ok(())
                 })
                 .map(drop)
@@ -155,7 +156,7 @@ impl LogReader {
     }
 
     /// Returns the entries that were appended since the last call. Does not wait.
-    pub fn next_entries(&mut self) -> Result<Vec<Entry>> {
+    pub fn next_entries(&mut self) -> Result<Vec<LogEntry>> {
         let lines = Lines::at(self.log.path.clone());
         let mut found = Vec::new();
         loop {
@@ -166,7 +167,7 @@ impl LogReader {
             };
             if let Some((file, at)) = &mut self.current {
                 *at = lines.read_file(file, *at, |line| {
-                    found.extend(Entry::parse(line));
+                    found.extend(LogEntry::parse(line));
                     Ok::<(), Problem>(())
                 })?;
             }
@@ -181,9 +182,9 @@ impl LogReader {
     }
 }
 
-impl Entry {
+impl LogEntry {
     fn line(&self) -> String {
-        let Entry {
+        let LogEntry {
             at,
             level,
             command,
@@ -202,7 +203,7 @@ impl Entry {
             _ => (Level::ERROR, rest),
         };
         let (command, text) = rest.split_once(": ")?;
-        Some(Entry {
+        Some(LogEntry {
             at: at.parse().ok()?,
             level,
             command: command.to_owned(),
@@ -212,7 +213,7 @@ impl Entry {
 
     /// Returns whether this entry repeats an entry that was written less than [`REPEAT_SECONDS`]
     /// ago.
-    fn repeats(&self, last: &Entry) -> bool {
+    fn repeats(&self, last: &LogEntry) -> bool {
         let is_recent =
             self.at.duration_since(last.at).abs() < SignedDuration::from_secs(REPEAT_SECONDS);
         is_recent
@@ -234,14 +235,14 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 }
 
 /// Returns the last complete entries of a file: at least one, and those that fit beside it.
-fn last_entries(file: &File) -> io::Result<Vec<Entry>> {
+fn last_entries(file: &File) -> io::Result<Vec<LogEntry>> {
     const TAIL: u64 = MAX_TEXT as u64 + 200;
     let end = whole_length(file, file.metadata()?.len())?;
     let start = end.saturating_sub(TAIL);
     let mut tail = vec![0; usize::try_from(end - start).unwrap_or_default()];
     file.read_exact_at(&mut tail, start)?;
     let lines = tail.split(|byte| *byte == b'\n');
-    Ok(lines.filter_map(Entry::parse).collect())
+    Ok(lines.filter_map(LogEntry::parse).collect())
 }
 
 /// Masks user names and passwords in URLs, as git prints them.
@@ -287,8 +288,8 @@ mod tests {
         Timestamp::now()
     }
 
-    fn texts(entries: &[Entry]) -> Vec<String> {
-        let text = |entry: &Entry| format!("{} {}: {}", entry.level, entry.command, entry.text);
+    fn texts(entries: &[LogEntry]) -> Vec<String> {
+        let text = |entry: &LogEntry| format!("{} {}: {}", entry.level, entry.command, entry.text);
         entries.iter().map(text).collect()
     }
 
@@ -330,7 +331,7 @@ mod tests {
             texts(&entries),
             ["ERROR status-line: down", "ERROR status-line: up"]
         );
-        let later = Entry {
+        let later = LogEntry {
             at: entries[0].at + SignedDuration::from_secs(61),
             ..entries[0].clone()
         };

@@ -10,9 +10,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static KEPT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static KEPT: Mutex<Vec<IdleConnection>> = Mutex::new(Vec::new());
 
-struct Kept {
+struct IdleConnection {
     path: PathBuf,
     file: Option<FileId>,
     db: Connection,
@@ -39,15 +39,15 @@ impl FileId {
 /// A connection in use. On drop it returns to the pool, unless its log is due for a checkpoint,
 /// which happens on close.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct PooledConnection {
     db: Option<Connection>,
     path: PathBuf,
     is_kept: bool,
 }
 
-impl Opened {
+impl PooledConnection {
     pub(crate) fn new(db: Connection, path: &Path, is_kept: bool) -> Self {
-        Opened {
+        PooledConnection {
             db: Some(db),
             path: path.to_owned(),
             is_kept,
@@ -59,7 +59,7 @@ impl Opened {
     }
 
     /// Takes a pooled connection for that file.
-    pub(crate) fn kept(path: &Path) -> Option<Self> {
+    pub(crate) fn take_idle(path: &Path) -> Option<Self> {
         let kept = {
             let mut all = kept();
             let place = all.iter().position(|kept| kept.path == path)?;
@@ -70,22 +70,22 @@ impl Opened {
     }
 }
 
-fn kept() -> MutexGuard<'static, Vec<Kept>> {
+fn kept() -> MutexGuard<'static, Vec<IdleConnection>> {
     // A panic under this lock cannot leave the pool inconsistent, so poisoning is ignored.
     KEPT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Drop for Opened {
+impl Drop for PooledConnection {
     fn drop(&mut self) {
         if let (Some(db), true) = (self.db.take(), self.is_kept) {
             let path = std::mem::take(&mut self.path);
             let file = FileId::of(&path);
-            kept().push(Kept { path, file, db });
+            kept().push(IdleConnection { path, file, db });
         }
     }
 }
 
-impl Deref for Opened {
+impl Deref for PooledConnection {
     type Target = Connection;
 
     fn deref(&self) -> &Connection {
@@ -94,7 +94,7 @@ impl Deref for Opened {
     }
 }
 
-impl DerefMut for Opened {
+impl DerefMut for PooledConnection {
     fn deref_mut(&mut self) -> &mut Connection {
         self.db.as_mut().unwrap_or_else(|| unreachable!())
     }

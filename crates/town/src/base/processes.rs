@@ -13,13 +13,13 @@ mod system;
 
 use crate::base::clock::Clock;
 use gt_core::nudge::Uptime;
-use gt_core::process::{Table, same_name};
+use gt_core::process::{ProcessTable, same_name};
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-pub use system::{Handle, birth_certificate, is_born_as, is_deaf_to_hangups};
+pub use system::{ProcessHandle, birth_certificate, is_born_as, is_deaf_to_hangups};
 
 /// Grace period between TERM and KILL.
 pub const GRACE: Duration = Duration::from_secs(2);
@@ -36,13 +36,13 @@ pub fn load_per_processor() -> Option<f64> {
 }
 
 /// Returns all processes, in one pass.
-pub fn snapshot() -> Table {
+pub fn snapshot() -> ProcessTable {
     system::snapshot().into_iter().collect()
 }
 
 /// Returns these processes and their descendants. Reads no others if the system has lists of
 /// children.
-pub fn trees(roots: &[u32]) -> Table {
+pub fn trees(roots: &[u32]) -> ProcessTable {
     match system::trees(roots) {
         Some(found) => found.into_iter().collect(),
         None => snapshot(),
@@ -50,7 +50,7 @@ pub fn trees(roots: &[u32]) -> Table {
 }
 
 /// Adds the other names of these processes: their executables and scripts.
-pub fn add_aliases(table: &mut Table, pids: &BTreeSet<u32>) {
+pub fn add_aliases(table: &mut ProcessTable, pids: &BTreeSet<u32>) {
     for pid in pids {
         table.add_aliases(*pid, system::aliases(*pid));
     }
@@ -71,8 +71,8 @@ pub fn details(pid: u32) -> Details {
 }
 
 /// Returns the arguments of a process.
-pub fn words(pid: u32) -> Vec<String> {
-    system::words(pid)
+pub fn arguments(pid: u32) -> Vec<String> {
+    system::arguments(pid)
 }
 
 /// Returns whether the process with this certificate is alive.
@@ -82,16 +82,16 @@ pub fn is_alive(pid: u32, certificate: &str) -> bool {
 
 /// Returns the processes, re-parented or not, that were started with all variables of one of these
 /// sets. `NAME=value` must match exactly; `NAME=begin,` matches the beginning of a value.
-pub fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
+pub fn with_variables(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
     if sets.is_empty() {
         return BTreeSet::new();
     }
-    system::carrying(candidates, sets)
+    system::with_variables(candidates, sets)
 }
 
 /// Returns whether a program with one of these names runs in the tree below `root`. Checks the
 /// kernel's names first; executables and scripts only if none matches.
-pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
+pub fn tree_has(table: &mut ProcessTable, root: u32, names: &[String]) -> bool {
     let tree = table.descendants(root);
     if table.any_named(&tree, names) {
         return true;
@@ -100,10 +100,10 @@ pub fn tree_has(table: &mut Table, root: u32, names: &[String]) -> bool {
     table.any_named(&tree, names)
 }
 
-/// Opens a handle on the process that currently has this pid.
-pub fn hold_one(pid: u32) -> Option<Handle> {
+/// Opens a handle on the process that has this pid now.
+pub fn hold_one(pid: u32) -> Option<ProcessHandle> {
     let process = system::read(pid).filter(|process| !process.zombie)?;
-    Handle::open(process.pid, process.started)
+    ProcessHandle::open(process.pid, process.started)
 }
 
 /// Returns the program that runs this command: the first ancestor that is not a shell.
@@ -142,23 +142,23 @@ pub fn is_named(pid: u32, names: &[String]) -> bool {
 }
 
 /// Opens handles on the processes that still match the table.
-pub fn hold(table: &Table, pids: &BTreeSet<u32>) -> Vec<Handle> {
+pub fn hold(table: &ProcessTable, pids: &BTreeSet<u32>) -> Vec<ProcessHandle> {
     pids.iter()
         .filter_map(|pid| table.get(*pid))
         .filter(|process| !process.zombie)
-        .filter_map(|process| Handle::open(process.pid, process.started))
+        .filter_map(|process| ProcessHandle::open(process.pid, process.started))
         .collect()
 }
 
 /// Sends a signal to each process that is still alive.
-pub fn signal_all(handles: &[Handle], signal: Signal) {
+pub fn signal_all(handles: &[ProcessHandle], signal: Signal) {
     for handle in handles {
         handle.signal(signal);
     }
 }
 
 /// Waits until all processes have ended or the timeout passes. Returns those that still run.
-pub fn wait_all(mut handles: Vec<Handle>, timeout: Duration) -> Vec<Handle> {
+pub fn wait_all(mut handles: Vec<ProcessHandle>, timeout: Duration) -> Vec<ProcessHandle> {
     let deadline = Instant::now() + timeout;
     loop {
         handles.retain(|handle| !handle.has_ended());
@@ -171,7 +171,7 @@ pub fn wait_all(mut handles: Vec<Handle>, timeout: Duration) -> Vec<Handle> {
 }
 
 /// Ends processes: TERM, a grace period, KILL.
-pub(crate) fn end_all(handles: Vec<Handle>, grace: Duration) {
+pub(crate) fn end_all(handles: Vec<ProcessHandle>, grace: Duration) {
     signal_all(&handles, Signal::TERM);
     let left = wait_all(handles, grace);
     signal_all(&left, Signal::KILL);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Conditions under which a program is ended.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Limits<'a> {
+pub(crate) struct RunLimits<'a> {
     pub(crate) time: Option<Duration>,
     /// Cancellation by the caller.
     pub(crate) cancel: Option<&'a Cancel>,
@@ -22,7 +22,7 @@ pub(crate) struct Limits<'a> {
 /// Runs the program. Returns its output, or why it was ended.
 pub(crate) fn output(
     mut command: Command,
-    limits: &Limits<'_>,
+    limits: &RunLimits<'_>,
 ) -> io::Result<Result<Output, &'static str>> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_ends_by_itself_is_heard() {
-        let output = output(shell("echo out; exit 3"), &Limits::default());
+        let output = output(shell("echo out; exit 3"), &RunLimits::default());
         let output = output.unwrap().unwrap();
         assert_eq!(output.stdout, b"out\n");
         assert_eq!(output.status.code(), Some(3));
@@ -131,14 +131,16 @@ mod tests {
 
     #[test]
     fn endless_output_ends_the_program() {
-        let ended = output(shell("exec yes"), &Limits::default()).unwrap();
+        let ended = output(shell("exec yes"), &RunLimits::default()).unwrap();
         assert_eq!(ended.unwrap_err(), "it printed more than 256 MiB");
     }
 
     #[test]
     fn errors_keep_their_beginning_and_their_end() {
         let script = "echo first >&2; seq 1 100000 >&2; echo last >&2; echo out; exit 3";
-        let output = output(shell(script), &Limits::default()).unwrap().unwrap();
+        let output = output(shell(script), &RunLimits::default())
+            .unwrap()
+            .unwrap();
         assert_eq!(output.stdout, b"out\n");
         let text = String::from_utf8(output.stderr).unwrap();
         assert!(text.len() < 2 * MOST_ERRORS + 100, "{}", text.len());
@@ -148,10 +150,10 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_ended_also_if_it_does_not_want_to() {
-        let limits = Limits {
+        let limits = RunLimits {
             time: Some(Duration::from_millis(100)),
             grace: Some(Duration::from_millis(100)),
-            ..Limits::default()
+            ..RunLimits::default()
         };
         for script in [
             "exec sleep 1000",
@@ -168,9 +170,9 @@ mod tests {
         cancel
             .flag()
             .store(true, std::sync::atomic::Ordering::Relaxed);
-        let limits = Limits {
+        let limits = RunLimits {
             cancel: Some(&cancel),
-            ..Limits::default()
+            ..RunLimits::default()
         };
         let ended = output(shell("exec sleep 1000"), &limits).unwrap();
         assert_eq!(ended.unwrap_err(), "interrupted");

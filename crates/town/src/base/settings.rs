@@ -8,6 +8,7 @@ use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
 use gt_core::budget::BudgetLimits;
+use gt_core::environment::is_inherited;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
 use gt_core::overlay::broken_toml;
@@ -20,12 +21,12 @@ pub const FILE: &str = "town.toml";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Settings {
+pub struct TownSettings {
     pub name: String,
     /// The default harness of roles.
     pub harness: Option<String>,
     pub tmux: TmuxSettings,
-    pub limits: Limits,
+    pub limits: LimitSettings,
     pub polecats: PolecatSettings,
     pub nudge: NudgeSettings,
     pub sessions: SessionSettings,
@@ -38,6 +39,8 @@ pub struct Settings {
     pub budget: BudgetLimits,
     pub patrol: PatrolSettings,
     pub schedule: ScheduleSettings,
+    pub git: GitSettings,
+    pub env: EnvSettings,
     /// Settings of single rigs, by name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
@@ -53,6 +56,33 @@ pub struct RigSettings {
     pub beads: BeadsUse,
     /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
     pub beads_program: Option<String>,
+}
+
+/// The caller's environment variables that agents get.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EnvSettings {
+    /// Names that agents get in addition to the inherited ones and those of their harness.
+    pub pass: Vec<String>,
+    /// Names that they do not get.
+    pub remove: Vec<String>,
+}
+
+impl EnvSettings {
+    /// Returns whether a variable of the caller reaches programs that run an agent's code.
+    pub(crate) fn passes(&self, name: &str) -> bool {
+        let is_wanted = is_inherited(name) || self.pass.iter().any(|passed| passed == name);
+        is_wanted && !self.remove.iter().any(|removed| removed == name)
+    }
+}
+
+/// Settings of the git calls.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GitSettings {
+    /// Names of settings that git uses from a repository's own configuration although they name a
+    /// program. A name may end in a star. `core.hooksPath` stands for the hooks of a push.
+    pub allow: Vec<String>,
 }
 
 /// Whether the work items of a rig are kept in beads.
@@ -88,6 +118,9 @@ pub struct MergeSettings {
     pub validate: Vec<String>,
     /// Timeout in minutes for each of them.
     pub timeout_minutes: u64,
+    /// Ignored files and folders that stay in the worktree of the commands, such as `target`. All
+    /// others are removed before each run.
+    pub keep: Vec<String>,
     /// Maximum number of entries that are validated together.
     pub batch: usize,
     /// The target of merged work; if absent, it depends on the rig's remote.
@@ -148,6 +181,7 @@ impl Default for MergeSettings {
         MergeSettings {
             validate: Vec::new(),
             timeout_minutes: 30,
+            keep: Vec::new(),
             batch: 1,
             into: None,
             automatic: None,
@@ -348,7 +382,7 @@ pub struct TmuxSettings {
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Limits {
+pub struct LimitSettings {
     /// Maximum number of agents that are started concurrently.
     pub parallel_starts: usize,
     /// Minutes of silence after which a busy agent counts as hung.
@@ -372,9 +406,9 @@ pub enum AtLimit {
     Switch,
 }
 
-impl Default for Limits {
+impl Default for LimitSettings {
     fn default() -> Self {
-        Limits {
+        LimitSettings {
             parallel_starts: 8,
             hung_after_minutes: 30,
             polecats: 50,
@@ -441,7 +475,7 @@ impl PolecatSettings {
     }
 }
 
-impl Settings {
+impl TownSettings {
     /// Returns the interval of the automatic save, with which a town without a daemon patrols; 0
     /// without a timer.
     pub fn save_interval(&self) -> Duration {
@@ -457,7 +491,7 @@ impl Settings {
             Problem::not_found(format!("{} is not a town", root.display()))
                 .hint("`gt init` makes one")
         })?;
-        let mut settings: Settings = toml::from_str(&text)
+        let mut settings: TownSettings = toml::from_str(&text)
             .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))?;
         settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
         settings.save.keep = settings.save.keep.max(1);
@@ -522,9 +556,9 @@ mod tests {
     #[test]
     fn the_template_reads_back_whatever_the_name_holds() {
         let dir = tempfile::tempdir().unwrap();
-        let text = Settings::template("a \"b\"\n", "gt-test", "demo");
+        let text = TownSettings::template("a \"b\"\n", "gt-test", "demo");
         std::fs::write(dir.path().join(FILE), text).unwrap();
-        let settings = Settings::read(dir.path()).unwrap();
+        let settings = TownSettings::read(dir.path()).unwrap();
         assert_eq!(settings.name, "a \"b\"\n");
         assert_eq!(settings.tmux.socket, "gt-test");
         assert_eq!(settings.harness.as_deref(), Some("demo"));
@@ -536,11 +570,11 @@ mod tests {
         let path = dir.path().join(FILE);
         let text = "[krc]\nprune_interval = '10m'\nttl = { 'session_*' = '5d' }\n";
         std::fs::write(&path, text).unwrap();
-        let krc = Settings::read(dir.path()).unwrap().krc;
+        let krc = TownSettings::read(dir.path()).unwrap().krc;
         assert_eq!((krc.prune_interval, krc.minimum_kept), (Length(600), 100));
         assert_eq!(krc.policy().ttl_of("session_end"), 432_000);
         std::fs::write(&path, "[krc.ttl]\nnudge = 'long'\n").unwrap();
-        let problem = Settings::read(dir.path()).unwrap_err();
+        let problem = TownSettings::read(dir.path()).unwrap_err();
         assert!(problem.message().contains("town.toml:2:9"), "{problem}");
     }
 
@@ -550,7 +584,7 @@ mod tests {
         let path = dir.path().join(FILE);
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Settings::read(dir.path()).map(|settings| settings.notify)
+            TownSettings::read(dir.path()).map(|settings| settings.notify)
         };
         assert!(!read("").unwrap().is_on());
         let text = "[notify]\nbell = false\non = ['died']\nquiet_hours = '22:00-07:00'\n";
@@ -576,12 +610,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(FILE);
         std::fs::write(&path, "").unwrap();
-        let defaults = Settings::read(dir.path()).unwrap().merge_defaults_of("a");
+        let defaults = TownSettings::read(dir.path())
+            .unwrap()
+            .merge_defaults_of("a");
         assert_eq!(defaults, MergeDefaults::default());
         let text = "[merge]\nautomatic = false\n[rigs.a.merge]\nautomatic = true\n\
                     confirm = false\n[rigs.b.merge]\nrepair_agents = false\n";
         std::fs::write(&path, text).unwrap();
-        let settings = Settings::read(dir.path()).unwrap();
+        let settings = TownSettings::read(dir.path()).unwrap();
         let of = |rig: &str| {
             let found = settings.merge_defaults_of(rig);
             (found.automatic, found.repair_agents, found.confirm)
@@ -597,7 +633,7 @@ mod tests {
         let path = dir.path().join(FILE);
         let read = |text: &str| {
             std::fs::write(&path, text).unwrap();
-            Settings::read(dir.path())
+            TownSettings::read(dir.path())
         };
         let settings = read("[rigs.a]\nat_limit = 'switch'\n").unwrap();
         assert_eq!(settings.at_limit(Some("a")), AtLimit::Switch);
@@ -610,7 +646,7 @@ mod tests {
     fn a_broken_file_says_where() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join(FILE), "name = 'x'\n[tmux]\nsocket = 7\n").unwrap();
-        let problem = Settings::read(dir.path()).unwrap_err();
+        let problem = TownSettings::read(dir.path()).unwrap_err();
         assert!(problem.message().contains("town.toml:3:10"), "{problem}");
     }
 }

@@ -33,6 +33,8 @@ pub struct Surroundings {
     pub deadline: Deadline,
     pub login: Login,
     pub clock: Clock,
+    /// Settings of a repository that git may use although they name a program (`git.allow`).
+    pub git_allow: Vec<String>,
 }
 
 impl Surroundings {
@@ -90,9 +92,9 @@ fn is_executable(path: &Path) -> bool {
         .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Limit on the waits for locks and for processes that do not answer. By default each wait has only
-/// its own timeout. In a hook, one deadline limits all waits together, because the program that
-/// calls the hook stops waiting at that time.
+/// Limit on the time spent waiting for locks and for processes that do not answer. By default each
+/// wait has only its own timeout. In a hook, one deadline limits all waits together, because the
+/// program that calls the hook stops waiting at that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Deadline {
     pub(crate) until: Option<Instant>,

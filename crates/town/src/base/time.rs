@@ -56,14 +56,14 @@ pub fn seconds(text: &str) -> Result<u64> {
     })
 }
 
-/// Parses a time in the future, relative to `now`: a length of time such as `90m`, the next time that
-/// the clock shows `18:30`, a date, or a full timestamp.
+/// Parses a time in the future, relative to `now`: a duration such as `90m`, the next time that the
+/// clock shows `18:30`, a date, or a full timestamp.
 pub fn parse_ahead(text: &str, now: &Zoned) -> Result<Timestamp> {
     let text = text.trim();
     let after = || {
         // The text may have another form.
         let length = i64::try_from(seconds(text).ok()?).ok()?;
-        // Beyond the calendar there is no time.
+        // The result may be beyond the calendar.
         let span = Span::new().try_seconds(length).ok()?;
         now.timestamp().checked_add(span).ok()
     };
@@ -98,7 +98,7 @@ pub fn parse_ahead(text: &str, now: &Zoned) -> Result<Timestamp> {
 }
 
 /// Parses a time in the future, in this machine's time zone. Returns seconds since the epoch.
-pub fn ahead(text: &str) -> Result<i64> {
+pub fn parse_future(text: &str) -> Result<i64> {
     let now = Clock::default().now().to_zoned(TimeZone::system());
     Ok(parse_ahead(text, &now)?.as_second())
 }
@@ -120,13 +120,13 @@ fn ago(text: &str, now: &Zoned) -> Option<Timestamp> {
 }
 
 /// Parses a time expression relative to the current time, in this machine's time zone.
-pub fn at(text: &str) -> Result<Timestamp> {
+pub fn parse_time(text: &str) -> Result<Timestamp> {
     parse(text, &Clock::default().now().to_zoned(TimeZone::system()))
 }
 
 /// Parses a time expression and formats it for a record.
 pub fn recorded(text: &str) -> Result<String> {
-    Ok(format!("{:.3}", at(text)?))
+    Ok(format!("{:.3}", parse_time(text)?))
 }
 
 /// Returns the local day of a time in RFC 3339.

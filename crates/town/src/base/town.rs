@@ -3,11 +3,11 @@
 use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lock::FileLock;
-use crate::base::settings::{self, Settings};
+use crate::base::settings::{self, TownSettings};
 use crate::base::surroundings::Deadline;
 use crate::{Result, Surroundings};
 use gt_core::Identity;
-use gt_core::environment::belongs_to_an_agent;
+use gt_core::environment::stays_with_the_caller;
 use gt_core::problem::Problem;
 use gt_core::registry::Registry;
 use gt_tmux::{Server, Socket, Version, version_cache};
@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug)]
 pub struct Town {
     root: PathBuf,
-    settings: Settings,
+    settings: TownSettings,
     registry: Registry,
     server: Server,
     around: Surroundings,
@@ -82,20 +82,24 @@ impl Town {
         // Tags contain the root, so it must always be spelled the same way.
         let root = root
             .canonicalize()
-            .map_err(|error| files::cannot("open", root, &error))?;
+            .map_err(|error| files::io_problem("open", root, &error))?;
         if root.to_str().is_none() {
             return Err(
                 Problem::usage(format!("the path {} is not valid UTF-8", root.display()))
                     .hint("move the town to a path that is"),
             );
         }
-        let settings = Settings::read(&root)?;
+        let settings = TownSettings::read(&root)?;
         let registry = read_registry(&root)?;
         let wanted = around
             .var("GT_TMUX_SOCKET")
             .unwrap_or(settings.tmux.socket.as_str());
         let server = server_at(Socket::parse(wanted), &root, &around);
         tracing::debug!("town {}, tmux server {wanted}", root.display());
+        let around = Surroundings {
+            git_allow: settings.git.allow.clone(),
+            ..around
+        };
         Ok(Town {
             root,
             settings,
@@ -130,7 +134,7 @@ impl Town {
             files::write_whole(&registry, Registry::default().to_json().as_bytes())?;
         }
         // Last, because this file marks the folder as a town.
-        let text = Settings::template(name.unwrap_or(&folder), socket, harness);
+        let text = TownSettings::template(name.unwrap_or(&folder), socket, harness);
         files::write_whole(&root.join(settings::FILE), text.as_bytes())?;
         Ok(root.to_owned())
     }
@@ -144,12 +148,12 @@ impl Town {
         self.root.to_str().unwrap_or_default()
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &TownSettings {
         &self.settings
     }
 
     #[cfg(test)]
-    pub(crate) fn change_settings(&mut self, change: impl FnOnce(&mut Settings)) {
+    pub(crate) fn change_settings(&mut self, change: impl FnOnce(&mut TownSettings)) {
         change(&mut self.settings);
     }
 
@@ -188,7 +192,7 @@ impl Town {
 
     /// Returns this town with another tmux server, given by the path of its socket.
     #[must_use]
-    pub fn at(&self, socket: &Path) -> Self {
+    pub fn with_server(&self, socket: &Path) -> Self {
         let server = server_at(Socket::Path(socket.to_owned()), &self.root, &self.around);
         let own = self
             .own_server
@@ -201,8 +205,8 @@ impl Town {
         }
     }
 
-    /// Returns this town with its own tmux server, after [`Town::at`].
-    pub(crate) fn own(&self) -> Cow<'_, Self> {
+    /// Returns this town with its own tmux server, after [`Town::with_server`].
+    pub(crate) fn with_own_server(&self) -> Cow<'_, Self> {
         match &self.own_server {
             None => Cow::Borrowed(self),
             Some(own) => Cow::Owned(Town {
@@ -213,7 +217,7 @@ impl Town {
         }
     }
 
-    /// Returns whether this is [`Town::at`] another tmux server than the town's own.
+    /// Returns whether this town has another tmux server than its own.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.own_server.is_some()
     }
@@ -245,7 +249,7 @@ impl Town {
     }
 
     /// Returns the path of a small file about an agent: `.runtime/<folder>/<address>.json`.
-    pub(crate) fn file_about(&self, identity: &Identity, folder: &str) -> PathBuf {
+    pub(crate) fn agent_file_path(&self, identity: &Identity, folder: &str) -> PathBuf {
         let name = identity.address().replace('/', ".");
         self.runtime_dir().join(folder).join(format!("{name}.json"))
     }
@@ -265,7 +269,7 @@ impl Town {
 }
 
 fn server_at(socket: Socket, root: &Path, around: &Surroundings) -> Server {
-    let server = Server::new(socket).without_env(belongs_to_an_agent);
+    let server = Server::new(socket).without_env(stays_with_the_caller);
     let server = match around.agents_path() {
         Some(path) => server.with_path(path),
         None => server,

@@ -45,7 +45,7 @@ impl Listening {
         let folder = folder(town);
         files::make_dir(&folder)?;
         let path = folder.join(FILE);
-        let cannot = |error: std::io::Error| files::cannot("open", &path, &error);
+        let cannot = |error: std::io::Error| files::io_problem("open", &path, &error);
         loop {
             let file = OpenOptions::new()
                 .write(true)

@@ -37,7 +37,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 const STALE: Duration = Duration::from_secs(10);
 
 /// Writes the answers of these rows. Returns warnings for the user.
-pub fn plant(seeds: &[Seed], facts: &OnboardingFacts<'_>) -> Vec<String> {
+pub fn write_answers(seeds: &[Seed], facts: &OnboardingFacts<'_>) -> Vec<String> {
     let mut by_file: BTreeMap<PathBuf, Vec<(&Seed, Value)>> = BTreeMap::new();
     for seed in seeds {
         if let Some(value) = wanted(seed, facts) {
@@ -98,7 +98,7 @@ fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>)
     files::write_whole(&target, text.as_bytes())?;
     if let Ok(mode) = mode {
         fs::set_permissions(&target, mode)
-            .map_err(|error| files::cannot("keep the mode of", &target, &error))?;
+            .map_err(|error| files::io_problem("keep the mode of", &target, &error))?;
     }
     Ok(())
 }
@@ -268,7 +268,7 @@ mod tests {
             env: &env,
             given: &BTreeSet::new(),
         };
-        let problems = plant(&seeds(), &facts);
+        let problems = write_answers(&seeds(), &facts);
         assert!(!folder.path().join("a.json.lock").exists());
         (fs::read_to_string(&path).unwrap_or_default(), problems)
     }
@@ -334,7 +334,7 @@ mod tests {
             env: &BTreeMap::new(),
             given: &BTreeSet::new(),
         };
-        assert!(plant(&seeds(), &facts).is_empty());
+        assert!(write_answers(&seeds(), &facts).is_empty());
         assert!(link.is_symlink());
         assert!(fs::read_to_string(&real).unwrap().contains("trusted"));
     }

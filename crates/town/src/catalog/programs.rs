@@ -6,7 +6,7 @@ use crate::base::processes;
 use crate::catalog::harnesses;
 use gt_core::adopt::is_program;
 use gt_core::harness::Preset;
-use gt_core::process::Table;
+use gt_core::process::ProcessTable;
 
 /// The agent programs that the town knows.
 pub(crate) struct Programs(Vec<Preset>);
@@ -20,7 +20,7 @@ impl Programs {
     }
 
     /// Returns the outermost agent program in the process tree of a pane.
-    pub(crate) fn find(&self, table: &Table, root: u32) -> Option<(u32, &Preset)> {
+    pub(crate) fn find(&self, table: &ProcessTable, root: u32) -> Option<(u32, &Preset)> {
         let tree = table.descendants(root);
         // A parent is older than its children.
         let mut all: Vec<_> = tree.iter().filter_map(|pid| table.get(*pid)).collect();
@@ -31,7 +31,7 @@ impl Programs {
     }
 
     pub(crate) fn preset(&self, pid: u32, name: &str) -> Option<&Preset> {
-        let words = processes::words(pid);
+        let words = processes::arguments(pid);
         self.0
             .iter()
             .find(|preset| is_program(preset, name, &words))

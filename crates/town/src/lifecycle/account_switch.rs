@@ -2,25 +2,28 @@
 //!
 //! The transcripts of the conversation are copied into the folder of the other account, where they
 //! stay. Then the next session takes over in the same container, as after a handoff: until the
-//! journal is written, the old session goes on unchanged, and the move can be repeated. An existing
-//! transcript in the other account is replaced only if it is an earlier part of the copied one, so a
-//! conversation that went on there is never lost.
+//! process in the pane is replaced, the old session continues unchanged, and an interrupted move can
+//! be retried. An existing transcript in the other account is replaced only if it is an earlier part
+//! of the copied one, so a conversation that was continued there is never lost.
 
 use crate::agents::account;
-use crate::base::{estop, files};
+use crate::base::{estop, fault, files};
 use crate::catalog::harnesses;
-use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
+use crate::lifecycle::start::{self, Prepared, StartOptions, StartedAgent, TakeOver};
 use crate::records::budget;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
 use crate::terminal::adopted;
-use crate::terminal::containers::{self, Container};
+use crate::terminal::containers;
 use crate::{Result, Town};
 use gt_core::harness::Preset;
 use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, save};
 use std::path::{Path, PathBuf};
+
+/// Fault points at which a test can kill the process.
+pub const FAULT_POINTS: &[&str] = &["account.copied", "handoff.recorded", "handoff.respawned"];
 
 /// Starts the agent's next session under another account, in the same conversation. `prompt` is the
 /// first message there.
@@ -29,7 +32,7 @@ pub(crate) fn switch(
     identity: &Identity,
     name: &str,
     prompt: String,
-) -> Result<Started> {
+) -> Result<StartedAgent> {
     estop::check(town, identity.rig())?;
     let _held = start::hold(town, identity)?;
     let home = adopted::home_of(town, identity);
@@ -43,7 +46,15 @@ pub(crate) fn switch(
     }
     let before = start::options_of(town, &container)?;
     let preset = harnesses::resolve(town, &container.pane().tag_harness)?.value;
-    let id = conversation_of(town, &container)?;
+    let pane = container.pane();
+    let session = pane.tag_session.clone();
+    // The journal also names the session of an earlier move that was interrupted.
+    let known = Sessions::of(town).in_journal([session.as_str()].into_iter())?;
+    let known = known.get(&session).cloned();
+    let id = match pane.tag_harness_session.as_str() {
+        "" => known.as_ref().and_then(|it| it.harness_session_id.clone()),
+        id => Some(id.to_owned()),
+    };
     let Conversation::Resume(id) = save::conversation(&preset, id.as_deref(), false) else {
         return Err(Problem::conflict(format!(
             "the conversation of {identity} is not known, or its program cannot resume it"
@@ -51,6 +62,7 @@ pub(crate) fn switch(
     };
     let to = account::dir(town, name, &preset)?;
     carry(town, &preset, before.config_dir.as_deref(), &to, &id)?;
+    fault::point(town, "account.copied");
     let options = StartOptions {
         config_dir: Some(to.to_string_lossy().into_owned()),
         account: Some(name.to_owned()),
@@ -58,8 +70,8 @@ pub(crate) fn switch(
         conversation: Conversation::Resume(id),
         resume_prompt: Some(prompt),
         takes_over: Some(TakeOver {
-            session: container.pane().tag_session.clone(),
-            known: None,
+            session,
+            known: known.filter(|record| record.agent.is_some()),
             branch: None,
         }),
         // A session that does not come up counts as dead and is handled as such.
@@ -76,18 +88,6 @@ pub(crate) fn switch(
     )?;
     let prepared = Prepared::new(town, identity, &options)?;
     Ok(start::take_over(town, &prepared, container, None)?)
-}
-
-/// Returns the program's id of the agent's conversation.
-fn conversation_of(town: &Town, container: &Container) -> Result<Option<String>> {
-    let pane = container.pane();
-    if !pane.tag_harness_session.is_empty() {
-        return Ok(Some(pane.tag_harness_session.clone()));
-    }
-    let session = pane.tag_session.as_str();
-    let known = Sessions::of(town).known([session].into_iter())?;
-    let record = known.get(session);
-    Ok(record.and_then(|record| record.harness_session_id.clone()))
 }
 
 /// Copies the transcripts of a conversation to the folder of another account.
@@ -124,7 +124,7 @@ fn carry(
     for (original, copy) in &places {
         if !is_part_of(copy, original)? {
             return Err(
-                Problem::conflict("the conversation has gone on in the other account")
+                Problem::conflict("the conversation was continued in the other account")
                     .cause(copy.display().to_string()),
             );
         }
@@ -148,7 +148,7 @@ fn is_part_of(copy: &Path, original: &Path) -> Result<bool> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| files::cannot("read", path, &error))
+    std::fs::read(path).map_err(|error| files::io_problem("read", path, &error))
 }
 
 #[cfg(test)]

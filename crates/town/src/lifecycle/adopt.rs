@@ -17,7 +17,7 @@ mod conversation;
 mod ending;
 mod pane;
 
-pub use candidates::{Candidate, candidates};
+pub use candidates::{AdoptionCandidate, candidates};
 pub use conversation::FoundConversation;
 pub use ending::note_end;
 pub use pane::container_of_pane;
@@ -30,14 +30,14 @@ use crate::catalog::{harnesses, live_hooks, other_towns, roles};
 use crate::lifecycle::start::{self, StartOptions};
 use crate::records::sessions::Sessions;
 use crate::records::usage;
-use crate::terminal::adopted::{Note, home_of};
+use crate::terminal::adopted::{AdoptionNote, home_of};
 use crate::terminal::appearance;
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Adopted, Container, Owner, tmux_problem};
 use crate::{Result, Town};
 use gt_core::record::{Record, SessionStatus};
 use gt_core::session::SessionId;
-use gt_core::startup::tag;
+use gt_core::startup::{account_key, tag};
 use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Problem, Role, adopt as core};
 use gt_tmux::{Batch, Command, PaneId, SessionName};
@@ -71,10 +71,14 @@ pub struct AdoptedAgent {
 }
 
 /// Makes a running program an agent of the town.
-pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Result<AdoptedAgent> {
+pub fn adopt(
+    town: &Town,
+    candidate: &AdoptionCandidate,
+    options: &AdoptOptions,
+) -> Result<AdoptedAgent> {
     fault::point(town, "adopt.chosen");
     let _lock = linked::lock(town)?;
-    let home = &town.at(&candidate.socket);
+    let home = &town.with_server(&candidate.socket);
     let home = match candidate.socket == town.server().socket_path() {
         true => town,
         false => home,
@@ -126,7 +130,7 @@ pub fn adopt(town: &Town, candidate: &Candidate, options: &AdoptOptions) -> Resu
         true => None,
         false => live_hooks::plan(town, &preset, details.folder.as_deref()),
     };
-    let mut note = Note {
+    let mut note = AdoptionNote {
         agent: identity.address(),
         socket: candidate.socket.clone(),
         container: name.clone(),
@@ -207,7 +211,7 @@ fn begin(
     home: &Town,
     identity: &Identity,
     container: &str,
-    candidate: &Candidate,
+    candidate: &AdoptionCandidate,
     session: SessionId,
 ) -> Record {
     Record {
@@ -236,7 +240,7 @@ fn begin(
 fn tags(
     town: &Town,
     identity: &Identity,
-    candidate: &Candidate,
+    candidate: &AdoptionCandidate,
     session: SessionId,
     adopted: &Adopted,
     wishes: &StartOptions,
@@ -264,6 +268,10 @@ fn tags(
         ),
         (tag::AUTO_RESPAWN, String::new()),
         (tag::START, wishes.to_tag()),
+        (
+            tag::ACCOUNT,
+            account_key(&candidate.harness, wishes.config_dir.as_deref()),
+        ),
         (tag::STATE, State::Running.as_str().to_owned()),
         (tag::STATE_SINCE, now.to_string()),
         (tag::STATE_SOURCE, StateSource::Process.as_str().to_owned()),
@@ -279,7 +287,7 @@ fn tags(
 /// person's own session if it already has the container's name.
 fn container(
     home: &Town,
-    candidate: &Candidate,
+    candidate: &AdoptionCandidate,
     name: &str,
     is_linked: bool,
     tags: &[(String, String)],
@@ -316,7 +324,7 @@ fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours
 /// Releases containers whose programs have ended, and deletes the notes of containers that are
 /// gone. A sync calls this after it has recorded the ends of the sessions.
 pub(crate) fn tidy(town: &Town) -> Result<()> {
-    let notes = Note::all(town);
+    let notes = AdoptionNote::all(town);
     if notes.is_empty() {
         return Ok(());
     }
@@ -325,7 +333,7 @@ pub(crate) fn tidy(town: &Town) -> Result<()> {
         let Some(identity) = Identity::from_address(&note.agent, town.registry()) else {
             continue;
         };
-        let home = town.at(&note.socket);
+        let home = town.with_server(&note.socket);
         let Some(_held) = FileLock::try_take(&town.lock_path(&identity))? else {
             continue;
         };
@@ -377,7 +385,7 @@ fn find_conversation(home: &Town, container: &Container) -> Result<()> {
 }
 
 /// Returns the first free `agent/<slug>` for the program's folder.
-fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Identity> {
+fn free_identity(town: &Town, home: &Town, candidate: &AdoptionCandidate) -> Result<Identity> {
     if let Some(identity) = &candidate.identity {
         return Ok(identity.clone());
     }
@@ -405,7 +413,7 @@ fn free_identity(town: &Town, home: &Town, candidate: &Candidate) -> Result<Iden
 fn refuse_taken(
     town: &Town,
     home: &Town,
-    candidate: &Candidate,
+    candidate: &AdoptionCandidate,
     identity: &Identity,
     name: &str,
 ) -> Result<()> {

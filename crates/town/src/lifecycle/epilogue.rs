@@ -56,11 +56,11 @@ pub fn write(town: &Town, sessions: &Sessions, ids: &[String]) {
 
 /// Starts a background process that writes the epilogue of a session: it calls git, and nothing
 /// waits for it. The process first ends the processes that the session left running.
-pub(crate) fn write_apart(town: &Town, id: &str, leaving: Option<&str>) {
+pub(crate) fn write_detached(town: &Town, id: &str, leaving: Option<&str>) {
     let [internal, settle] = Call::Settle.words();
     let mut words = vec![internal, settle, id];
     words.extend(leaving.iter().flat_map(|word| ["--leaving", *word]));
-    callback::apart(town, &words);
+    callback::start_detached(town, &words);
 }
 
 /// Writes these lines to the journal and removes the files that they were made from.
@@ -101,9 +101,9 @@ fn details(town: &Town, sessions: &Sessions, records: &[&Record]) -> Result<Vec<
         .iter()
         .filter_map(|session| time(session.started_at.as_deref()));
     let events = match began.min() {
-        Some(since) => Events::of(town).find(&events::Query {
+        Some(since) => Events::of(town).find(&events::EventQuery {
             since: Some(since),
-            ..events::Query::default()
+            ..events::EventQuery::default()
         })?,
         None => Vec::new(),
     };
@@ -150,7 +150,7 @@ fn committed(town: &Town, session: &Record) -> Vec<Commit> {
     let began = time(session.started_at.as_deref());
     let ended = time(session.ended_at.as_deref());
     match (&session.cwd, began, ended) {
-        (Some(dir), Some(began), Some(ended)) => commits::made(
+        (Some(dir), Some(began), Some(ended)) => commits::made_between(
             Path::new(dir),
             began.as_second(),
             ended.as_second(),

@@ -20,7 +20,7 @@ use crate::base::estop;
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::catalog::{harnesses, roles};
-use crate::lifecycle::start::{self, Prepared, StartOptions, Started, TakeOver};
+use crate::lifecycle::start::{self, Prepared, StartOptions, StartedAgent, TakeOver};
 use crate::records::budget;
 use crate::records::events::Events;
 use crate::records::items::{HandedOver, MailDraft, Work};
@@ -29,7 +29,7 @@ use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container, Owner, tmux_problem};
 use crate::work::{checkpoint, hook};
 use crate::{Result, Town};
-use gt_core::handoff::{Collected, Marker, Mode, too_soon};
+use gt_core::handoff::{Collected, HandoffMode, Marker, too_soon};
 use gt_core::record::Record;
 use gt_core::startup::Conversation;
 use gt_core::work::WorkId;
@@ -48,7 +48,7 @@ pub const FAULT_POINTS: &[&str] = &[
 /// Options of a handoff.
 #[derive(Clone, Debug, Default)]
 pub struct HandoffOptions {
-    pub mode: Mode,
+    pub mode: HandoffMode,
     pub subject: Option<String>,
     pub message: Option<String>,
     pub reason: Option<String>,
@@ -68,7 +68,7 @@ pub struct HandoffOptions {
 
 /// A prepared handoff: nothing has been changed yet.
 #[derive(Debug)]
-pub struct Intent {
+pub struct HandoffIntent {
     pub agent: Identity,
     pub container: Container,
     pub session: Record,
@@ -80,7 +80,7 @@ pub struct Intent {
 /// A handoff that cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum HandoffError {
-    /// The session cannot be replaced now. Its state can still be saved ([`Mode::Auto`]).
+    /// The session cannot be replaced now. Its state can still be saved ([`HandoffMode::Auto`]).
     #[error(transparent)]
     NotReplaceable(Problem),
     #[error(transparent)]
@@ -95,20 +95,20 @@ impl From<HandoffError> for Problem {
     }
 }
 
-/// Takes the lock that prevents concurrent starts and stops of an agent, for [`go_on`]. Take it
+/// Takes the lock that prevents concurrent starts and stops of an agent, for [`start_next_session`]. Take it
 /// before the agent's state is read.
 pub fn hold(town: &Town, agent: &Identity) -> Result<FileLock> {
     Ok(start::hold(town, agent)?)
 }
 
 /// Reads everything that a handoff needs, and changes nothing.
-pub fn intend(
+pub fn prepare(
     town: &Town,
     agent: &Identity,
     options: &HandoffOptions,
-) -> Result<Intent, HandoffError> {
+) -> Result<HandoffIntent, HandoffError> {
     // The database is opened while tmux answers.
-    let open_ahead = || Work::of(town).open_ahead();
+    let open_ahead = || Work::of(town).open_early();
     let home = adopted::home_of(town, agent);
     let container = containers::of_agent_while(&home, agent, open_ahead)?;
     // An agent that died in its pane is handled and reported as a crash.
@@ -123,7 +123,7 @@ pub fn intend(
     })?;
     check_adopted(agent, &container, options.mode)?;
     let session = session_of(town, agent, &container, options.mode)?;
-    if options.mode != Mode::Auto {
+    if options.mode != HandoffMode::Auto {
         estop::check(town, agent.rig())?;
         check_program(town, agent, &container, &session, options)?;
         if !options.force {
@@ -136,7 +136,7 @@ pub fn intend(
     }
     let message = options.message.as_deref().map(str::trim_end);
     let message = message.filter(|message| !message.is_empty());
-    let wants_state = options.collect || options.mode != Mode::Normal || message.is_none();
+    let wants_state = options.collect || options.mode != HandoffMode::Normal || message.is_none();
     // Without the collected state there is no need to wait for git and the mailbox.
     let collected = match wants_state || options.git_check {
         true => collect::state(town, agent, &session)?,
@@ -160,7 +160,7 @@ pub fn intend(
         ("", true) => collected.text(),
         (message, true) => format!("{message}\n\n{}", collected.text()),
     };
-    Ok(Intent {
+    Ok(HandoffIntent {
         agent: agent.clone(),
         container,
         session,
@@ -174,26 +174,26 @@ pub fn intend(
 pub fn state(town: &Town, agent: &Identity) -> Result<Collected> {
     let home = adopted::home_of(town, agent);
     let session = match containers::of_agent(&home, agent)? {
-        Some(container) => session_of(town, agent, &container, Mode::Normal)?,
+        Some(container) => session_of(town, agent, &container, HandoffMode::Normal)?,
         None => Record::default(),
     };
     collect::state(town, agent, &session)
 }
 
-/// Writes the data for the next session: the hooked message and the marker. [`Mode::Auto`] needs
+/// Writes the data for the next session: the hooked message and the marker. [`HandoffMode::Auto`] needs
 /// nothing more.
-pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<HandedOver> {
+pub fn leave(town: &Town, intent: &HandoffIntent, options: &HandoffOptions) -> Result<HandedOver> {
     let agent = &intent.agent;
     let address = agent.address();
     fault::point(town, "handoff.collected");
     if let Some(item) = &options.item {
-        hook::put(town, agent, item)?;
+        hook::hook_item(town, agent, item)?;
     }
     let draft = MailDraft {
         priority: 1,
         ..MailDraft::new(&address, &intent.subject, &intent.body)
     };
-    let ends = options.mode != Mode::Auto;
+    let ends = options.mode != HandoffMode::Auto;
     let handed = Work::of(town).hand_over(&address, &intent.session.id, ends, &draft)?;
     let mail = &handed.mail;
     fault::point(town, "handoff.written");
@@ -216,7 +216,7 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
         .with("subject", intent.subject.clone())
         .with("reason", options.reason.clone())
         .with("letter", mail.id.to_string());
-    if options.mode == Mode::Auto {
+    if options.mode == HandoffMode::Auto {
         event = event.with("mode", "auto");
         // The other modes end the session, and its successor writes the next checkpoint.
         checkpoint::refresh(town, agent, &intent.session.id, None)?;
@@ -226,26 +226,26 @@ pub fn leave(town: &Town, intent: &Intent, options: &HandoffOptions) -> Result<H
 }
 
 /// Replaces the session that has left a marker with the next one.
-pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
+pub fn take_over(town: &Town, agent: &Identity) -> Result<StartedAgent> {
     let _held = start::hold(town, agent)?;
-    let marker = read_marker(town, agent)?.filter(|marker| marker.mode != Mode::Auto);
+    let marker = read_marker(town, agent)?.filter(|marker| marker.mode != HandoffMode::Auto);
     let marker = marker.ok_or_else(|| {
         Problem::not_found(format!("{agent} has not handed over"))
             .hint("`gt handoff` does all of it")
     })?;
     let home = adopted::home_of(town, agent);
     let container = containers::of_agent(&home, agent)?.ok_or_else(|| {
-        Problem::not_found(format!("{agent} is not running any more"))
+        Problem::not_found(format!("{agent} is no longer running"))
             .hint(format!("`gt start {agent}`: its work is still on its hook"))
     })?;
     let session = session_of(town, agent, &container, marker.mode)?;
     let before = TakeOver {
         session: marker.session,
-        known: known(&session),
+        known: complete_record(&session),
         branch: marker.branch,
     };
     let harness = marker.harness.as_deref();
-    let wishes = wishes(town, &container, &session, marker.mode, harness, before)?;
+    let wishes = next_start_options(town, &container, &session, marker.mode, harness, before)?;
     let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
     let mut started = start::take_over(town, &prepared, container, None)?;
     started.warnings.extend(cut_off(marker.mode, &wishes));
@@ -253,20 +253,20 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<Started> {
 }
 
 /// Writes the data for the next session, as [`leave`] does, and starts it at once.
-pub fn go_on(
+pub fn start_next_session(
     town: &Town,
     _held: FileLock,
-    intent: &Intent,
+    intent: &HandoffIntent,
     options: &HandoffOptions,
-) -> Result<(WorkId, Started)> {
+) -> Result<(WorkId, StartedAgent)> {
     let (container, session) = (&intent.container, &intent.session);
     let before = TakeOver {
         session: session.id.clone(),
-        known: known(session),
+        known: complete_record(session),
         branch: intent.collected.branch.clone(),
     };
     let harness = options.harness.as_deref();
-    let wishes = wishes(town, container, session, options.mode, harness, before)?;
+    let wishes = next_start_options(town, container, session, options.mode, harness, before)?;
     // The start is prepared while the message is written to disk.
     let (handed, prepared) = std::thread::scope(|scope| {
         let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
@@ -288,8 +288,8 @@ fn call_off(town: &Town, agent: &Identity) {
 }
 
 /// Returns the warning for a cycle that could not continue its conversation.
-fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
-    let is_cut_off = mode == Mode::Cycle && matches!(wishes.conversation, Conversation::New);
+fn cut_off(mode: HandoffMode, wishes: &StartOptions) -> Option<String> {
+    let is_cut_off = mode == HandoffMode::Cycle && matches!(wishes.conversation, Conversation::New);
     let harness = wishes.harness.as_deref().unwrap_or("this program");
     is_cut_off.then(|| {
         format!(
@@ -299,11 +299,11 @@ fn cut_off(mode: Mode, wishes: &StartOptions) -> Option<String> {
 }
 
 /// Returns the start options of the next session.
-fn wishes(
+fn next_start_options(
     town: &Town,
     container: &Container,
     session: &Record,
-    mode: Mode,
+    mode: HandoffMode,
     other_harness: Option<&str>,
     before: TakeOver,
 ) -> Result<StartOptions> {
@@ -311,7 +311,7 @@ fn wishes(
     let other_harness = other_harness.filter(|other| other != harness);
     let conversation = match (mode, other_harness) {
         // No program can continue the conversation of another program.
-        (Mode::Cycle, None) => {
+        (HandoffMode::Cycle, None) => {
             let preset = harnesses::resolve(town, harness)?.value;
             saved::conversation(&preset, session.harness_session_id.as_deref(), true)
         }
@@ -351,7 +351,11 @@ fn options_before(town: &Town, container: &Container, session: &Record) -> Resul
 
 /// Fails if the container is an agent's by its name alone, or if a cycle would have to resume the
 /// conversation of an adopted program, which continues to run.
-fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<(), HandoffError> {
+fn check_adopted(
+    agent: &Identity,
+    container: &Container,
+    mode: HandoffMode,
+) -> Result<(), HandoffError> {
     if let Owner::Orphan(_) = container.owner() {
         let problem = Problem::conflict(format!(
             "{agent} is known only by the name of its tmux session; gt did not start it"
@@ -362,7 +366,7 @@ fn check_adopted(agent: &Identity, container: &Container, mode: Mode) -> Result<
         );
         return Err(problem.hint(hint).into());
     }
-    if mode == Mode::Cycle && container.adopted().is_some() {
+    if mode == HandoffMode::Cycle && container.adopted().is_some() {
         let problem = Problem::conflict(format!(
             "{agent} runs in a pane of yours, and its program keeps the conversation"
         ));
@@ -399,7 +403,7 @@ fn check_program(
 
 /// Asks tmux to start the take-over, and waits. On success the caller, which runs in the replaced
 /// pane, is usually killed before it sees the answer. Returns whether there is a next session.
-pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
+pub fn ask_for_take_over(town: &Town, intent: &HandoffIntent) -> Result<bool> {
     let container = &intent.container;
     let take_over = callback::by_tags(&Call::TakeOver.line("#{q:@gt_agent}"));
     let target = SessionName::try_from(container.name())
@@ -414,7 +418,12 @@ pub fn ask_for_take_over(town: &Town, intent: &Intent) -> Result<bool> {
 /// Returns the session in a container. The tags in tmux are nearly always sufficient. The journal
 /// is read only for the conversation, for start options that do not fit into a tag, and for an
 /// earlier handoff of the session that was interrupted.
-fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) -> Result<Record> {
+fn session_of(
+    town: &Town,
+    agent: &Identity,
+    container: &Container,
+    mode: HandoffMode,
+) -> Result<Record> {
     let pane = container.pane();
     let id = pane.tag_session.clone();
     let is_own_pane = !container.lost_agent_pane();
@@ -424,7 +433,7 @@ fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) 
         ..Record::about(id.clone())
     };
     let was_cut = read_marker(town, agent)?.is_some_and(|marker| marker.session == id);
-    if is_own_pane && shown.start.is_some() && mode != Mode::Cycle && !was_cut {
+    if is_own_pane && shown.start.is_some() && mode != HandoffMode::Cycle && !was_cut {
         return Ok(Record {
             agent: Some(agent.address()),
             role: Some(agent.role().as_str().to_owned()),
@@ -439,7 +448,7 @@ fn session_of(town: &Town, agent: &Identity, container: &Container, mode: Mode) 
 }
 
 /// Returns the record if it is complete, so that the start does not read it again.
-fn known(session: &Record) -> Option<Record> {
+fn complete_record(session: &Record) -> Option<Record> {
     Some(session.clone()).filter(|session| session.agent.is_some())
 }
 

@@ -51,10 +51,10 @@ pub struct Primed {
     pub composed: Composed,
 }
 
-/// Returns the calling agent ([`target::own`]). Fails if a variable names an unknown agent without
+/// Returns the calling agent ([`target::default_agent`]). Fails if a variable names an unknown agent without
 /// a session.
-pub fn who(town: &Town) -> Result<Identity> {
-    let agent = target::own(town)?;
+pub fn calling_agent(town: &Town) -> Result<Identity> {
+    let agent = target::default_agent(town)?;
     let around = town.around();
     // A started agent certainly exists, and waits for the answer, so the check is skipped.
     if around.var("GT_ROLE").is_some() && around.var("GT_SESSION_UUID").is_none() {
@@ -206,7 +206,7 @@ pub fn due_with_prompt(town: &Town, conversation: &str) -> Result<Option<PrimeSo
     if before.trim_end_matches('\n') != told {
         return Ok(Some(PrimeSource::Startup));
     }
-    let marker = handoff::read_marker(town, &who(town)?)?;
+    let marker = handoff::read_marker(town, &calling_agent(town)?)?;
     let compacted = marker.is_some_and(|marker| marker.is_compaction());
     Ok(compacted.then_some(PrimeSource::Compact))
 }

@@ -13,17 +13,17 @@ use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::catalog::roles;
 use crate::lifecycle::restore::{self, Resumable};
-use crate::lifecycle::start::{self, StartError, StartOptions, Started};
+use crate::lifecycle::start::{self, StartError, StartOptions, StartedAgent};
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::records::items::Work;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::save_schedule;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::escalation::Severity;
 use gt_core::record::{Outcome as Ended, Record};
-use gt_core::respawn::{self, Decision, OverItem};
+use gt_core::respawn::{self, ItemDeaths, RespawnDecision};
 use gt_core::role::OnExit;
 use gt_core::startup::{Conversation, tag};
 use gt_tmux::{Command, PaneId};
@@ -44,7 +44,7 @@ pub enum RespawnOutcome {
     GaveUp {
         deaths: usize,
     },
-    Respawned(Box<Started>),
+    Respawned(Box<StartedAgent>),
 }
 
 /// Handles the death of a container's agent. `due` means that the delay has passed.
@@ -75,26 +75,26 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
         let recent = respawn::recent_deaths(&deaths(&row.tag_deaths), now);
         note_deaths(town, &found, &recent)?;
         let over_item = match ended {
-            Ended::Exited => OverItem::default(),
+            Ended::Exited => ItemDeaths::default(),
             _ => over_item(town, &identity, &found)?,
         };
         match respawn::decide(&recent, over_item) {
-            Decision::GiveUp { deaths } => {
+            RespawnDecision::GiveUp { deaths } => {
                 let reason = format!("ended {deaths} times in a row; not started again");
                 give_up(town, &found, &identity, &reason)?;
                 return Ok(RespawnOutcome::GaveUp { deaths });
             }
-            Decision::LeaveItem { deaths } => {
+            RespawnDecision::LeaveItem { deaths } => {
                 let reason = format!("died {deaths} times over its work; not started again");
                 give_up(town, &found, &identity, &reason)?;
                 return Ok(RespawnOutcome::GaveUp { deaths });
             }
             // The hook has already waited for the first attempt.
-            Decision::After { seconds } if recent.len() > 1 => {
+            RespawnDecision::After { seconds } if recent.len() > 1 => {
                 schedule(town, &found, seconds)?;
                 return Ok(RespawnOutcome::Later(seconds));
             }
-            Decision::After { .. } => {}
+            RespawnDecision::After { .. } => {}
         }
     }
     let how = found
@@ -137,9 +137,9 @@ pub fn respawn(town: &Town, container: &str, pane: PaneId, due: bool) -> Result<
     }
 }
 
-/// Starts an agent that does not run, whatever its role says about respawns. Its last conversation
-/// goes on, if its program can resume it.
-pub(crate) fn resume(town: &Town, identity: &Identity) -> Result<Started> {
+/// Starts an agent that does not run, whatever its role says about respawns. Resumes its last
+/// conversation, if its program can.
+pub(crate) fn resume(town: &Town, identity: &Identity) -> Result<StartedAgent> {
     let container = containers::of_agent(town, identity)?;
     let last = Sessions::of(town).newest_that_came_up(&identity.address())?;
     let (options, conversation, ended, how) = match &container {
@@ -205,7 +205,7 @@ fn conversation(
     let last = sessions.newest_that_came_up(&identity.address())?;
     if let Some(last) = last.as_ref().filter(|last| last.id == row.tag_session) {
         let parent = last.parent_id.as_deref();
-        let known = sessions.known(parent.into_iter())?;
+        let known = sessions.find_known(parent.into_iter())?;
         let parent = parent.and_then(|parent| known.get(parent));
         if !respawn::resumes(last, ended, seconds_between(last, row.died_at), parent) {
             return Ok(Conversation::New);
@@ -245,7 +245,7 @@ fn note_deaths(town: &Town, container: &Container, recent: &[u64]) -> Result<()>
 }
 
 /// Returns how often the agent has died with the current item on its hook, including this death.
-fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<OverItem> {
+fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<ItemDeaths> {
     let role = roles::resolve(town, identity.role(), identity.rig())?.value;
     let most = role.start.deaths_per_item;
     let hooked = match most {
@@ -253,13 +253,13 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
         _ => Work::of(town).hooked(&identity.address())?,
     };
     let Some(hooked) = hooked else {
-        return Ok(OverItem::default());
+        return Ok(ItemDeaths::default());
     };
-    let crashes = Sessions::of(town).find(&Query {
+    let crashes = Sessions::of(town).find(&SessionQuery {
         agent: Some(identity.address()),
         work: Some(hooked.item.id.to_string()),
         outcome: Some(Ended::Crash.as_str().to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     // A concurrent sync may or may not have recorded this death already.
     let now = &container.pane().tag_session;
@@ -269,7 +269,7 @@ fn over_item(town: &Town, identity: &Identity, container: &Container) -> Result<
     };
     let crashes: Vec<Record> = crashes.into_iter().filter(is_over_it).collect();
     let deaths = respawn::deaths_over_item(&crashes, now);
-    Ok(OverItem { deaths, most })
+    Ok(ItemDeaths { deaths, most })
 }
 
 fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str) -> Result<()> {

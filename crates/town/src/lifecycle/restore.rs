@@ -11,16 +11,16 @@ pub use source::{RestoreSource, find, lost_agents};
 use crate::base::lock::FileLock;
 use crate::base::{fault, processes};
 use crate::catalog::{harnesses, roles};
-use crate::lifecycle::start::{self, Restored, StartError, StartOptions, Started, restored};
+use crate::lifecycle::start::{self, Restored, StartError, StartOptions, StartedAgent, restored};
 use crate::lifecycle::stop;
 use crate::messaging::nudge;
 use crate::records::items::Work;
-use crate::records::sessions::{End, Sessions};
+use crate::records::sessions::{SessionEnd, Sessions};
 use crate::repo::workspace;
 use crate::terminal::containers::{self, Container, Owner};
 use crate::{Result, Town};
 use gt_core::record::{Outcome, Record};
-use gt_core::save::{self as core, Here, Saved, Verdict};
+use gt_core::save::{self as core, NameOwner, RestoreDecision, SavedContainer};
 use gt_core::startup::Conversation;
 use gt_core::{Identity, Problem, Role};
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// A saved container, and the decision about it.
 #[derive(Clone, Debug)]
-pub struct Intent {
+pub struct RestoreIntent {
     pub identity: Identity,
-    pub saved: Saved,
-    pub verdict: Verdict,
+    pub saved: SavedContainer,
+    pub verdict: RestoreDecision,
     pub conversation: Conversation,
     /// The tmux server of its last session, if that is not the town's. It is restored on the town's
     /// server.
@@ -45,8 +45,8 @@ pub struct Intent {
 
 /// An agent that was restored.
 #[derive(Clone, Debug)]
-pub struct Back {
-    pub started: Started,
+pub struct RestoredAgent {
+    pub started: StartedAgent,
     pub conversation: Conversation,
 }
 
@@ -56,7 +56,7 @@ pub fn plan(
     town: &Town,
     source: &RestoreSource,
     named: &[Identity],
-) -> Result<(Vec<Intent>, Vec<String>)> {
+) -> Result<(Vec<RestoreIntent>, Vec<String>)> {
     let sessions = Sessions::of(town);
     let all = containers::list_everywhere(town)?;
     let socket = town.server().socket_path();
@@ -86,15 +86,15 @@ pub fn plan(
         let here = here(town, &identity, saved, last.as_ref(), &all)?;
         let on_exit = roles::on_exit(town, &saved.agent);
         let verdict = core::judge(saved, here, last.as_ref(), is_named, on_exit);
-        if verdict == Verdict::Removed {
+        if verdict == RestoreDecision::Removed {
             warnings.push(format!("{identity} was removed: its folder is gone"));
         }
-        let is_neighbour = |(other, its): (&Saved, &Option<&str>)| {
+        let is_neighbour = |(other, its): (&SavedContainer, &Option<&str>)| {
             other.agent != saved.agent && other.harness == saved.harness && *its == folders[place]
         };
         let alone = !source.containers.iter().zip(&folders).any(is_neighbour);
         let came_up = sessions.newest_that_came_up(&saved.agent)?;
-        intents.push(Intent {
+        intents.push(RestoreIntent {
             // The journal is the most current source: it records changes after the save too.
             conversation: conversation(
                 town,
@@ -122,7 +122,7 @@ pub fn plan(
     Ok((intents, warnings))
 }
 
-fn folder(saved: &Saved) -> Option<&str> {
+fn folder(saved: &SavedContainer) -> Option<&str> {
     saved.agents_pane().map(|(_, pane)| pane.folder.as_str())
 }
 
@@ -130,25 +130,25 @@ fn folder(saved: &Saved) -> Option<&str> {
 fn here(
     town: &Town,
     identity: &Identity,
-    saved: &Saved,
+    saved: &SavedContainer,
     last: Option<&Record>,
     all: &[Container],
-) -> Result<Here> {
+) -> Result<NameOwner> {
     if all.iter().any(|c| c.identity() == Some(identity)) {
-        return Ok(Here::Itself);
+        return Ok(NameOwner::Itself);
     }
     let name = roles::container_name(town, identity)?;
     let other = all.iter().find(|container| container.name() == name);
     Ok(match other.map(|other| (other, other.owner())) {
-        _ if !has_folder(town, identity, saved, last)? => Here::NoFolder,
+        _ if !has_folder(town, identity, saved, last)? => NameOwner::NoFolder,
         // Only the user's panes are left: the agent gets a window beside them.
-        None => Here::Nothing,
-        Some((other, _)) if other.is_vacant() => Here::Nothing,
-        Some((_, Owner::Agent(owner))) => Here::Another(format!("{name} holds {owner}")),
+        None => NameOwner::Nothing,
+        Some((other, _)) if other.is_vacant() => NameOwner::Nothing,
+        Some((_, Owner::Agent(owner))) => NameOwner::Another(format!("{name} holds {owner}")),
         Some((_, Owner::OtherTown(root))) => {
-            Here::Another(format!("{name} belongs to the town at {root}"))
+            NameOwner::Another(format!("{name} belongs to the town at {root}"))
         }
-        Some(_) => Here::Another(format!("{name} is a tmux session that gt did not start")),
+        Some(_) => NameOwner::Another(format!("{name} is a tmux session that gt did not start")),
     })
 }
 
@@ -157,7 +157,7 @@ fn here(
 fn has_folder(
     town: &Town,
     identity: &Identity,
-    saved: &Saved,
+    saved: &SavedContainer,
     last: Option<&Record>,
 ) -> Result<bool> {
     let role = identity.role();
@@ -234,9 +234,9 @@ pub(crate) fn resume_or_begin<T>(
 /// Restores one container, in its conversation if its program finds it.
 pub fn restore(
     town: &Town,
-    intent: &Intent,
+    intent: &RestoreIntent,
     extra_env: &[(String, String)],
-) -> Result<Back, StartError> {
+) -> Result<RestoredAgent, StartError> {
     let mut last = intent.last.clone();
     let (mut started, conversation, warning) =
         resume_or_begin(town, &intent.conversation, |conversation| {
@@ -248,7 +248,7 @@ pub fn restore(
             started
         })?;
     started.warnings.extend(warning);
-    Ok(Back {
+    Ok(RestoredAgent {
         started,
         conversation,
     })
@@ -256,11 +256,11 @@ pub fn restore(
 
 fn start(
     town: &Town,
-    intent: &Intent,
+    intent: &RestoreIntent,
     last: &Option<Record>,
     conversation: &Conversation,
     extra_env: &[(String, String)],
-) -> Result<Started, StartError> {
+) -> Result<StartedAgent, StartError> {
     let saved = &intent.saved;
     let wishes = StartOptions::from_tag(&saved.start)?;
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
@@ -309,11 +309,13 @@ pub fn is_there(town: &Town, identity: &Identity) -> bool {
 /// Prepares a restore: removes leftovers of earlier restores, and ends processes that outlived
 /// their containers. Some programs ignore the loss of their terminal, and two processes in one
 /// conversation would corrupt it.
-pub fn begin(town: &Town, intents: &[Intent]) -> Result<()> {
+pub fn begin(town: &Town, intents: &[RestoreIntent]) -> Result<()> {
     fault::point(town, "restore.planned");
     restored::forget_old(town);
     let is_meant = |container: &str| {
-        let mut wanted = intents.iter().filter(|i| i.verdict == Verdict::Restore);
+        let mut wanted = intents
+            .iter()
+            .filter(|i| i.verdict == RestoreDecision::Restore);
         wanted.any(|intent| intent.saved.name == container)
     };
     stop::end_orphans_of(town, processes::GRACE, is_meant).map(drop)
@@ -331,7 +333,7 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
     };
     let is_wanted_back = last.lost == Some(true) || last.failed_start == Some(true);
     let line = match last.outcome {
-        None => Sessions::ending(last.id, End::of(outcome), town.clock()),
+        None => Sessions::ending(last.id, SessionEnd::of(outcome), town.clock()),
         // The recorded time of the end stays.
         Some(Outcome::Crash) if is_wanted_back => Record {
             outcome: Some(outcome),
@@ -346,7 +348,7 @@ pub fn forget(town: &Town, identity: &Identity) -> Result<()> {
 }
 
 /// Returns the error for a name that is already taken.
-pub fn taken(words: &str) -> Problem {
+pub fn name_taken(words: &str) -> Problem {
     Problem::conflict(words.to_owned()).hint("rename or stop it, then restore again")
 }
 

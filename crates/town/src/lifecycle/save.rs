@@ -3,15 +3,15 @@
 //! [`save`] makes one listing, captures panes in batches and writes one file atomically. Automatic
 //! saves run in the background: [`save_schedule::request`] asks tmux to call `gt internal save`
 //! after a short delay, once for all requests in that time, and a timer of tmux calls it every few
-//! minutes. `save/store.rs` handles the files, `save/seen.rs` reads tmux.
+//! minutes. `save/store.rs` handles the files, `save/containers.rs` reads tmux.
 //!
 //! The newest save always contains all agents to restore. An agent that was lost with its server is
 //! carried over from save to save until it is restored, deliberately ended, or too old. So neither
 //! the first start after a crash nor the pruning of saves can lose data that a restore needs. A
 //! town in which nothing runs is not saved.
 
+mod containers;
 mod resurrect;
-mod seen;
 mod store;
 
 pub use store::{Save, SaveEntry, find, find_with, list, newest};
@@ -21,11 +21,11 @@ use crate::base::or_log::OrLog;
 use crate::base::surroundings;
 use crate::base::time::timestamp;
 use crate::catalog::roles;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::terminal::{adopted, save_schedule};
 use crate::{Result, Town};
 use gt_core::record::SessionStatus;
-use gt_core::save::{self as core, Header, Saved, ServerId, VERSION};
+use gt_core::save::{self as core, SaveHeader, SavedContainer, ServerId, VERSION};
 use gt_tmux::Command;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,16 +54,17 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<CompletedSave>> {
     // Cleared before tmux is read: a later request may follow a change that this save misses.
     save_schedule::forget_request(town)?;
     let now = town.clock().seconds();
-    let mut looks = Vec::from_iter(seen::look(town, now)?);
+    let mut looks = Vec::from_iter(containers::read_containers(town, now)?);
     // The agents of a server that does not answer are carried over from the previous save.
-    let others = adopted::elsewhere(town).into_iter();
+    let others = adopted::on_other_servers(town).into_iter();
     looks.extend(others.filter_map(|other| {
         let socket = other.server().socket_path();
-        let look = seen::look(&other, now);
+        let look = containers::read_containers(&other, now);
         look.or_warn(format_args!("{} is not saved", socket.display()))?
     }));
     let servers: Vec<ServerId> = looks.iter().map(|(server, _)| *server).collect();
-    let mut containers: Vec<Saved> = looks.into_iter().flat_map(|(_, found)| found).collect();
+    let mut containers: Vec<SavedContainer> =
+        looks.into_iter().flat_map(|(_, found)| found).collect();
     let Some(server) = servers.first().filter(|_| !containers.is_empty()) else {
         return Ok(None);
     };
@@ -80,7 +81,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<CompletedSave>> {
     };
     let since = timestamp(server.started);
     let on_exit = |agent: &str| roles::on_exit(town, agent);
-    let lost = core::carried(
+    let lost = core::carried_over(
         before,
         &containers,
         &servers,
@@ -90,7 +91,7 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<CompletedSave>> {
         on_exit,
     );
     containers.extend(lost);
-    let header = Header {
+    let header = SaveHeader {
         version: VERSION,
         town: town.root_text().to_owned(),
         host: surroundings::host(),
@@ -117,13 +118,13 @@ pub fn save(town: &Town, automatic: bool) -> Result<Option<CompletedSave>> {
 
 /// Adds missing conversation ids. The tags have an id only after a hook has reported it; the
 /// journal has the ids that were chosen. If the journal cannot be read now, the restore reads it.
-fn fill_conversations(sessions: &Sessions, containers: &mut [Saved]) {
+fn fill_conversations(sessions: &Sessions, containers: &mut [SavedContainer]) {
     if containers.iter().all(|c| c.harness_session.is_some()) {
         return;
     }
-    let query = Query {
+    let query = SessionQuery {
         status: Some(SessionStatus::Running.as_str().to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let running = sessions
         .find(&query)
@@ -146,7 +147,7 @@ pub(crate) fn newest_at(town: &Town) -> Option<i64> {
 }
 
 /// Returns whether a save is requested or in progress.
-pub(crate) fn is_on_its_way(town: &Town) -> bool {
+pub(crate) fn is_pending(town: &Town) -> bool {
     let ask = Command::new("show-options").args(["-gqv", &save_schedule::due_option(town)]);
     let due = town.server().run(ask).or_debug("no save is requested");
     let due = due.and_then(|due| due.trim().parse::<i64>().ok());

@@ -7,13 +7,13 @@
 
 mod across;
 
-pub use across::{FAULT_POINTS, Lent};
+pub use across::{FAULT_POINTS, LentTranscript};
 
 use crate::agents::account::{self, Account};
 use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::{self, Presets};
 use crate::lifecycle::start::StartOptions;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -72,11 +72,11 @@ pub struct SeanceFilter {
 /// Returns the newest sessions, and whether each can be asked.
 pub fn list(town: &Town, wanted: SeanceFilter) -> Result<Vec<Offered>> {
     across::clean_up(town)?;
-    let sessions = Sessions::of(town).find(&Query {
+    let sessions = Sessions::of(town).find(&SessionQuery {
         role: wanted.role,
         rig: wanted.rig,
         limit: Some(wanted.recent),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     let accounts = account::list(town)?;
     let mut presets = Presets::default();
@@ -115,7 +115,7 @@ fn topic(session: &Record) -> Option<String> {
 
 /// The command that asks a session.
 #[derive(Debug)]
-pub struct Talk {
+pub struct SeanceCommand {
     pub session: String,
     pub agent: Option<String>,
     pub conversation: String,
@@ -127,7 +127,7 @@ pub struct Talk {
     pub unset: Vec<String>,
     pub set: Vec<(String, String)>,
     /// Files lent to another account for the talk; removed on drop.
-    pub lent: Option<Lent>,
+    pub lent: Option<LentTranscript>,
 }
 
 /// Prepares a talk with a session, found by the beginning of its id or of its conversation's id.
@@ -137,12 +137,12 @@ pub fn prepare(
     given: &str,
     other_account: Option<&str>,
     prompt: Option<&str>,
-) -> Result<Talk> {
+) -> Result<SeanceCommand> {
     across::clean_up(town)?;
     let session = find(town, given)?;
     let harness = session.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(town, harness)?.value;
-    let Conversation { id, files } = conversation(town, &session, &preset)?;
+    let ForkableConversation { id, files } = conversation(town, &session, &preset)?;
     let command = &preset.command;
     let mut args = command.args.clone();
     let fork = command.fork.iter();
@@ -175,7 +175,7 @@ pub fn prepare(
         _ => None,
     };
     let (unset, set) = environment(town, &preset, wanted.as_deref());
-    Ok(Talk {
+    Ok(SeanceCommand {
         cwd: folder(&session),
         session: session.id,
         agent: session.agent,
@@ -220,7 +220,7 @@ fn find(town: &Town, id: &str) -> Result<Record> {
     if let Some(session) = sessions.lookup(id)? {
         return Ok(session);
     }
-    let all = sessions.find(&Query::default())?;
+    let all = sessions.find(&SessionQuery::default())?;
     let begins = |session: &&Record| {
         let conversation = session.harness_session_id.as_deref();
         conversation.is_some_and(|conversation| conversation.starts_with(id))
@@ -234,7 +234,7 @@ fn find(town: &Town, id: &str) -> Result<Record> {
     let same = |session: &&Record| session.harness_session_id == newest.harness_session_id;
     if !fitting.iter().all(same) {
         return Err(
-            Problem::usage(format!("{id} is the beginning of several conversations"))
+            Problem::usage(format!("{id} is a prefix of several conversations"))
                 .hint("give more of the id"),
         );
     }
@@ -242,14 +242,14 @@ fn find(town: &Town, id: &str) -> Result<Record> {
 }
 
 /// A conversation that can be forked.
-struct Conversation {
+struct ForkableConversation {
     id: String,
     /// The known transcript files of the program.
     files: Vec<PathBuf>,
 }
 
 /// Returns the conversation of a session, if a fork of it can be asked.
-fn conversation(town: &Town, session: &Record, preset: &Preset) -> Result<Conversation> {
+fn conversation(town: &Town, session: &Record, preset: &Preset) -> Result<ForkableConversation> {
     if preset.command.fork.is_empty() {
         return Err(unable(town, preset, "cannot fork a conversation", |able| {
             !able.command.fork.is_empty()
@@ -278,7 +278,7 @@ fn conversation(town: &Town, session: &Record, preset: &Preset) -> Result<Conver
                 .hint("the program looks for a conversation by its folder"),
         );
     }
-    Ok(Conversation {
+    Ok(ForkableConversation {
         id: id.clone(),
         files,
     })

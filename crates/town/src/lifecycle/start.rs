@@ -19,7 +19,7 @@ mod options;
 mod prepared;
 pub(crate) mod restored;
 
-pub(crate) use beside::beside;
+pub(crate) use beside::start_beside;
 pub(crate) use container::{COLUMNS, ROWS, with_history_limit};
 pub use error::StartError;
 pub(crate) use existing::refuse_others;
@@ -34,7 +34,7 @@ use crate::base::lock::{self, FileLock};
 use crate::base::{fault, wake};
 use crate::catalog::{hook_installers, other_towns, roles};
 use crate::messaging::inject::{Reached, Submission, Typist};
-use crate::messaging::queue::{Phase, Queue};
+use crate::messaging::queue::{MessageQueue, Phase};
 use crate::messaging::signal;
 use crate::records::items::HandedOver;
 use crate::records::usage;
@@ -47,7 +47,7 @@ use container::AgentProcess;
 use existing::Existing;
 use gt_core::record::Record;
 use gt_core::session::SessionId;
-use gt_core::startup::{Plan, tag};
+use gt_core::startup::{LaunchPlan, tag};
 use gt_core::state::{State, StateSource};
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
@@ -58,7 +58,7 @@ use std::time::{Duration, Instant};
 
 /// An agent that was started.
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartedAgent {
     pub identity: Identity,
     pub container: String,
     pub session: SessionId,
@@ -77,7 +77,7 @@ pub fn start(
     town: &Town,
     identity: &Identity,
     options: &StartOptions,
-) -> Result<Started, StartError> {
+) -> Result<StartedAgent, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
     check_not_stopped(town, identity)?;
@@ -99,7 +99,7 @@ pub(crate) fn take_over(
     prepared: &Prepared<'_>,
     container: Container,
     handed: Option<HandedOver>,
-) -> Result<Started, StartError> {
+) -> Result<StartedAgent, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
     check_not_stopped(town, prepared.identity)?;
@@ -121,7 +121,7 @@ fn begin(
     prepared: &Prepared<'_>,
     mut existing: Existing,
     began: Instant,
-) -> Result<Started, StartError> {
+) -> Result<StartedAgent, StartError> {
     let leaving = existing.leaving_processes();
     let is_new_server = !appearance::keys_are_current(&existing.keys_tag);
     if is_new_server {
@@ -136,14 +136,14 @@ fn begin(
     let lineage = Lineage::of(town, changes.sessions(), prepared, session, &mut existing);
     let mut plan = prepared.plan(town, session, lineage.chain(), &wiring);
     changes.prepare_replay(&mut plan.argv)?;
-    warnings.extend(prepared.plant_answers(town, &plan));
+    warnings.extend(prepared.write_onboarding_answers(town, &plan));
     let process = match &prepared.options.takes_over {
         None => make_and_record(&mut changes, &lineage, &plan, &existing)?,
         Some(before) => {
             record_takeover(town, &mut changes, &lineage, before)?;
             let process = changes.make_container(&plan, &existing)?;
             fault::point(town, "handoff.respawned");
-            changes.settle_apart(leaving.as_ref());
+            changes.settle_detached(leaving.as_ref());
             changes.write_pid_file(&process)?;
             let line = process.add_to(Record::about(session.to_string()));
             changes.sessions().add_process(line)?;
@@ -164,7 +164,7 @@ fn begin(
     };
     changes.commit();
     signal::wake_after_start(town, prepared.identity, &prepared.container);
-    Ok(Started {
+    Ok(StartedAgent {
         identity: prepared.identity.clone(),
         container: prepared.container.to_string(),
         session,
@@ -182,7 +182,7 @@ fn begin(
 fn make_and_record(
     changes: &mut StartChanges<'_>,
     lineage: &Lineage,
-    plan: &Plan,
+    plan: &LaunchPlan,
     existing: &Existing,
 ) -> Result<AgentProcess, StartError> {
     let process = changes.make_container(plan, existing)?;
@@ -310,7 +310,7 @@ pub(crate) fn hold(town: &Town, identity: &Identity) -> Result<FileLock, StartEr
 fn finish(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     made: &AgentProcess,
     seen: State,
 ) -> Result<State, StartError> {
@@ -354,10 +354,12 @@ fn finish(
     batch.push(ask().target(made.pane).arg("#{pane_dead}"));
     let tags = ask().target(name.clone());
     batch.push(tags.arg("#{@gt_state_source} #{@gt_state}"));
-    let answer = town
-        .server()
-        .run(batch)
-        .map_err(|error| tmux_problem(&format!("the container {name} was lost again"), error))?;
+    let answer = town.server().run(batch).map_err(|error| {
+        tmux_problem(
+            &format!("the container {name} disappeared right after its start"),
+            error,
+        )
+    })?;
     wake::monitors(town);
     let mut words = answer.split_whitespace();
     let (dead, source, tagged) = (words.next(), words.next(), words.next());
@@ -377,7 +379,7 @@ fn type_prompt(
 ) -> Result<()> {
     const TIMEOUT: Duration = Duration::from_secs(10);
     // Another process may already be delivering a message.
-    let queue = Queue::of(town, prepared.identity);
+    let queue = MessageQueue::of(town, prepared.identity);
     let _lock = FileLock::take(&queue.lock_path(), TIMEOUT)?;
     let began = Instant::now();
     let container = prepared.container.clone().into();
@@ -391,13 +393,13 @@ fn type_prompt(
                 if in_line {
                     typist.clear_line()?;
                 }
-                return Err(Problem::failed("its program does not show what was typed"));
+                return Err(Problem::failed("its program does not show the typed text"));
             }
             Submission::NotNow(reason, phase) => {
                 if phase != Phase::Taken || began.elapsed() > TIMEOUT {
-                    return Err(Problem::failed(reason.words()));
+                    return Err(Problem::failed(reason.describe()));
                 }
-                typist.wait_for_chance(reason, Duration::from_millis(250))?;
+                typist.wait_until_ready(reason, Duration::from_millis(250))?;
             }
         }
     }

@@ -12,21 +12,21 @@ pub use leaving::LeavingProcesses;
 
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
-use crate::base::processes::{self, Handle};
+use crate::base::processes::{self, ProcessHandle};
 use crate::base::wake;
 use crate::catalog::{harnesses, roles};
 use crate::lifecycle::epilogue;
 use crate::messaging::inject;
 use crate::messaging::inject::{Reached, Submission, Typist};
-use crate::messaging::queue::Queue;
+use crate::messaging::queue::MessageQueue;
 use crate::records::items::Work;
-use crate::records::sessions::{End, Sessions};
+use crate::records::sessions::{SessionEnd, Sessions};
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Container, PaneRow, tmux_problem};
 use crate::terminal::{adopted, pidfile, save_schedule, windows};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
-use gt_core::process::Table;
+use gt_core::process::ProcessTable;
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
 use gt_core::startup::tag;
@@ -63,7 +63,7 @@ impl Default for StopOptions {
 
 /// Result of stopping one agent.
 #[derive(Clone, Debug)]
-pub struct Stopped {
+pub struct StoppedAgent {
     pub identity: Identity,
     pub container: String,
     /// It quit by itself when asked.
@@ -119,7 +119,7 @@ pub fn stop_all(
     town: &Town,
     identities: &[Identity],
     options: StopOptions,
-) -> Vec<(Identity, Result<Stopped, StopError>)> {
+) -> Vec<(Identity, Result<StoppedAgent, StopError>)> {
     let (elsewhere, here): (Vec<_>, Vec<_>) = identities
         .iter()
         .map(|identity| (identity, adopted::home_of(town, identity)))
@@ -139,14 +139,14 @@ fn stop_on_server(
     town: &Town,
     identities: &[Identity],
     options: StopOptions,
-) -> Vec<(Identity, Result<Stopped, StopError>)> {
+) -> Vec<(Identity, Result<StoppedAgent, StopError>)> {
     let mut wanted: Vec<&Identity> = Vec::new();
     for identity in identities {
         if !wanted.contains(&identity) {
             wanted.push(identity);
         }
     }
-    let mut answers: Vec<(Identity, Option<Result<Stopped, StopError>>)> = wanted
+    let mut answers: Vec<(Identity, Option<Result<StoppedAgent, StopError>>)> = wanted
         .into_iter()
         .map(|identity| (identity.clone(), None))
         .collect();
@@ -220,7 +220,7 @@ fn is_read_only(town: &Town) -> bool {
 fn not_running(town: &Town, identity: &Identity) -> StopError {
     // For a hint only.
     let container = roles::container_name(town, identity).ok();
-    let elsewhere = container.and_then(|container| pidfile::elsewhere(town, &container));
+    let elsewhere = container.and_then(|container| pidfile::on_other_server(town, &container));
     let Some((pid, socket)) = elsewhere else {
         let problem = Problem::not_found(format!("{identity} is not running"));
         return StopError::NotRunning(problem.hint("`gt agents` lists those that do"));
@@ -235,7 +235,7 @@ fn not_running(town: &Town, identity: &Identity) -> StopError {
 }
 
 /// Ends containers whose locks are held: processes first, then the containers.
-fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<Stopped>> {
+fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<StoppedAgent>> {
     if victims.is_empty() {
         return Ok(Vec::new());
     }
@@ -252,7 +252,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
     let roots = roots(victims);
     let table = processes::snapshot();
     let left = processes::wait_all(processes::hold(&table, &roots), asked);
-    let stayed: BTreeSet<u32> = left.iter().map(Handle::pid).collect();
+    let stayed: BTreeSet<u32> = left.iter().map(ProcessHandle::pid).collect();
     let now = (!asked.is_zero()).then(processes::snapshot);
     let killed = end_members(town, victims, &table, now, options.grace);
     let mut stopped = Vec::new();
@@ -262,7 +262,7 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         };
         let pid = container.pane().pid;
         let members = of_pane(container, &table);
-        stopped.push(Stopped {
+        stopped.push(StoppedAgent {
             identity: identity.clone(),
             container: container.name().to_owned(),
             graceful: !options.force && !stayed.contains(&pid),
@@ -328,7 +328,7 @@ fn ending(
     let pane = container.pane();
     let is_gone = container.lost_agent_pane();
     if known.is_none() && (pane.dead || is_gone) {
-        let end = End {
+        let end = SessionEnd {
             outcome: container.outcome(),
             at: pane.died_at,
             exit_code: pane.exit_status,
@@ -348,7 +348,7 @@ fn ending(
     let by_caller = outcome == Outcome::Stopped;
     let line = Record {
         ended_by: by_caller.then(|| town.caller().as_str().to_owned()),
-        ..Sessions::ending(id, End::of(outcome), town.clock())
+        ..Sessions::ending(id, SessionEnd::of(outcome), town.clock())
     };
     Some((Certainty::Decided(outcome), line))
 }
@@ -440,7 +440,7 @@ fn ask_by_command<'a>(
                 let answer = scope.spawn(move || {
                     let command = preset.quit.command.as_deref().unwrap_or_default();
                     // If another process is typing, keys are used instead.
-                    let queue = container.identity().map(|who| Queue::of(town, who));
+                    let queue = container.identity().map(|who| MessageQueue::of(town, who));
                     let lock = queue.map(|queue| FileLock::try_take(&queue.lock_path()));
                     let Some(Ok(Some(_lock))) = lock else {
                         return false;
@@ -471,8 +471,8 @@ fn roots(victims: &[Container]) -> BTreeSet<u32> {
 fn end_members(
     town: &Town,
     victims: &[Container],
-    before: &Table,
-    mut later: Option<Table>,
+    before: &ProcessTable,
+    mut later: Option<ProcessTable>,
     grace: Duration,
 ) -> BTreeSet<u32> {
     let mut killed = BTreeSet::new();
@@ -487,7 +487,7 @@ fn end_members(
         processes::signal_all(&handles, Signal::TERM);
         let left = processes::wait_all(handles, timeout);
         processes::signal_all(&left, Signal::KILL);
-        killed.extend(left.iter().map(Handle::pid));
+        killed.extend(left.iter().map(ProcessHandle::pid));
         // The next snapshot shows those that are left.
         let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
         later = Some(processes::snapshot());
@@ -497,12 +497,17 @@ fn end_members(
 
 /// Returns the live processes of these agents: those of their panes, in either snapshot, and strays
 /// that carry the variables of their panes.
-fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+fn members(
+    town: &Town,
+    victims: &[Container],
+    before: &ProcessTable,
+    now: &ProcessTable,
+) -> BTreeSet<u32> {
     let mut members = BTreeSet::new();
     for container in victims {
         members.extend(of_pane(container, now));
         let still = |pid: &u32| {
-            let started = |table: &Table| table.get(*pid).map(|process| process.started);
+            let started = |table: &ProcessTable| table.get(*pid).map(|process| process.started);
             started(before) == started(now)
         };
         members.extend(of_pane(container, before).into_iter().filter(still));
@@ -514,7 +519,7 @@ fn members(town: &Town, victims: &[Container], before: &Table, now: &Table) -> B
 
 /// Removes the processes that must not be ended: this process, and a tmux server that the agent has
 /// started, which holds panes that are not the agent's.
-fn spare(members: &mut BTreeSet<u32>, now: &Table) {
+fn spare(members: &mut BTreeSet<u32>, now: &ProcessTable) {
     members.remove(&std::process::id());
     members.retain(|pid| {
         now.get(*pid)
@@ -523,7 +528,7 @@ fn spare(members: &mut BTreeSet<u32>, now: &Table) {
 }
 
 /// Returns the processes of the agent's pane, or the remaining ones if the pane is dead.
-fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
+fn of_pane(container: &Container, table: &ProcessTable) -> BTreeSet<u32> {
     let pane = container.pane();
     match (container.lost_agent_pane(), pane.dead) {
         (true, _) => BTreeSet::new(),
@@ -535,7 +540,12 @@ fn of_pane(container: &Container, table: &Table) -> BTreeSet<u32> {
 /// Returns processes that left their terminal but still carry the variables of the agent's pane.
 /// The session's id alone proves nothing: the user's panes in the container have it too, and so
 /// does a tmux server that the agent started, with everything in it.
-fn strays(town: &Town, victims: &[Container], before: &Table, now: &Table) -> BTreeSet<u32> {
+fn strays(
+    town: &Town,
+    victims: &[Container],
+    before: &ProcessTable,
+    now: &ProcessTable,
+) -> BTreeSet<u32> {
     let marks: Vec<[String; 3]> = victims
         .iter()
         .filter(|container| !container.lost_agent_pane())
@@ -562,10 +572,10 @@ fn marks(town: &Town, session: SessionId, pane: PaneId) -> [String; 3] {
 
 /// Returns the processes that carry such variables and are not older than `oldest`, except the
 /// ancestors of this process.
-fn marked(marks: &[[String; 3]], oldest: u64, now: &Table) -> BTreeSet<u32> {
+fn marked(marks: &[[String; 3]], oldest: u64, now: &ProcessTable) -> BTreeSet<u32> {
     let young = now.iter().filter(|process| process.started >= oldest);
     let young: Vec<u32> = young.map(|process| process.pid).collect();
-    let mut strays = processes::carrying(&young, marks);
+    let mut strays = processes::with_variables(&young, marks);
     let mut ancestor = Some(std::process::id());
     while let Some(pid) = ancestor {
         strays.remove(&pid);
@@ -676,7 +686,7 @@ pub fn end_orphans_of(
     grace: Duration,
     is_meant: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>> {
-    let mut lost = pidfile::lost(town, || containers::list(town))?;
+    let mut lost = pidfile::without_container(town, || containers::list(town))?;
     lost.retain(|tracked| is_meant(&tracked.container));
     let table = processes::snapshot();
     let alive = || lost.iter().filter(|tracked| tracked.alive.is_some());

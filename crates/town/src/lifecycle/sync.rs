@@ -7,7 +7,7 @@
 //! [`tmux_hooks`]: crate::terminal::tmux_hooks
 
 mod adopted_ends;
-mod glance;
+mod quick_check;
 
 pub use adopted_ends::{settle_adopted, settle_adopted_after};
 
@@ -18,7 +18,7 @@ use crate::base::time::timestamp;
 use crate::lifecycle::{adopt, epilogue};
 use crate::messaging::queue;
 use crate::records::retention::EventRetention;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
 use crate::terminal::containers::{self, Container, Owner};
 use crate::terminal::recording::Recordings;
@@ -28,7 +28,7 @@ use gt_core::Identity;
 use gt_core::notify;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::state::State;
-use gt_core::sync::{self, Death, JournalChange, Moment, Shown};
+use gt_core::sync::{self, JournalChange, PaneDeath, ShownContainer, SyncContext};
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub struct Synced {
 /// town's server and the servers of its adopted agents.
 pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
     let mut synced = sync_server(town, sessions, only_tell)?;
-    for other in adopted::elsewhere(town) {
+    for other in adopted::on_other_servers(town) {
         let more = match sync_server(&other, sessions, only_tell) {
             Ok(more) => more,
             // A person's own server must not block the town.
@@ -76,9 +76,9 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     let socket = town.server().socket_path().to_string_lossy().into_owned();
     // The journal is read first: a session that begins meanwhile is in tmux before it is in the
     // journal, and one that ends leaves tmux before its end is written.
-    let mut running = sessions.find(&Query {
+    let mut running = sessions.find(&SessionQuery {
         status: Some(SessionStatus::Running.as_str().to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     // Sessions on other servers are not visible here.
     running.retain(|session| {
@@ -87,22 +87,22 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
             .as_ref()
             .is_none_or(|path| *path == socket)
     });
-    if let Some(synced) = glance::all_agrees(town, sessions, &running)? {
+    if let Some(synced) = quick_check::all_agrees(town, sessions, &running)? {
         return Ok(synced);
     }
     let containers = settled(town, &running)?;
     fault::point(town, "sync.listed");
     if !only_tell {
-        background_tasks::tell_of_failures(town, &containers);
-        dev_servers::tell_of_failures(town, &containers);
+        background_tasks::emit_failures(town, &containers);
+        dev_servers::emit_failures(town, &containers);
     }
-    let shown: Vec<Shown> = containers
+    let shown: Vec<ShownContainer> = containers
         .iter()
-        .filter_map(|container| shown(container, &socket))
+        .filter_map(|container| shown_container(container, &socket))
         .collect();
     let open: HashSet<&str> = running.iter().map(|session| session.id.as_str()).collect();
     let ids = shown.iter().map(|container| container.session.id.as_str());
-    let known = sessions.known(ids.filter(|id| !open.contains(id)))?;
+    let known = sessions.find_known(ids.filter(|id| !open.contains(id)))?;
     let first = containers.first().map(Container::pane);
     let server_started = first.map(|pane| pane.server_started);
     let running_since = server_started
@@ -110,7 +110,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
         .chain(processes::booted_at())
         .max();
     let running_since = running_since.map(timestamp);
-    let moment = Moment {
+    let moment = SyncContext {
         now: &town.clock().text(),
         running_since: running_since.as_deref(),
         server: first.map(|pane| pane.server_pid),
@@ -147,7 +147,8 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
             epilogue::write(town, sessions, &ended);
         }
     }
-    let touched = |shown: &Shown| lines.iter().any(|(_, line)| line.id == shown.session.id);
+    let touched =
+        |shown: &ShownContainer| lines.iter().any(|(_, line)| line.id == shown.session.id);
     synced.unchanged = shown.iter().filter(|shown| !touched(shown)).count();
     synced.lines = lines;
     Ok(synced)
@@ -168,7 +169,7 @@ fn confirm_revivals(town: &Town, lines: &mut Vec<(JournalChange, Record)>) -> Re
     // The id of a session without tags is derived from its container.
     let shown: HashSet<String> = containers
         .iter()
-        .filter_map(|container| shown(container, &socket))
+        .filter_map(|container| shown_container(container, &socket))
         .map(|shown| shown.session.id)
         .collect();
     lines.retain(|(change, line)| *change != JournalChange::Revived || shown.contains(&line.id));
@@ -203,7 +204,7 @@ fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(JournalChange
         };
         let report = container.state(None);
         // The agent was running before it died.
-        let event = notify::begins(Some(State::Running), &report);
+        let event = notify::notice_for_change(Some(State::Running), &report);
         if let (Some(event), Some(agent)) = (event, container.identity()) {
             let reason = report.reason.as_deref().unwrap_or_default();
             crate::messaging::notify::raise(town, event, &agent.address(), reason);
@@ -313,7 +314,7 @@ fn of_another_town(root: &str) -> String {
 
 /// Returns tmux's data about an agent of the town, or about a container that is only named like
 /// one.
-fn shown(container: &Container, socket: &str) -> Option<Shown> {
+fn shown_container(container: &Container, socket: &str) -> Option<ShownContainer> {
     let (identity, session, is_tagged) = match container.owner() {
         Owner::Agent(identity) => (identity, container.session_id()?, true),
         Owner::Orphan(identity) => (identity, container.session_id()?, false),
@@ -326,9 +327,9 @@ fn shown(container: &Container, socket: &str) -> Option<Shown> {
     };
     let pane = container.pane();
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
-    Some(Shown {
+    Some(ShownContainer {
         is_tagged,
-        death: (pane.dead || container.lost_agent_pane()).then(|| Death {
+        death: (pane.dead || container.lost_agent_pane()).then(|| PaneDeath {
             at: pane.died_at.map(timestamp),
             // Nothing is known about a pane that is gone.
             exit_code: pane.exit_status.filter(|_| pane.dead),

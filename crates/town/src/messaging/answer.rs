@@ -1,15 +1,15 @@
 //! Answers a dialog: reads it, moves the mark to the wanted option, checks the mark and confirms.
 //!
 //! As everywhere in [`crate::messaging::inject`], the screen is read before every key. If the
-//! question changes meanwhile, no further key is sent. The dialog belongs to an agent, or to the
+//! question changes meanwhile, no further key is sent. The dialog is that of an agent, or of the
 //! program that resolves merge conflicts in a window beside it.
 
 use crate::base::lock::FileLock;
 use crate::base::wake;
 use crate::catalog::harnesses;
-use crate::messaging::inject::{Seen, Typist, press};
+use crate::messaging::inject::{PaneObservation, Typist, press};
 use crate::messaging::nudge;
-use crate::messaging::queue::Queue;
+use crate::messaging::queue::MessageQueue;
 use crate::records::events::{self, Events};
 use crate::terminal::containers;
 use crate::terminal::containers::{Container, PaneRow};
@@ -32,7 +32,7 @@ const MOST_ENTERS: u32 = 3;
 
 /// The question and the option that was chosen.
 #[derive(Clone, Debug)]
-pub struct Answered {
+pub struct AnsweredDialog {
     pub asking: Asking,
     /// Index of the chosen option.
     pub chosen: usize,
@@ -63,7 +63,7 @@ impl<'a> Asker<'a> {
 
     /// Returns the program in this window. Fails if it is not the resolver, whose dialogs are those
     /// of an agent program.
-    pub fn beside(
+    pub fn in_window(
         town: &Town,
         identity: &'a Identity,
         container: &'a Container,
@@ -97,7 +97,7 @@ impl<'a> Asker<'a> {
     fn typist<'t>(&'t self, town: &'t Town) -> Typist<'t> {
         let typist = Typist::for_row(town, self.pane, &self.preset);
         match self.window {
-            Some(_) => typist.beside(),
+            Some(_) => typist.for_side_program(),
             None => typist,
         }
     }
@@ -145,11 +145,13 @@ fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -
                 _ => standing = Some((now, Instant::now())),
             }
         } else if !seen.dialog && standing.is_none() {
-            return Err(Problem::conflict(format!("{asker} asks nothing")).hint(asker.to_look()));
+            return Err(
+                Problem::conflict(format!("{asker} has no open question")).hint(asker.to_look())
+            );
         }
         if Instant::now() >= deadline {
             return Err(
-                Problem::conflict(format!("what {asker} asks cannot be read"))
+                Problem::conflict(format!("the question of {asker} cannot be read"))
                     .hint(asker.to_look()),
             );
         }
@@ -164,14 +166,14 @@ pub fn answer(
     asker: &Asker<'_>,
     choice: &Choice,
     expected: Option<&str>,
-) -> Result<Answered> {
-    let queue = Queue::of(town, asker.identity);
+) -> Result<AnsweredDialog> {
+    let queue = MessageQueue::of(town, asker.identity);
     let _lock = FileLock::take(&queue.lock_path(), LOCK_TIMEOUT)?;
     let mut typist = asker.typist(town);
     let asking = open_question(&mut typist, asker, STANDS)?;
     if expected.is_some_and(|expected| expected != answer::fingerprint(&asking)) {
         return Err(
-            Problem::conflict(format!("{asker} asks something else by now"))
+            Problem::conflict(format!("{asker} now asks another question"))
                 .cause(asking.text.clone())
                 .hint(answer::listed(&asking)),
         );
@@ -190,7 +192,7 @@ pub fn answer(
         press(town, pane, &[key.to_owned()])?;
         keys -= 1;
         // A dialog that cannot be parsed is still being drawn.
-        let place = |seen: &Seen| {
+        let place = |seen: &PaneObservation| {
             let same = seen.asking.as_ref().filter(|now| is_same(now, &asking));
             same.and_then(|now| now.marked)
         };
@@ -200,7 +202,9 @@ pub fn answer(
         let moved = place(&now);
         let is_moved = |now: &usize| *now != marked && keys > 0;
         marked = moved.filter(is_moved).ok_or_else(|| {
-            let what = format!("the question of {asker} has changed, or {key} does not help there");
+            let what = format!(
+                "the question of {asker} has changed, or the key {key} has no effect there"
+            );
             let problem = Problem::conflict(what).hint(asker.to_look());
             match asker.window {
                 None => problem.hint(format!("`gt keys {asker} KEY` presses keys")),
@@ -218,7 +222,7 @@ pub fn answer(
         .with("option", shown.unwrap_or(chosen + 1))
         .with("window", asker.window);
     Events::of(town).note(vec![event]);
-    Ok(Answered { asking, chosen })
+    Ok(AnsweredDialog { asking, chosen })
 }
 
 /// Presses Enter on the marked option. Claude Code ignores keys in the first moment of a dialog; by
@@ -231,7 +235,7 @@ fn confirm(
     asking: &Asking,
     chosen: usize,
 ) -> Result<()> {
-    let is_it = |seen: &Seen| {
+    let is_it = |seen: &PaneObservation| {
         let now = seen.asking.as_ref();
         now.is_some_and(|now| is_same(now, asking) && now.marked == Some(chosen))
     };
@@ -251,14 +255,14 @@ fn confirm(
         }
     }
     Err(Problem::failed(format!(
-        "{asker} does not take {:?}",
+        "{asker} does not accept {:?}",
         asking.options[chosen]
     )))
 }
 
 fn marked(asking: &Asking, asker: &Asker<'_>) -> Result<usize> {
     asking.marked.ok_or_else(|| {
-        Problem::failed("which of its options is marked cannot be read".to_owned())
+        Problem::failed("the selected option cannot be recognised".to_owned())
             .hint(format!("`gt attach {}` and answer there", asker.identity))
     })
 }
@@ -269,7 +273,10 @@ fn is_same(now: &Asking, before: &Asking) -> bool {
 }
 
 /// Reads the screen until the condition holds, the program ends or the timeout passes.
-fn await_look(typist: &mut Typist<'_>, is_so: impl Fn(&Seen) -> bool) -> Result<Seen> {
+fn await_look(
+    typist: &mut Typist<'_>,
+    is_so: impl Fn(&PaneObservation) -> bool,
+) -> Result<PaneObservation> {
     let deadline = Instant::now() + REDRAW_TIMEOUT;
     loop {
         let seen = typist.observe()?;

@@ -1,13 +1,13 @@
 //! Do not disturb: turns it on and off, and delivers the held messages at its end.
 //!
-//! Messages to an agent wait in its queue, where the deliverer leaves those that are not urgent.
-//! Notifications to the person are written to `.runtime/held-notices.json`. A timer of tmux calls
-//! [`end_due`]; regular upkeep calls it too.
+//! Messages to an agent wait in its queue; the deliverer delivers only urgent ones. Notifications
+//! to the person are written to `.runtime/held-notices.json`. A timer of tmux calls [`end_due`];
+//! regular upkeep calls it too.
 
 use crate::base::dnd::{self, DndNote};
 use crate::base::or_log::OrLog;
 use crate::base::wake;
-use crate::messaging::queue::Queue;
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::{notify, signal};
 use crate::records::events::{Events, by_command};
 use crate::terminal::{adopted, containers, dnd_timer};
@@ -17,7 +17,7 @@ use gt_core::mail::PERSON;
 
 /// Result of turning it off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
+pub struct DndEnd {
     /// Whether it was on.
     pub was_on: bool,
     /// Number of held messages or notifications that are delivered now.
@@ -40,14 +40,14 @@ pub fn turn_on(town: &Town, who: &str, until: Option<i64>) -> Result<DndNote> {
 }
 
 /// Turns it off, and delivers what was held.
-pub fn turn_off(town: &Town, who: &str) -> Result<Ended> {
+pub fn turn_off(town: &Town, who: &str) -> Result<DndEnd> {
     let was_on = dnd::clear(town, who)?.is_some();
     let held = count_held(town, who);
     if was_on {
         note_event(town, who, "off", None);
     }
     deliver(town, who);
-    Ok(Ended { was_on, held })
+    Ok(DndEnd { was_on, held })
 }
 
 /// Delivers the held messages of agents, and of the person, whose do-not-disturb time has ended.
@@ -67,7 +67,7 @@ pub fn end_due(town: &Town) -> Result<()> {
 /// Returns the number of messages or notifications that wait for the end.
 pub fn count_held(town: &Town, who: &str) -> usize {
     match Identity::from_address(who, town.registry()) {
-        Some(agent) if who != PERSON => Queue::of(town, &agent).waiting().len(),
+        Some(agent) if who != PERSON => MessageQueue::of(town, &agent).waiting().len(),
         _ => notify::count_held(town),
     }
 }

@@ -43,8 +43,8 @@ pub struct NewEscalation {
     pub key: Option<String>,
 }
 
-/// Raises an escalation: stores it, tells its recipients and writes the event `escalation_raised`.
-/// An automatic message that is too long is shortened.
+/// Raises an escalation: stores it, notifies its recipients and writes the event
+/// `escalation_raised`. An automatic message that is too long is shortened.
 pub fn raise(town: &Town, new: &NewEscalation) -> Result<Escalation> {
     let event = match &new.agent {
         Some(agent) => town.event_at("escalation_raised", agent),
@@ -53,7 +53,7 @@ pub fn raise(town: &Town, new: &NewEscalation) -> Result<Escalation> {
     raise_with(town, new, event)
 }
 
-/// Raises an escalation with an event that carries further fields, and perhaps a shorter reason.
+/// Raises an escalation with an event that carries further fields, and may have a shorter reason.
 pub(crate) fn raise_with(town: &Town, new: &NewEscalation, event: Event) -> Result<Escalation> {
     let text: String = new.message.chars().take(LONGEST_MESSAGE).collect();
     let caller = town.caller();
@@ -154,8 +154,8 @@ pub fn resolve(town: &Town, key: &str, reason: &str) -> Result<Option<Escalation
     Ok(closed)
 }
 
-/// Returns why the cause of a key is gone: its item is not blocked any more, its merge is not
-/// broken any more, or its agent was started after `since`.
+/// Returns why the cause of a key is gone: its item is no longer blocked, its merge is no longer
+/// stuck, or its agent was started after `since`.
 fn gone(town: &Town, work: &Work, key: &str, since: &str) -> Result<Option<String>> {
     let Some((source, subject)) = key.split_once(':') else {
         return Ok(None);
@@ -198,8 +198,8 @@ fn note(town: &Town, event: Event, escalation: &Escalation) {
     wake::monitors(town);
 }
 
-/// Returns the mail of a raise. The mayor gets every one that is not about itself; people get it by
-/// severity, and whenever the mayor does not.
+/// Returns the mail of a raise. The mayor gets every escalation that is not about itself; people
+/// get it depending on the severity, and whenever the mayor does not.
 fn addressed(escalation: &Escalation, caller: &Caller) -> Vec<Addressed> {
     let route = escalation.severity.route();
     let mayor = Identity::town(Role::Mayor).address();

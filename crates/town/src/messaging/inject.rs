@@ -1,18 +1,18 @@
 //! The only module that types into a pane.
 //!
-//! A key that is pressed blindly does harm: a dialog may have "No, exit" selected, and Enter may
-//! approve a request of the agent. So every key here follows a read of the screen and goes to a
-//! pane by its id, and no key is pressed unless the screen is recognised. The caller learns the
-//! progress of a message *before* each step, so that another process can continue from there after
-//! a crash; see [`crate::messaging::queue`].
+//! A key that is pressed without reading the screen can do harm: a dialog may have "No, exit"
+//! selected, and Enter may approve a request of the agent. So every key here follows a read of the
+//! screen and goes to a pane by its id, and no key is pressed unless the screen is recognised. The
+//! caller learns the progress of a message *before* each step, so that another process can continue
+//! from there after a crash; see [`crate::messaging::queue`].
 
+mod observation;
 pub(crate) mod put_back;
 mod repaint;
-mod seen;
 mod typist;
 
+pub use observation::PaneObservation;
 use repaint::repaint;
-pub use seen::Seen;
 pub use typist::{Reached, Submission, Typist};
 
 use crate::terminal::containers::tmux_problem;
@@ -22,7 +22,7 @@ use gt_core::startup::tag;
 use gt_tmux::{Command, PaneId};
 
 /// Returns the visible lines of a pane.
-pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
+pub fn visible_lines(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     let text = town
         .server()
         .run(Command::new("capture-pane").arg("-p").target(pane))
@@ -32,7 +32,7 @@ pub fn look(town: &Town, pane: PaneId) -> Result<Vec<String>> {
 
 /// Returns the last lines of a dead pane. tmux adds a line to it, which may push the first ones
 /// into the scrollback.
-pub fn look_back(town: &Town, pane: PaneId) -> Result<Vec<String>> {
+pub fn dead_pane_lines(town: &Town, pane: PaneId) -> Result<Vec<String>> {
     let text = town
         .server()
         .run(

@@ -2,8 +2,8 @@
 //! conversation.
 
 use crate::base::lock::FileLock;
-use crate::messaging::inject::{self, Seen, Typist, put_back};
-use crate::messaging::queue::Queue;
+use crate::messaging::inject::{self, PaneObservation, Typist, put_back};
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::{nudge, signal};
 use crate::terminal::adopted;
 use crate::terminal::containers::{Container, tmux_problem};
@@ -25,7 +25,7 @@ const BETWEEN_KEYS: Duration = Duration::from_millis(100);
 const CALM: Duration = Duration::from_millis(400);
 
 /// Result of [`interrupt`].
-pub(crate) struct Stopped {
+pub(crate) struct InterruptOutcome {
     /// The turn that was stopped, if there was one.
     pub(crate) turn: Option<StoppedTurn>,
     /// It shows a question, which stays open.
@@ -55,7 +55,7 @@ pub fn interrupt_turn(town: &Town, agent: &Identity) -> Result<Interrupted> {
     let preset = nudge::preset_of(&town, &container)?;
     let before = container.state(Some(&preset)).state;
     // Prevents messages from being typed between the keys.
-    let lock = FileLock::take(&Queue::of(&town, agent).lock_path(), LOCK_TIMEOUT)?;
+    let lock = FileLock::take(&MessageQueue::of(&town, agent).lock_path(), LOCK_TIMEOUT)?;
     let stopped = interrupt(&town, &container, &preset, before, STOP_TIMEOUT)?;
     drop(lock);
     signal::wake_deliveries(&town, std::slice::from_ref(&container));
@@ -73,7 +73,7 @@ pub(crate) fn interrupt(
     preset: &Preset,
     before: State,
     timeout: Duration,
-) -> Result<Stopped> {
+) -> Result<InterruptOutcome> {
     let mut typist = Typist::new(town, container, preset);
     let began = Instant::now();
     let mut presses = Presses::new(&preset.interrupt.keys);
@@ -81,7 +81,7 @@ pub(crate) fn interrupt(
     let mut calm_since: Option<Instant> = None;
     // The screen of a program without marks says nothing; its hooks may.
     let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
-    let works = |seen: &Seen| match seen.state {
+    let works = |seen: &PaneObservation| match seen.state {
         Some(state) => state == State::Busy,
         None => before == State::Busy || is_blind,
     };
@@ -102,7 +102,7 @@ pub(crate) fn interrupt(
                         false => seen.last_prompt,
                     },
                 };
-                return Ok(Stopped {
+                return Ok(InterruptOutcome {
                     turn: presses.have_begun().then_some(turn),
                     asks: seen.dialog,
                 });

@@ -7,16 +7,16 @@
 use crate::agents::{caller, target};
 use crate::base::fault;
 use crate::base::or_log::OrLog;
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
 use crate::records::events::Events;
 use crate::records::items::{MailDraft, MailQuery, Work};
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::event::Event;
-use gt_core::mail::{self, Group, Mail, PERSON};
+use gt_core::mail::{self, Mail, MailGroup, PERSON};
 use gt_core::nudge::Priority;
-use gt_core::role::Scope;
+use gt_core::role::RoleScope;
 use gt_core::session::SessionId;
 use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Caller, Identity, Problem, stale};
@@ -28,7 +28,7 @@ pub const FAULT_POINTS: &[&str] = &["mail.written", "mail.told"];
 
 /// A message that was sent.
 #[derive(Debug)]
-pub struct Sent {
+pub struct SentMail {
     pub mail: Mail,
     /// Whether the recipient runs and will be notified.
     pub nudged: bool,
@@ -37,7 +37,7 @@ pub struct Sent {
 }
 
 /// Sends a message to agents, people and groups. Each recipient gets a copy.
-pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Result<Vec<Sent>> {
+pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Result<Vec<SentMail>> {
     let running = containers::list_everywhere(town);
     let recipients = recipients(town, to, &draft.sender, running.as_deref().unwrap_or(&[]));
     let recipients = match (recipients, &running) {
@@ -49,15 +49,15 @@ pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Resul
     };
     let messages = Work::of(town).send(draft, &recipients)?;
     fault::point(town, "mail.written");
-    tell(town, &messages);
+    emit_sent(town, &messages);
     fault::point(town, "mail.told");
-    let mut sent: Vec<Sent> = messages.into_iter().map(Sent::untold).collect();
+    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::untold).collect();
     match running {
         _ if !nudge => {}
         Ok(running) => nudge_readers(town, &mut sent, running),
         // It is unknown whether the recipients run; their messages are stored.
         Err(problem) => {
-            let is_told = |sent: &&mut Sent| sent.mail.is_told();
+            let is_told = |sent: &&mut SentMail| sent.mail.notifies_recipient();
             for sent in sent.iter_mut().filter(is_told) {
                 sent.problem = Some(problem.clone());
             }
@@ -69,8 +69,8 @@ pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Resul
 /// Writes the events of messages that the caller has stored, and nudges their recipients if `nudge`
 /// is set.
 pub(crate) fn announce(town: &Town, messages: Vec<Mail>, nudge: bool) {
-    tell(town, &messages);
-    let mut sent: Vec<Sent> = messages.into_iter().map(Sent::untold).collect();
+    emit_sent(town, &messages);
+    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::untold).collect();
     // A recipient that cannot be nudged still has its message.
     if nudge && let Ok(running) = containers::list_everywhere(town) {
         nudge_readers(town, &mut sent, running);
@@ -79,7 +79,7 @@ pub(crate) fn announce(town: &Town, messages: Vec<Mail>, nudge: bool) {
 
 fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
     for text in to {
-        if Group::read(text, town.registry())?.is_some() {
+        if MailGroup::read(text, town.registry())?.is_some() {
             return Ok(true);
         }
     }
@@ -88,7 +88,7 @@ fn names_a_group(town: &Town, to: &[String]) -> Result<bool> {
 
 /// Replies to a message: to its sender, or to its recipient if the caller sent it. A reply marks
 /// the message as read.
-pub fn reply(town: &Town, id: &WorkId, draft: MailDraft, nudge: bool) -> Result<Sent> {
+pub fn reply(town: &Town, id: &WorkId, draft: MailDraft, nudge: bool) -> Result<SentMail> {
     let work = Work::of(town);
     let answered = work.mail(id)?;
     let to = match answered.sender == draft.sender {
@@ -157,7 +157,7 @@ pub fn stale_reason(mail: &Mail, session: &SessionId) -> Option<String> {
 pub fn address(town: &Town, text: &str) -> Result<String> {
     match text {
         PERSON => Ok(PERSON.to_owned()),
-        text => Ok(mailbox(&target::known(town, text)?)),
+        text => Ok(mailbox(&target::resolve_known(town, text)?)),
     }
 }
 
@@ -179,7 +179,7 @@ fn recipients(
     let known = target::all(town, running)?;
     let mut found: Vec<String> = Vec::new();
     for text in to {
-        let meant = match Group::read(text, town.registry())? {
+        let meant = match MailGroup::read(text, town.registry())? {
             _ if text == PERSON => vec![PERSON.to_owned()],
             Some(group) => {
                 let members = known.iter().filter(|agent| group.has(&agent.identity));
@@ -198,7 +198,7 @@ fn recipients(
                 let agent = target::resolve_among(town, text, running)?;
                 let exists = known.iter().any(|known| known.identity == agent);
                 // The town's own agents are valid without a folder.
-                if !exists && (agent.role().scope() != Scope::Town || agent.name().is_some()) {
+                if !exists && (agent.role().scope() != RoleScope::Town || agent.name().is_some()) {
                     return Err(Problem::not_found(format!("there is no agent {agent}"))
                         .hint("`gt agents --all --stopped` lists all agents"));
                 }
@@ -214,9 +214,9 @@ fn recipients(
     Ok(found)
 }
 
-impl Sent {
+impl SentMail {
     fn untold(mail: Mail) -> Self {
-        Sent {
+        SentMail {
             mail,
             nudged: false,
             problem: None,
@@ -224,7 +224,7 @@ impl Sent {
     }
 }
 
-fn tell(town: &Town, messages: &[Mail]) {
+fn emit_sent(town: &Town, messages: &[Mail]) {
     let Some(first) = messages.first() else {
         return;
     };
@@ -247,7 +247,7 @@ fn tell(town: &Town, messages: &[Mail]) {
 }
 
 /// Queues a nudge to each running recipient, delivered as soon as it is idle.
-fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
+fn nudge_readers(town: &Town, sent: &mut [SentMail], mut running: Vec<Container>) {
     running.retain(|container| !container.pane().dead && !container.lost_agent_pane());
     for sent in sent {
         let mail = &sent.mail;
@@ -256,7 +256,7 @@ fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
             identity.is_some_and(|identity| identity.address() == mail.recipient)
         };
         let place = running.iter().position(reads);
-        let Some(container) = place.filter(|_| mail.is_told()) else {
+        let Some(container) = place.filter(|_| mail.notifies_recipient()) else {
             continue;
         };
         let container = running.swap_remove(container);
@@ -264,9 +264,10 @@ fn nudge_readers(town: &Town, sent: &mut [Sent], mut running: Vec<Container>) {
             continue;
         };
         let order = NudgeRequest {
-            text: &mail::news(mail),
+            is_command: false,
+            text: &mail::new_mail_notice(mail),
             sender: None,
-            mode: Mode::Queue,
+            mode: DeliveryMode::Queue,
             priority: match mail.priority {
                 0 => Priority::Urgent,
                 _ => Priority::Normal,

@@ -16,7 +16,7 @@ mod bell;
 mod held;
 mod ways;
 
-use crate::agents::states::Moved;
+use crate::agents::states::AgentStateChange;
 use crate::base::callback::{self, Call};
 use crate::base::clock::Clock;
 use crate::base::dnd;
@@ -79,7 +79,7 @@ pub(crate) fn of_escalation(town: &Town, escalation: &Escalation) {
     }
 }
 
-/// Starts a process that delivers a notification. While the person is not to be disturbed, the
+/// Starts a process that delivers a notification. During a do-not-disturb of the person, the
 /// notification is held.
 fn begin_or_hold(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option<&str>) {
     if dnd::read(town, PERSON).is_none() {
@@ -114,7 +114,7 @@ fn begin(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option
             call.env_remove(name);
         }
     }
-    call.env("GT_TMUX_SOCKET", town.own().socket_text())
+    call.env("GT_TMUX_SOCKET", town.with_own_server().socket_text())
         .env(variable::EVENT, event.as_str())
         .env(variable::AGENT, agent)
         .env(variable::REASON, reason);
@@ -129,8 +129,8 @@ fn begin(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option
 /// Notifies people of a state that only the screen shows, and writes the event. Several monitors
 /// may see it: tmux swaps the tag atomically, so that each finds the state reported by another.
 /// `at` is the time of this reading and `before` that of the previous one, in milliseconds.
-pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
-    let Some(Telling { who, what, target }) = telling(moved) else {
+pub(crate) fn notify_screen_state(town: &Town, moved: &AgentStateChange, at: i64, before: i64) {
+    let Some(NoticeRecord { who, what, target }) = telling(moved) else {
         return;
     };
     let (set, tag) = match moved.window {
@@ -163,8 +163,8 @@ pub(crate) fn tell_of_screen(town: &Town, moved: &Moved, at: i64, before: i64) {
     }
 }
 
-fn write_down(town: &Town, told: NoticeKind, moved: &Moved) {
-    let event = event::begun(told, &moved.agent.address(), &moved.now).map(|event| {
+fn write_down(town: &Town, told: NoticeKind, moved: &AgentStateChange) {
+    let event = event::state_event(told, &moved.agent.address(), &moved.now).map(|event| {
         event
             .with(
                 "session_id",
@@ -176,7 +176,7 @@ fn write_down(town: &Town, told: NoticeKind, moved: &Moved) {
 }
 
 /// The record of a reported state.
-struct Telling {
+struct NoticeRecord {
     who: String,
     what: String,
     /// The tmux object that carries the tag.
@@ -186,18 +186,18 @@ struct Telling {
 /// Returns the record for a state. An agent's is on its container, under its session; that of a
 /// program beside it is on the program's pane, with its question, because it may ask several in a
 /// row.
-fn telling(moved: &Moved) -> Option<Telling> {
+fn telling(moved: &AgentStateChange) -> Option<NoticeRecord> {
     let state = moved.now.state.as_str();
     match &moved.window {
         Some(window) => {
             let reason = moved.now.reason.as_deref().unwrap_or_default();
-            Some(Telling {
+            Some(NoticeRecord {
                 who: window.pane.to_string(),
-                what: format!("{state}:{}", beside::gist(reason)),
+                what: format!("{state}:{}", beside::normalise_reason(reason)),
                 target: window.pane.into(),
             })
         }
-        None => Some(Telling {
+        None => Some(NoticeRecord {
             who: moved.session?.to_string(),
             what: format!("{state}:"),
             target: SessionName::try_from(moved.container.as_str()).ok()?.into(),
@@ -216,19 +216,19 @@ fn is_quiet(settings: &NotifySettings) -> bool {
 }
 
 /// Returns the event that a state change of an agent causes, if any.
-pub fn event_of(moved: &Moved) -> Option<NoticeKind> {
+pub fn event_of(moved: &AgentStateChange) -> Option<NoticeKind> {
     if moved.window.is_some() {
         return beside::event(moved.before, moved.now.state);
     }
     // A first observation is not a change.
     moved
         .before
-        .and_then(|before| notify::begins(Some(before), &moved.now))
+        .and_then(|before| notify::notice_for_change(Some(before), &moved.now))
 }
 
 /// Returns whether a board should ring its own terminal for this change. With `bell = true`, the
 /// notification rings the terminals of all tmux clients, so a board inside tmux does not ring.
-pub fn board_rings(town: &Town, moved: &Moved) -> bool {
+pub fn board_rings(town: &Town, moved: &AgentStateChange) -> bool {
     let settings = &town.settings().notify;
     let is_mine = match settings.bell {
         Some(true) => town.around().var("TMUX").is_none(),
@@ -243,29 +243,29 @@ pub fn board_rings(town: &Town, moved: &Moved) -> bool {
 
 /// The result of one notification channel.
 #[derive(Debug)]
-pub struct Told {
+pub struct ChannelResult {
     pub way: &'static str,
     pub result: Result<()>,
 }
 
 /// Sends a notice through all configured channels. Returns their results.
-pub fn deliver(town: &Town, notice: &Notice) -> Vec<Told> {
+pub fn deliver(town: &Town, notice: &Notice) -> Vec<ChannelResult> {
     let settings = &town.settings().notify;
     let mut told = Vec::new();
     if settings.bell == Some(true) {
-        told.push(Told {
+        told.push(ChannelResult {
             way: "bell",
             result: bell::ring(town),
         });
     }
     if settings.desktop {
-        told.push(Told {
+        told.push(ChannelResult {
             way: "desktop",
             result: ways::desktop(town, notice),
         });
     }
     if let Some(command) = &settings.command {
-        told.push(Told {
+        told.push(ChannelResult {
             way: "command",
             result: ways::command(town, command, notice),
         });
@@ -318,17 +318,17 @@ fn work_of(town: &Town, agent: &str) -> Option<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agents::states::Window;
+    use crate::agents::states::SideWindow;
     use gt_core::state::{State, StateReport, StateSource};
 
     #[test]
     fn questions_in_a_row_are_told_apart_and_those_of_panes_too() {
         let asks = |pane: &str, reason: &str| {
-            let moved = Moved {
+            let moved = AgentStateChange {
                 agent: Identity::task("gt-abc12", &gt_core::registry::Registry::default()),
                 container: "gt-abc12-az".to_owned(),
                 session: None,
-                window: Some(Window {
+                window: Some(SideWindow {
                     name: "merge".to_owned(),
                     pane: pane.parse().unwrap(),
                 }),

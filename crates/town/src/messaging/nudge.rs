@@ -9,7 +9,7 @@
 mod deliverer;
 mod delivery;
 
-pub use deliverer::{LIMIT as DELIVERER_LIMIT, drain};
+pub use deliverer::{LIMIT as DELIVERER_LIMIT, deliver_waiting};
 
 use crate::base::dnd;
 use crate::base::estop;
@@ -17,13 +17,13 @@ use crate::base::lock::FileLock;
 use crate::base::processes;
 use crate::catalog::harnesses;
 use crate::messaging::inject::Typist;
-use crate::messaging::queue::{Phase, Queue, Receipt};
+use crate::messaging::queue::{MessageQueue, Phase, Receipt};
 use crate::messaging::signal;
 use crate::records::events::Events;
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
-use delivery::{Delivery, Settled};
+use delivery::{FinalResult, QueueDelivery};
 use gt_core::event::Event;
 use gt_core::harness::Preset;
 use gt_core::nudge::{Message, NotNow, Priority, is_showable};
@@ -46,7 +46,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// When a message is delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum DeliveryMode {
     /// Now. If Enter could answer a dialog, the message is queued.
     Immediate,
     /// Delivered by a background process as soon as the agent is ready.
@@ -56,12 +56,12 @@ pub enum Mode {
     WaitIdle,
 }
 
-impl Mode {
+impl DeliveryMode {
     pub fn as_str(self) -> &'static str {
         match self {
-            Mode::Immediate => "immediate",
-            Mode::Queue => "queue",
-            Mode::WaitIdle => "wait-idle",
+            DeliveryMode::Immediate => "immediate",
+            DeliveryMode::Queue => "queue",
+            DeliveryMode::WaitIdle => "wait-idle",
         }
     }
 }
@@ -69,9 +69,11 @@ impl Mode {
 /// A message to send.
 #[derive(Clone, Debug)]
 pub struct NudgeRequest<'a> {
+    /// Whether a text that begins with a slash is a command of the agent's program.
+    pub is_command: bool,
     pub text: &'a str,
     pub sender: Option<&'a str>,
-    pub mode: Mode,
+    pub mode: DeliveryMode,
     pub priority: Priority,
     /// Maximum wait for an idle agent.
     pub timeout: Duration,
@@ -79,17 +81,17 @@ pub struct NudgeRequest<'a> {
 
 /// The result of sending a message.
 #[derive(Clone, Debug)]
-pub struct Sent {
+pub struct SentMessage {
     pub id: String,
     pub outcome: NudgeOutcome,
     /// The later delivery of a message that waits.
-    pub later: Option<Later>,
+    pub later: Option<LaterDelivery>,
     pub elapsed: Duration,
 }
 
 /// The process that delivers a waiting message, and the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Later {
+pub struct LaterDelivery {
     pub by: Deliverer,
     /// Seconds since the epoch; `None` without a limit.
     pub until: Option<i64>,
@@ -135,35 +137,35 @@ pub enum NudgeOutcome {
 }
 
 /// Sends a message to a running agent.
-pub fn send(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Result<Sent> {
-    send_telling(town, identity, order, &|_| {})
+pub fn send(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Result<SentMessage> {
+    send_reporting_wait(town, identity, order, &|_| {})
 }
 
 /// Sends a message to a running agent. Calls `on_wait` once, with the reason, before it waits
 /// for the agent or for the typing lock.
-pub fn send_telling(
+pub fn send_reporting_wait(
     town: &Town,
     identity: &Identity,
     order: &NudgeRequest<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
-) -> Result<Sent> {
+) -> Result<SentMessage> {
     let town = &*adopted::home_of(town, identity);
     let began = Instant::now();
-    let queue = Queue::of(town, identity);
+    let queue = MessageQueue::of(town, identity);
     // If the lock is free, the container needs to be read only once: no restart can come in
     // between. The folder of an unused queue is created only after the message was validated.
     let early = match order.mode {
-        Mode::Immediate | Mode::WaitIdle if queue.is_used() => {
+        DeliveryMode::Immediate | DeliveryMode::WaitIdle if queue.is_used() => {
             FileLock::try_take(&queue.lock_path())?
         }
         _ => None,
     };
     let container = running(town, identity)?;
     let message = message(town, identity, order);
-    if message.shown().trim().is_empty() {
+    if message.displayed_text().trim().is_empty() {
         return Err(Problem::usage("the message is empty"));
     }
-    if !is_showable(&message.shown()) {
+    if !is_showable(&message.displayed_text()) {
         // Enter is pressed only after the text is visible on the screen.
         return Err(
             Problem::usage("the message has no character that a terminal can show")
@@ -176,25 +178,25 @@ pub fn send_telling(
     let sent = |outcome| {
         let later = match &outcome {
             NudgeOutcome::Queued(reason) => {
-                let why = reason.map_or("for an idle agent", NotNow::words);
+                let why = reason.map_or("for an idle agent", NotNow::describe);
                 let queued = event(&message, identity).with("delivered", "queue");
                 Events::of(town).note(vec![queued.with("reason", why)]);
                 Some(later(town, &container, &message, *reason))
             }
             NudgeOutcome::Delivered(_) => None,
         };
-        Sent {
+        SentMessage {
             id: message.id.clone(),
             outcome,
             later,
             elapsed: began.elapsed(),
         }
     };
-    if order.mode == Mode::Queue {
+    if order.mode == DeliveryMode::Queue {
         return Ok(sent(NudgeOutcome::Queued(None)));
     }
     let deadline = match order.mode {
-        Mode::Immediate => Instant::now(),
+        DeliveryMode::Immediate => Instant::now(),
         _ => Instant::now() + order.timeout,
     };
     let lock_deadline = deadline.max(began + LOCK_TIMEOUT);
@@ -202,19 +204,19 @@ pub fn send_telling(
         Some(lock) => (lock, None),
         None => match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
             // The agent may have been restarted meanwhile.
-            Turn::Ours(lock) => (lock, Some(running(town, identity)?)),
-            Turn::Delivered(receipt) => return Ok(sent(NudgeOutcome::Delivered(receipt))),
-            Turn::TimedOut => return Ok(sent(NudgeOutcome::Queued(Some(NotNow::Locked)))),
+            LockOutcome::Ours(lock) => (lock, Some(running(town, identity)?)),
+            LockOutcome::Delivered(receipt) => return Ok(sent(NudgeOutcome::Delivered(receipt))),
+            LockOutcome::TimedOut => return Ok(sent(NudgeOutcome::Queued(Some(NotNow::Locked)))),
         },
     };
     let present = read_again.as_ref().unwrap_or(&container);
     let preset = preset_of(town, present)?;
-    let while_busy = order.mode == Mode::Immediate;
-    let delivery = Delivery::new(town, &queue, present, &preset, while_busy, deadline);
+    let while_busy = order.mode == DeliveryMode::Immediate;
+    let delivery = QueueDelivery::new(town, &queue, present, &preset, while_busy, deadline);
     let ran = delivery.run(Some(&message.id), on_wait)?;
     match ran.settled {
-        Some(Settled::Delivered(receipt)) => Ok(sent(NudgeOutcome::Delivered(receipt))),
-        Some(Settled::SetAside(reason)) => Err(Problem::failed(format!(
+        Some(FinalResult::Delivered(receipt)) => Ok(sent(NudgeOutcome::Delivered(receipt))),
+        Some(FinalResult::SetAside(reason)) => Err(Problem::failed(format!(
             "the message to {identity} was set aside: {reason}"
         ))
         .hint(format!(
@@ -227,7 +229,7 @@ pub fn send_telling(
 }
 
 /// Sets expired messages aside, and reports each in the log and as an event.
-fn expire(town: &Town, identity: &Identity, queue: &Queue, now: i64) -> Result<()> {
+fn expire(town: &Town, identity: &Identity, queue: &MessageQueue, now: i64) -> Result<()> {
     let expired = queue.expire(now)?;
     for message in &expired {
         tracing::warn!(
@@ -251,7 +253,12 @@ fn is_paused(container: &Container) -> bool {
 }
 
 /// Starts the background delivery of a waiting message. Returns how it will be delivered.
-fn later(town: &Town, container: &Container, message: &Message, reason: Option<NotNow>) -> Later {
+fn later(
+    town: &Town,
+    container: &Container,
+    message: &Message,
+    reason: Option<NotNow>,
+) -> LaterDelivery {
     let rig = container.identity().and_then(Identity::rig);
     let is_stopped = estop::read(town, rig).is_some();
     let note = match message.priority {
@@ -279,7 +286,7 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
     let limit = limit.filter(|_| by == Deliverer::Background);
     let limit = limit.map(|limit| message.created_at + limit);
     let until = [message.expires_at, limit].into_iter().flatten().min();
-    Later {
+    LaterDelivery {
         by,
         until,
         held_until: note.and_then(|note| note.until),
@@ -287,9 +294,9 @@ fn later(town: &Town, container: &Container, message: &Message, reason: Option<N
 }
 
 /// Puts a message that was set aside back into the queue. Returns how it will be delivered.
-pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
+pub fn requeue(town: &Town, identity: &Identity, id: &str) -> Result<LaterDelivery> {
     let town = &*adopted::home_of(town, identity);
-    let queue = Queue::of(town, identity);
+    let queue = MessageQueue::of(town, identity);
     let mut aside = queue.set_aside_messages().into_iter();
     let Some(aside) = aside.find(|it| it.message.id == id) else {
         return Err(
@@ -304,12 +311,12 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
         return Err(Problem::conflict(format!("the message {id} has expired"))
             .hint("send its text as a new message"));
     }
-    queue.put_back_aside(&message)?;
+    queue.requeue(&message)?;
     let queued = event(&message, identity).with("delivered", "queue");
     Events::of(town).note(vec![queued.with("reason", "sent again by request")]);
     Ok(match running(town, identity) {
         Ok(container) => later(town, &container, &message, None),
-        Err(_) => Later {
+        Err(_) => LaterDelivery {
             by: Deliverer::Start,
             until: message.expires_at,
             held_until: None,
@@ -321,7 +328,7 @@ pub fn again(town: &Town, identity: &Identity, id: &str) -> Result<Later> {
 /// is not in the input line, or can be recognised and removed there.
 pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
     let town = &*adopted::home_of(town, identity);
-    let queue = Queue::of(town, identity);
+    let queue = MessageQueue::of(town, identity);
     if let Some(_lock) = FileLock::try_take(&queue.lock_path())?
         && let Some(taken) = queue.interrupted()
         && taken.message.id == id
@@ -344,7 +351,7 @@ fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result
         .observe()?
         .input
         .is_some_and(|input| input.is_empty());
-    Ok(is_empty || typist.remove_from_line(&message.shown())?)
+    Ok(is_empty || typist.remove_from_line(&message.displayed_text())?)
 }
 
 /// Returns the agent's container. Fails unless the agent runs in it.
@@ -419,6 +426,7 @@ fn message(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Messag
     Message {
         id: town.clock().new_id().to_string(),
         sender: order.sender.map(str::to_owned),
+        is_command: order.is_command,
         caller: Some(
             order
                 .sender
@@ -435,7 +443,7 @@ fn message(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Messag
 }
 
 /// The result of waiting for the typing lock.
-enum Turn {
+enum LockOutcome {
     /// This process has the lock.
     Ours(FileLock),
     /// Another process has delivered the message meanwhile.
@@ -447,11 +455,11 @@ enum Turn {
 /// Waits for the typing lock until the deadline.
 fn await_turn(
     town: &Town,
-    queue: &Queue,
+    queue: &MessageQueue,
     id: &str,
     deadline: Instant,
     on_wait: &(dyn Fn(NotNow) + Sync),
-) -> Result<Turn> {
+) -> Result<LockOutcome> {
     /// Most holders release the lock within this time.
     const SOON: Duration = Duration::from_millis(300);
     let began = Instant::now();
@@ -459,14 +467,14 @@ fn await_turn(
     let mut pause = Duration::from_millis(1);
     loop {
         if let Some(receipt) = queue.receipt(id) {
-            return Ok(Turn::Delivered(receipt));
+            return Ok(LockOutcome::Delivered(receipt));
         }
         if let Some(lock) = FileLock::try_take(&queue.lock_path())? {
-            return Ok(Turn::Ours(lock));
+            return Ok(LockOutcome::Ours(lock));
         }
         town.around().cancel.check()?;
         if Instant::now() >= deadline {
-            return Ok(Turn::TimedOut);
+            return Ok(LockOutcome::TimedOut);
         }
         if began.elapsed() > SOON && !std::mem::replace(&mut is_told, true) {
             on_wait(NotNow::Locked);

@@ -55,7 +55,7 @@ impl Phase {
 
 /// A message that is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenMessage {
     pub message: Message,
     pub phase: Phase,
     /// The session that it is typed to.
@@ -68,9 +68,9 @@ pub struct Taken {
     pub pastes: u32,
 }
 
-impl Taken {
+impl TakenMessage {
     fn name(&self) -> String {
-        let Taken {
+        let TakenMessage {
             message,
             phase,
             session,
@@ -112,14 +112,14 @@ pub struct Receipt {
 
 /// One agent's queue.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct MessageQueue {
     dir: PathBuf,
     clock: Clock,
 }
 
 /// Moves the queue of one agent to another agent whose queue is empty.
 pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
-    let (from, to) = (Queue::of(town, from), Queue::of(town, to));
+    let (from, to) = (MessageQueue::of(town, from), MessageQueue::of(town, to));
     if to.is_empty() && !from.is_empty() {
         // A used queue leaves its folders behind when it is empty. If they cannot be removed, the
         // rename fails.
@@ -131,10 +131,10 @@ pub(crate) fn rename(town: &Town, from: &Identity, to: &Identity) {
     }
 }
 
-impl Queue {
+impl MessageQueue {
     pub fn of(town: &Town, identity: &Identity) -> Self {
         let name = identity.address().replace('/', ".");
-        Queue {
+        MessageQueue {
             dir: root(town).join(name),
             clock: town.clock().clone(),
         }
@@ -189,8 +189,8 @@ impl Queue {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
     }
 
-    /// Returns whether all messages wait because the agent is not to be disturbed. Urgent ones come
-    /// first, so the first message decides; one that is being typed is completed.
+    /// Returns whether a do-not-disturb holds all messages. Urgent ones come first, so the first
+    /// message decides. A message that is being typed is completed.
     pub(crate) fn is_held_back(&self, town: &Town, agent: &Identity) -> bool {
         dnd::read(town, &agent.address()).is_some()
             && self.interrupted().is_none()
@@ -207,11 +207,11 @@ impl Queue {
 
     /// Sets aside a message that cannot be delivered, so that the next one can be. The reason is
     /// written afterwards, with [`write_reason`](Self::write_reason).
-    pub fn set_aside(&self, taken: &Taken) -> Result<()> {
+    pub fn set_aside(&self, taken: &TakenMessage) -> Result<()> {
         files::make_dir(&self.dir.join("aside"))?;
         let from = self.taken_path(taken);
         fs::rename(&from, self.aside_path(&taken.message.key()))
-            .map_err(|error| files::cannot("set aside", &from, &error))
+            .map_err(|error| files::io_problem("set aside", &from, &error))
     }
 
     /// Writes why a message was set aside.
@@ -246,7 +246,7 @@ impl Queue {
                 if let Err(error) = read::<Message>(&path)
                     && path.exists()
                 {
-                    found.push(files::cannot("read the message", &path, &error));
+                    found.push(files::io_problem("read the message", &path, &error));
                 }
             }
         }
@@ -255,7 +255,7 @@ impl Queue {
 
     /// Resumes a message that was set aside and has appeared in the input line since.
     pub fn resume(&self, message: &Message, session: &str, prompts: u64) -> Result<()> {
-        let taken = Taken {
+        let taken = TakenMessage {
             message: message.clone(),
             phase: Phase::Pasting,
             session: session.to_owned(),
@@ -266,15 +266,15 @@ impl Queue {
         files::make_dir(&self.dir.join("taken"))?;
         let from = self.aside_path(&message.key());
         fs::rename(&from, self.taken_path(&taken))
-            .map_err(|error| files::cannot("take", &from, &error))
+            .map_err(|error| files::io_problem("take", &from, &error))
     }
 
     /// Puts a message that was set aside back to its place in the queue.
-    pub fn put_back_aside(&self, message: &Message) -> Result<()> {
+    pub fn requeue(&self, message: &Message) -> Result<()> {
         files::make_dir(&self.dir.join("new"))?;
         let from = self.aside_path(&message.key());
         fs::rename(&from, self.new_path(&message.key()))
-            .map_err(|error| files::cannot("put back", &from, &error))
+            .map_err(|error| files::io_problem("put back", &from, &error))
     }
 
     /// Returns whether a message waits and no background process delivers it.
@@ -298,12 +298,12 @@ impl Queue {
             Ok(()) => Ok(true),
             // Another process has just taken it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(files::cannot("take back", &self.new_path(id), &error)),
+            Err(error) => Err(files::io_problem("take back", &self.new_path(id), &error)),
         }
     }
 
     /// Returns the message that a crashed process had taken, with its phase.
-    pub fn interrupted(&self) -> Option<Taken> {
+    pub fn interrupted(&self) -> Option<TakenMessage> {
         let dir = self.dir.join("taken");
         names(&dir).iter().find_map(|name| {
             let (rest, phase) = name.rsplit_once('.')?;
@@ -311,7 +311,7 @@ impl Queue {
             let (_, session) = rest.rsplit_once('.')?;
             let (prompts, pastes) = prompts.split_once('+').unwrap_or((prompts, "0"));
             let path = dir.join(name);
-            Some(Taken {
+            Some(TakenMessage {
                 // `unreadable` reports the file.
                 message: read(&path).ok()?,
                 phase: Phase::from_suffix(phase)?,
@@ -324,13 +324,13 @@ impl Queue {
     }
 
     /// Takes the next message for typing.
-    pub fn take(&self, session: &str) -> Result<Option<Taken>> {
+    pub fn take(&self, session: &str) -> Result<Option<TakenMessage>> {
         let Some(message) = self.waiting().into_iter().next() else {
             return Ok(None);
         };
         files::make_dir(&self.dir.join("taken"))?;
         let from = self.new_path(&message.key());
-        let taken = Taken {
+        let taken = TakenMessage {
             message,
             phase: Phase::Taken,
             session: session.to_owned(),
@@ -342,14 +342,14 @@ impl Queue {
             Ok(()) => Ok(Some(taken)),
             // It was cancelled at this moment: take the next one.
             Err(error) if error.kind() == io::ErrorKind::NotFound => self.take(session),
-            Err(error) => Err(files::cannot("take", &from, &error)),
+            Err(error) => Err(files::io_problem("take", &from, &error)),
         }
     }
 
     /// Records the next phase and its time.
-    pub fn advance(&self, taken: &mut Taken, phase: Phase, prompts: u64) -> Result<()> {
+    pub fn advance(&self, taken: &mut TakenMessage, phase: Phase, prompts: u64) -> Result<()> {
         let from = self.taken_path(taken);
-        let next = Taken {
+        let next = TakenMessage {
             phase,
             prompts,
             since: self.clock.seconds(),
@@ -360,22 +360,22 @@ impl Queue {
             .append(true)
             .open(&from)
             .and_then(|file| file.set_modified(self.clock.system_time()))
-            .map_err(|error| files::cannot("touch", &from, &error))?;
+            .map_err(|error| files::io_problem("touch", &from, &error))?;
         fs::rename(&from, self.taken_path(&next))
-            .map_err(|error| files::cannot("move", &from, &error))?;
+            .map_err(|error| files::io_problem("move", &from, &error))?;
         *taken = next;
         Ok(())
     }
 
     /// Puts a message that was not submitted back to its place.
-    pub fn put_back(&self, taken: &Taken) -> Result<()> {
+    pub fn put_back(&self, taken: &TakenMessage) -> Result<()> {
         let from = self.taken_path(taken);
         fs::rename(&from, self.new_path(&taken.message.key()))
-            .map_err(|error| files::cannot("put back", &from, &error))
+            .map_err(|error| files::io_problem("put back", &from, &error))
     }
 
     /// Completes a message. The receipt is written first, for waiting senders.
-    pub fn finish(&self, taken: &Taken, receipt: &Receipt) -> Result<()> {
+    pub fn finish(&self, taken: &TakenMessage, receipt: &Receipt) -> Result<()> {
         self.write_receipt(receipt)?;
         // Earlier versions could leave a second copy there.
         files::remove_if_there(&self.aside_path(&taken.message.key()))?;
@@ -388,7 +388,7 @@ impl Queue {
         let Some(taken) = self.interrupted() else {
             return Ok(());
         };
-        let is_it = fingerprint(&taken.message.shown()) == fingerprint(prompt);
+        let is_it = fingerprint(&taken.message.displayed_text()) == fingerprint(prompt);
         if taken.phase != Phase::Entering || !is_it {
             return Ok(());
         }
@@ -408,7 +408,7 @@ impl Queue {
     }
 
     /// Removes a taken message that already has a receipt: its process died in between.
-    pub fn forget(&self, taken: &Taken) -> Result<()> {
+    pub fn forget(&self, taken: &TakenMessage) -> Result<()> {
         files::remove_if_there(&self.taken_path(taken))
     }
 
@@ -452,7 +452,7 @@ impl Queue {
         self.dir.join("aside").join(key)
     }
 
-    fn taken_path(&self, taken: &Taken) -> PathBuf {
+    fn taken_path(&self, taken: &TakenMessage) -> PathBuf {
         self.dir.join("taken").join(taken.name())
     }
 }
@@ -465,7 +465,7 @@ fn root(town: &Town) -> PathBuf {
 pub fn any_waiting(town: &Town) -> bool {
     let agents = fs::read_dir(root(town)).into_iter().flatten().flatten();
     agents
-        .map(|agent| Queue {
+        .map(|agent| MessageQueue {
             dir: agent.path(),
             clock: town.clock().clone(),
         })
@@ -512,11 +512,11 @@ mod tests {
     use super::*;
     use gt_core::nudge::Priority;
 
-    fn queue() -> (tempfile::TempDir, Queue) {
+    fn queue() -> (tempfile::TempDir, MessageQueue) {
         let folder = tempfile::tempdir().unwrap();
         let dir = folder.path().join("q");
         let clock = Clock::default();
-        (folder, Queue { dir, clock })
+        (folder, MessageQueue { dir, clock })
     }
 
     fn message(id: &str, priority: Priority) -> Message {
@@ -525,6 +525,7 @@ mod tests {
             sender: None,
             caller: None,
             text: format!("text of {id}"),
+            is_command: false,
             priority,
             created_at: 0,
             expires_at: None,
@@ -641,7 +642,7 @@ mod tests {
         let (_folder, queue) = queue();
         queue.add(&message("a", Priority::Normal), 1).unwrap();
         let problem = queue.add(&message("b", Priority::Urgent), 1).unwrap_err();
-        assert_eq!(problem.kind(), gt_core::Kind::Conflict);
+        assert_eq!(problem.kind(), gt_core::ProblemKind::Conflict);
         assert!(queue.cancel("a").unwrap() && !queue.cancel("a").unwrap());
         assert!(queue.is_empty());
     }

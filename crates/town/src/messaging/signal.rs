@@ -10,7 +10,7 @@ use crate::base::or_log::OrLog;
 use crate::base::settings::AtLimit;
 use crate::base::wake;
 use crate::catalog::harnesses::Presets;
-use crate::messaging::queue::Queue;
+use crate::messaging::queue::MessageQueue;
 use crate::records::budget;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
@@ -20,7 +20,7 @@ use crate::terminal::{limit_timer, save_schedule};
 use crate::{Result, Town};
 use gt_core::record::Record;
 use gt_core::session::SessionId as AgentSessionId;
-use gt_core::signal::{self, HookEvent, Said};
+use gt_core::signal::{self, HookEvent, ReportedState};
 use gt_core::startup::tag;
 use gt_core::state::{Reason, State, StateReport, StateSource};
 use gt_core::{Identity, Problem, event, notify, nudge, shell};
@@ -41,7 +41,9 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     let said = signal::state_of(event, report);
     // tmux runs a batch atomically: of two hooks that report the same state, only one sees the
     // change.
-    let tells = said.clone().filter(|said| signal::may_be_news(event, said));
+    let tells = said
+        .clone()
+        .filter(|said| signal::may_cause_event(event, said));
     if tells.is_some() {
         batch = batch.then(ask(target.clone(), &before_format()));
     }
@@ -53,7 +55,7 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
             false => tags,
         };
         // tmux itself checks, so that no concurrent pause is lost between a read and this write.
-        batch = match outlasting(signal::outlasted(event, said.state), now) {
+        batch = match outlasting(signal::kept_states(event, said.state), now) {
             Some(stays) => batch.then(unless(&target, &stays, tags)),
             None => batch.then_all(tags),
         };
@@ -132,19 +134,19 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     let noted = usage::note(town, event, report);
     if let (HookEvent::Prompt, Some(prompt), Some(own)) = (event, report["prompt"].as_str(), &own) {
         // The tag above is lost when the tmux server ends.
-        Queue::of(town, own).confirm(prompt)?;
+        MessageQueue::of(town, own).confirm(prompt)?;
     }
     if signal::ends_a_turn(event)
         && own
             .as_ref()
-            .is_none_or(|own| Queue::of(town, own).wants_deliverer())
+            .is_none_or(|own| MessageQueue::of(town, own).wants_deliverer())
     {
         wake_delivery(town, &target)?;
     }
     if signal::ends_a_turn(event) {
         save_schedule::request_if_old(town);
         if budget::is_set(town) {
-            callback::apart(town, &Call::CheckBudgets.words());
+            callback::start_detached(town, &Call::CheckBudgets.words());
         }
     }
     conversation.map_or(Ok(()), |id| remember_conversation(town, &before, id))?;
@@ -243,23 +245,23 @@ impl<'a> Swapped<'a> {
 
     /// Returns whether the container now has the reported state. A pause, for example, is not
     /// overwritten by every report.
-    fn is_so(&self, said: &Said) -> bool {
+    fn is_so(&self, said: &ReportedState) -> bool {
         self.now == said.state.as_str() && !self.agent.is_empty()
     }
 
     /// Returns the notification that the report causes, unless the agent is being stopped.
-    fn begun(&self, said: &Said) -> Option<notify::NoticeKind> {
-        let begun = notify::begins(self.before, &report(said));
+    fn notice(&self, said: &ReportedState) -> Option<notify::NoticeKind> {
+        let begun = notify::notice_for_change(self.before, &report(said));
         begun.filter(|_| self.is_so(said) && !self.is_leaving)
     }
 
-    fn tell_people(&self, town: &Town, said: &Said) {
-        if let Some(event) = self.begun(said) {
+    fn tell_people(&self, town: &Town, said: &ReportedState) {
+        if let Some(event) = self.notice(said) {
             crate::messaging::notify::raise(town, event, self.agent, &said.reason);
         }
     }
 
-    fn write_down(&self, town: &Town, said: &Said) {
+    fn write_down(&self, town: &Town, said: &ReportedState) {
         let is_over = self.before == Some(State::Paused) && self.is_so(said);
         let by = Some(self.resumer).filter(|by| !by.is_empty());
         let resumed = is_over.then(|| event::resumed(self.agent, by));
@@ -274,15 +276,15 @@ impl<'a> Swapped<'a> {
             && self.is_so(said)
             && !self.is_leaving;
         let cut = is_cut.then_some(notify::NoticeKind::Done);
-        let begun = self.begun(said).or(another).or(cut);
-        let begun = begun.and_then(|begun| event::begun(begun, self.agent, &report(said)));
+        let begun = self.notice(said).or(another).or(cut);
+        let begun = begun.and_then(|begun| event::state_event(begun, self.agent, &report(said)));
         let all = resumed.into_iter().chain(begun);
         let all = all.map(|event| event.with("session_id", self.session));
         Events::of(town).note(all.collect());
     }
 }
 
-fn report(said: &Said) -> StateReport {
+fn report(said: &ReportedState) -> StateReport {
     StateReport {
         reason: Some(said.reason.clone()),
         ..StateReport::new(said.state, StateSource::Hook)
@@ -290,7 +292,7 @@ fn report(said: &Said) -> StateReport {
 }
 
 /// Marks the agent as paused, to continue later. The hooks of an interrupt do not change that (see
-/// [`signal::outlasted`]), nothing is typed meanwhile, and a new prompt ends it. Clears the notes
+/// [`signal::kept_states`]), nothing is typed meanwhile, and a new prompt ends it. Clears the notes
 /// of an earlier pause. Returns true if the agent was not paused before.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
     let target = living(town, identity)?;
@@ -316,7 +318,7 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let batch = Batch::from(ask(target, &before_format()));
     let batch = batch.then_all(tags).then(ask(target, AFTER));
     let answer = apply(town, batch)?;
-    let said = Said {
+    let said = ReportedState {
         state: State::Done,
         reason: reason.into(),
         background: 0,
@@ -368,11 +370,11 @@ fn note_interrupt(town: &Town, container: &Container) {
             reason: Some(why),
             ..StateReport::new(idle, StateSource::Screen)
         };
-        let event = event::begun(notify::NoticeKind::Done, &identity.address(), &report);
+        let event = event::state_event(notify::NoticeKind::Done, &identity.address(), &report);
         let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
         Events::of(town).note(event.into_iter().collect());
     }
-    if Queue::of(town, identity).wants_deliverer()
+    if MessageQueue::of(town, identity).wants_deliverer()
         && let Ok(target) = SessionName::try_from(container.name())
     {
         let woken = wake_delivery(town, &target);
@@ -438,7 +440,12 @@ fn apply(town: &Town, batch: Batch) -> Result<String> {
 }
 
 /// Returns the tags for a hook's report.
-fn said_tags(target: &SessionName, event: HookEvent, said: &Said, now: i64) -> Vec<Command> {
+fn said_tags(
+    target: &SessionName,
+    event: HookEvent,
+    said: &ReportedState,
+    now: i64,
+) -> Vec<Command> {
     let mut tags = state_tags(target, said.state, StateSource::Hook, now, &said.reason);
     // Background tasks are reported at the end of a turn; the count holds until the next turn
     // begins.
@@ -604,7 +611,7 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
             .state(presets.get(town, &container.pane().tag_harness))
             .state;
         let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
-        let queue = Queue::of(town, identity);
+        let queue = MessageQueue::of(town, identity);
         if may_be_idle && !queue.is_empty() && !queue.is_held_back(town, identity) {
             // Best effort: the messages stay in the queue.
             let _ = wake_delivery_to(&container.home(town), container);
@@ -615,7 +622,7 @@ pub fn wake_deliveries(town: &Town, containers: &[Container]) {
 /// Starts the background delivery of waiting messages to an agent that was just started. Programs
 /// without hooks do not report the start of their session.
 pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &SessionName) {
-    if !Queue::of(town, identity).is_empty() {
+    if !MessageQueue::of(town, identity).is_empty() {
         // Best effort: the messages stay in the queue.
         let _ = wake_delivery(town, container);
     }
@@ -625,7 +632,7 @@ pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &Ses
 pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()> {
     let queue = container
         .identity()
-        .map(|identity| Queue::of(town, identity));
+        .map(|identity| MessageQueue::of(town, identity));
     if queue.is_some_and(|queue| !queue.wants_deliverer()) {
         return Ok(());
     }
@@ -651,7 +658,7 @@ fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
     // The environment of another server names neither the town's server nor its socket.
     let line = match town.is_elsewhere() {
         true => {
-            let own = town.own().server().socket_path();
+            let own = town.with_own_server().server().socket_path();
             let own = format::escape(&shell::quote(&own.to_string_lossy()));
             format!("GT_TMUX_SOCKET={own} {deliver}")
         }

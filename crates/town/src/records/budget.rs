@@ -9,7 +9,7 @@ use crate::base::time;
 use crate::records::sessions::{Sessions, Spending};
 use crate::records::usage;
 use crate::{Result, Town};
-use gt_core::budget::{self, Budget, BudgetLimits, Level, Raise, Scope};
+use gt_core::budget::{self, Budget, BudgetLevel, BudgetLimits, BudgetScope, Raise};
 use gt_core::{Identity, Problem};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,14 +24,14 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 #[serde(default)]
 pub struct BudgetNotes {
     pub raises: Vec<Raise>,
-    /// Budgets above [`Level::Ok`] that people were notified of.
-    pub told: BTreeMap<Scope, Told>,
+    /// Budgets above [`BudgetLevel::Ok`] that people were notified of.
+    pub told: BTreeMap<BudgetScope, NotifiedLevel>,
 }
 
 /// A level that people were notified of, and the local day.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Told {
-    pub level: Level,
+pub struct NotifiedLevel {
+    pub level: BudgetLevel,
     pub day: String,
 }
 
@@ -112,29 +112,29 @@ impl Budgets {
             usage::refresh(town, running);
         })?;
         let mut all = Vec::new();
-        let mut add = |scope: Scope, spent: f64, rig: Option<&str>| {
+        let mut add = |scope: BudgetScope, spent: f64, rig: Option<&str>| {
             let limits = limits(town, rig);
             if let Some(limit) = limits.of(&scope) {
-                let limit = limit + budget::raised(&notes.raises, &scope, &spending.today);
+                let limit = limit + budget::raised_usd(&notes.raises, &scope, &spending.today);
                 all.push(Budget::new(scope, spent, limit, limits.warn_share()));
             }
         };
-        add(Scope::Day, spending.day, None);
+        add(BudgetScope::Day, spending.day, None);
         let rigs = town.registry().rigs.keys().map(String::as_str);
         let rigs: BTreeSet<&str> = rigs
             .chain(spending.rigs.keys().map(String::as_str))
             .collect();
         for rig in rigs {
             let spent = spending.rigs.get(rig).copied().unwrap_or_default();
-            add(Scope::Rig(rig.to_owned()), spent, Some(rig));
+            add(BudgetScope::Rig(rig.to_owned()), spent, Some(rig));
         }
         for (agent, spent) in &spending.agents {
             let rig = spending.rig_of.get(agent).map(String::as_str);
-            add(Scope::Agent(agent.clone()), *spent, rig);
+            add(BudgetScope::Agent(agent.clone()), *spent, rig);
         }
         for (item, spent) in &spending.items {
             let rig = town.registry().split(item).map(|(rig, _)| rig);
-            add(Scope::Item(item.clone()), *spent, rig);
+            add(BudgetScope::Item(item.clone()), *spent, rig);
         }
         Ok(Budgets { all, spending })
     }
@@ -142,12 +142,12 @@ impl Budgets {
     /// Returns the first exhausted budget that an agent, with its item, is under.
     pub fn exhausted(&self, agent: &str, rig: Option<&str>, item: Option<&str>) -> Option<&Budget> {
         self.all.iter().find(|budget| {
-            budget.level == Level::Exhausted
+            budget.level == BudgetLevel::Exhausted
                 && match &budget.scope {
-                    Scope::Day => true,
-                    Scope::Rig(own) => Some(own.as_str()) == rig,
-                    Scope::Agent(own) => own == agent,
-                    Scope::Item(own) => Some(own.as_str()) == item,
+                    BudgetScope::Day => true,
+                    BudgetScope::Rig(own) => Some(own.as_str()) == rig,
+                    BudgetScope::Agent(own) => own == agent,
+                    BudgetScope::Item(own) => Some(own.as_str()) == item,
                 }
         })
     }
@@ -180,7 +180,7 @@ fn problem(budget: &Budget) -> Problem {
     let today = if scope.is_daily() { " --today" } else { "" };
     Problem::conflict(format!(
         "the budget of {} is exhausted: {}",
-        scope.words(),
+        scope.describe(),
         budget.figures()
     ))
     .hint(format!("`gt budget raise {scope} AMOUNT{today}` raises it"))

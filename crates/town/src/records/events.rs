@@ -13,7 +13,7 @@ use crate::base::or_log::OrLog;
 use crate::base::surroundings::Deadline;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::event::{Event, fits};
+use gt_core::event::{Event, matches_pattern};
 use jiff::{SignedDuration, Timestamp};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct Events {
 
 /// Filter for events. All fields that are set must match.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct EventQuery {
     /// Types, or patterns such as `session_*`. One must match.
     pub kinds: Vec<String>,
     /// An actor, or a pattern such as `gastown/*`.
@@ -51,11 +51,15 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
-impl Query {
+impl EventQuery {
     /// Returns whether an event matches, apart from the limit.
-    pub fn wants(&self, event: &Event) -> bool {
-        let is_kind = self.kinds.is_empty() || self.kinds.iter().any(|k| fits(k, &event.kind));
-        let is_actor = self.actor.as_ref().is_none_or(|a| fits(a, &event.actor));
+    pub fn matches(&self, event: &Event) -> bool {
+        let is_kind =
+            self.kinds.is_empty() || self.kinds.iter().any(|k| matches_pattern(k, &event.kind));
+        let is_actor = self
+            .actor
+            .as_ref()
+            .is_none_or(|a| matches_pattern(a, &event.actor));
         let is_about = self.about.is_empty() || self.about.iter().any(|it| event.is_about(it));
         let is_recent = self
             .since
@@ -136,7 +140,7 @@ impl Events {
 
     /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt krc stats`
     /// counts them.
-    pub fn find(&self, query: &Query) -> Result<Vec<Event>> {
+    pub fn find(&self, query: &EventQuery) -> Result<Vec<Event>> {
         let lines = if query.feed { &self.feed } else { &self.log };
         match lines.open()? {
             Some(file) => {
@@ -150,8 +154,13 @@ impl Events {
 
 /// Returns the matching events of an open file before a position, oldest first. Reads backwards
 /// from there, and only as far as needed.
-pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> Result<Vec<Event>> {
-    let cannot = |error| files::cannot("read", path, &error);
+pub(crate) fn find_before(
+    path: &Path,
+    file: &File,
+    end: u64,
+    query: &EventQuery,
+) -> Result<Vec<Event>> {
+    let cannot = |error| files::io_problem("read", path, &error);
     let mut lines = Backwards::before(file, end).map_err(cannot)?;
     let mut found = Vec::new();
     while query.limit.is_none_or(|limit| found.len() < limit) {
@@ -164,7 +173,7 @@ pub(crate) fn find_before(path: &Path, file: &File, end: u64, query: &Query) -> 
         {
             break;
         }
-        if query.wants(&event) {
+        if query.matches(&event) {
             found.push(event);
         }
     }
@@ -208,32 +217,32 @@ mod tests {
     fn events_are_written_and_found() {
         let folder = tempfile::tempdir().unwrap();
         let events = Events::in_folder(folder.path());
-        assert_eq!(events.find(&Query::default()).unwrap(), []);
+        assert_eq!(events.find(&EventQuery::default()).unwrap(), []);
         let mut old = Event::emitted("session_start", "mayor");
         old.ts = "2020-01-01T00:00:00.000Z".into();
         events.append(vec![old]).unwrap();
         let new = ["session_end", "patrol_begun", "nudge"].map(|kind| Event::emitted(kind, "a/b"));
         events.append(new.to_vec()).unwrap();
-        let find = |query: Query| events.find(&query).unwrap();
+        let find = |query: EventQuery| events.find(&query).unwrap();
         assert_eq!(
-            kinds(&find(Query::default())),
+            kinds(&find(EventQuery::default())),
             ["session_start", "session_end", "patrol_begun", "nudge"]
         );
-        let of_kind = Query {
+        let of_kind = EventQuery {
             kinds: vec!["session_*".into(), "nudge".into()],
-            ..Query::default()
+            ..EventQuery::default()
         };
         assert_eq!(find(of_kind).len(), 3);
-        let recent = Query {
+        let recent = EventQuery {
             since: Some(Timestamp::now() - SignedDuration::from_hours(1)),
             limit: Some(2),
-            ..Query::default()
+            ..EventQuery::default()
         };
         assert_eq!(kinds(&find(recent)), ["patrol_begun", "nudge"]);
-        let of_actor = Query {
+        let of_actor = EventQuery {
             actor: Some("a/*".into()),
             feed: true,
-            ..Query::default()
+            ..EventQuery::default()
         };
         assert_eq!(kinds(&find(of_actor)), ["session_end", "nudge"]);
         let feed = std::fs::read_to_string(folder.path().join(".feed.jsonl")).unwrap();
@@ -249,9 +258,12 @@ mod tests {
         let mut text = std::fs::read(&path).unwrap();
         text.extend_from_slice(b"not json\n{\"ts\":1}\n\xff\xfe\n{\"ts\":\"20");
         std::fs::write(&path, text).unwrap();
-        assert_eq!(kinds(&events.find(&Query::default()).unwrap()), ["one"]);
+        assert_eq!(
+            kinds(&events.find(&EventQuery::default()).unwrap()),
+            ["one"]
+        );
         events.append(vec![Event::emitted("two", "a")]).unwrap();
-        let found = events.find(&Query::default()).unwrap();
+        let found = events.find(&EventQuery::default()).unwrap();
         assert_eq!(kinds(&found), ["one", "two"]);
         let torn = std::fs::read(folder.path().join(".events.torn")).unwrap();
         assert_eq!(torn, b"{\"ts\":\"20\n");

@@ -30,24 +30,24 @@ mod schedule;
 mod store;
 
 pub use backup::{BackedUp, Backup};
-pub use batches::{Batch, BatchParent, KIND as BATCH_KIND, LandedBatch};
+pub use batches::{BatchParent, KIND as BATCH_KIND, LandedBatch, WorkBatch};
 pub use beads::{
     BeadsRig, FAULT_POINTS as BEADS_FAULT_POINTS, folder_of as beads_folder, of_town as beads_of,
 };
-pub use change::{Changed, Patch};
-pub use create::Draft;
+pub use change::{ChangedItem, Patch};
+pub use create::ItemDraft;
 pub use escalations::{Addressed, EscalationDraft, EscalationQuery, RaisedEscalation};
 pub use exchange::Imported;
-pub use finish::{Finish, Finished};
+pub use finish::{Finish, FinishedWork};
 pub use hook::{HeldItem, Hooked};
 pub use mailbox::MailQuery;
 pub use merge_entries::Handed;
 pub use merge_steps::Rejection;
 pub use messages::{HandedOver, MailDraft};
 pub(crate) use molecules::step_id;
-pub use molecules::{Left, Molecule, Moved, Pour};
+pub use molecules::{LeftMolecule, Molecule, Pour, StepChange};
 pub use overview::Overview;
-pub use read::Query;
+pub use read::ItemQuery;
 pub use recover::Recovered;
 pub use recurring::{Recurring, RecurringRun};
 pub use schedule::QueuedAssignment;

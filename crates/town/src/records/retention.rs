@@ -117,7 +117,8 @@ impl EventRetention {
     }
 
     fn prune_alone(&self, only_tell: bool) -> Result<Pruned> {
-        let pruned = prune::both(&self.events, &self.settings, only_tell, &self.clock)?;
+        let pruned =
+            prune::prune_log_and_feed(&self.events, &self.settings, only_tell, &self.clock)?;
         if !only_tell {
             let last = LastPrune {
                 last_prune: self.clock.text(),
@@ -143,7 +144,7 @@ impl EventRetention {
 mod tests {
     use super::*;
     use crate::base::settings::Length;
-    use crate::records::events::Query;
+    use crate::records::events::EventQuery;
     use gt_core::event::Event;
 
     fn event(kind: &str, days_ago: i64) -> Event {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     fn kinds(retention: &EventRetention) -> Vec<String> {
-        let found = retention.events.find(&Query::default()).unwrap();
+        let found = retention.events.find(&EventQuery::default()).unwrap();
         found.into_iter().map(|event| event.kind).collect()
     }
 

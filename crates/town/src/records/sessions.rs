@@ -3,29 +3,29 @@
 //! `.sessions/index.jsonl` is the journal and is written first. `.sessions/index.db` is built from
 //! it and answers queries. [`Sessions`] gives access to both.
 
-mod agreement;
 mod archive;
 mod costs;
 mod index;
+mod index_check;
 mod journal;
 mod newest;
-mod news;
 mod query;
 mod recovery;
 mod retention;
+mod session_events;
 mod spending;
 mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use agreement::JournalState;
 pub use costs::{CostSum, Costs, CostsBy};
 pub use index::Rebuilt;
+pub use index_check::JournalState;
 pub use journal::Damage;
-pub use query::{Chain, Query};
+pub use query::{Chain, SessionQuery};
 pub use retention::Archived;
 pub use spending::Spending;
-pub use stats::{By, Tally};
+pub use stats::{SessionTally, StatsBy};
 
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
@@ -55,17 +55,17 @@ pub struct Sessions {
 
 /// The end of a session.
 #[derive(Clone, Copy, Debug)]
-pub struct End {
+pub struct SessionEnd {
     pub outcome: Outcome,
     /// Seconds since the epoch; `None` means now.
     pub at: Option<i64>,
     pub exit_code: Option<i32>,
 }
 
-impl End {
+impl SessionEnd {
     /// Returns an end at the present time, with no exit code.
     pub fn of(outcome: Outcome) -> Self {
-        End {
+        SessionEnd {
             outcome,
             at: None,
             exit_code: None,
@@ -105,7 +105,7 @@ impl Sessions {
         crate::base::files::make_dir(&self.folder)?;
         // The index has no record of a session that begins. If the index cannot be queried, the
         // lines are written anyway.
-        let about = lines.iter().filter(|line| !line.begins());
+        let about = lines.iter().filter(|line| !line.is_start());
         // Held from the look-up to the append: if a session were archived in between, the journal
         // would have only these lines of it.
         let lock = self.journal.lock()?;
@@ -116,7 +116,7 @@ impl Sessions {
         let back = taken_back(lines, &known);
         self.journal.append_locked(&[&back, lines].concat())?;
         drop(lock);
-        self.tell(lines, &known);
+        self.emit(lines, &known);
         Ok(())
     }
 
@@ -125,8 +125,8 @@ impl Sessions {
     pub(crate) fn record_known(&self, lines: &[Record], session: &Record) -> Result<()> {
         self.check_journal()?;
         self.journal.append(lines)?;
-        let known = HashMap::from([(session.id.clone(), Known::Open(session.clone()))]);
-        self.tell(lines, &known);
+        let known = HashMap::from([(session.id.clone(), StoredSession::Open(session.clone()))]);
+        self.emit(lines, &known);
         Ok(())
     }
 
@@ -149,39 +149,42 @@ impl Sessions {
         let _lock = self.journal.lock()?;
         self.check_journal()?;
         let known = self.look_up(lines.iter().map(|(_, line)| line.id.as_str()))?;
-        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(Known::record)));
+        lines.retain(|(what, line)| is_news(*what, known.get(&line.id).map(StoredSession::record)));
         let records: Vec<Record> = lines.iter().map(|(_, line)| line.clone()).collect();
         if !records.is_empty() {
             let back = taken_back(&records, &known);
             self.journal
                 .append_locked(&[&back, records.as_slice()].concat())?;
-            self.tell(&records, &known);
+            self.emit(&records, &known);
         }
         Ok(lines)
     }
 
     /// Reports sessions that began or ended as events.
-    fn tell(&self, lines: &[Record], known: &HashMap<String, Known>) {
-        let events = news::events(lines, |id| {
+    fn emit(&self, lines: &[Record], known: &HashMap<String, StoredSession>) {
+        let events = session_events::events(lines, |id| {
             known.get(id).map(|known| known.record().clone())
         });
-        let tell_of_deaths = news::tell_of_deaths(&events);
+        let tell_of_deaths = session_events::include_deaths(&events);
         self.events.note(events);
         if tell_of_deaths {
-            let since = jiff::SignedDuration::from_secs(news::TOGETHER_SECONDS);
-            let recent = self.events.find(&events::Query {
+            let since = jiff::SignedDuration::from_secs(session_events::TOGETHER_SECONDS);
+            let recent = self.events.find(&events::EventQuery {
                 kinds: vec!["*_death".to_owned()],
                 since: self.clock.now().checked_sub(since).ok(),
-                ..events::Query::default()
+                ..events::EventQuery::default()
             });
             let recent = recent.or_warn("a mass death may stay unreported");
-            let mass = recent.and_then(|recent| news::mass_death(&recent));
+            let mass = recent.and_then(|recent| session_events::mass_death(&recent));
             self.events.note(mass.into_iter().collect());
         }
     }
 
     /// Returns those of these sessions that the journal or the archive has.
-    pub fn known<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Record>> {
+    pub fn find_known<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, Record>> {
         let known = self.look_up(ids)?;
         Ok(known
             .into_iter()
@@ -196,13 +199,16 @@ impl Sessions {
     ) -> Result<HashMap<String, Record>> {
         let known = self.look_up(ids)?.into_iter();
         let open = known.filter_map(|(id, known)| match known {
-            Known::Open(session) => Some((id, session)),
-            Known::Archived(_) => None,
+            StoredSession::Open(session) => Some((id, session)),
+            StoredSession::Archived(_) => None,
         });
         Ok(open.collect())
     }
 
-    fn look_up<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<HashMap<String, Known>> {
+    fn look_up<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<String, StoredSession>> {
         let ids: Vec<&str> = ids.collect();
         if ids.is_empty() {
             return Ok(HashMap::new());
@@ -211,8 +217,10 @@ impl Sessions {
             let mut known = HashMap::new();
             for id in &ids {
                 let session = match query::by_id(index, id)? {
-                    Some(session) => Some(Known::Open(session)),
-                    None => query::of_archive(index, &self.archive, id)?.map(Known::Archived),
+                    Some(session) => Some(StoredSession::Open(session)),
+                    None => {
+                        query::of_archive(index, &self.archive, id)?.map(StoredSession::Archived)
+                    }
                 };
                 known.extend(session.map(|session| ((*id).to_owned(), session)));
             }
@@ -221,7 +229,7 @@ impl Sessions {
     }
 
     /// Returns the line that ends a session.
-    pub fn ending(id: impl Into<String>, end: End, clock: &Clock) -> Record {
+    pub fn ending(id: impl Into<String>, end: SessionEnd, clock: &Clock) -> Record {
         Record {
             ended_at: Some(end.at.map_or_else(|| clock.text(), time::timestamp)),
             outcome: Some(end.outcome),
@@ -232,8 +240,13 @@ impl Sessions {
     }
 
     /// Returns the sessions that match, the newest first.
-    pub fn find(&self, query: &Query) -> Result<Vec<Record>> {
+    pub fn find(&self, query: &SessionQuery) -> Result<Vec<Record>> {
         self.ask(|index| query::find_all(index, &self.archive, query))
+    }
+
+    /// Returns the ids of the sessions that the journal has as running, without their records.
+    pub(crate) fn running_ids(&self) -> Result<Vec<String>> {
+        self.ask(query::running_ids)
     }
 
     /// Returns the one session whose id begins with `prefix`. Fails if there is none.
@@ -269,13 +282,13 @@ impl Sessions {
 
     /// Passes every session to `give`, the oldest first. A damaged file of the archive yields its
     /// readable sessions; the damage is returned at the end.
-    pub fn each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
+    pub fn for_each(&self, mut give: impl FnMut(&Record) -> Result<()>) -> Result<Vec<Problem>> {
         let mut damages = Vec::new();
         for file in self.archive.files() {
             let mut given = Ok(());
             // A session that was being moved may be in the journal as well.
             let archived = self.ask(|index| query::all_archived_in(index, &file))?;
-            let read = self.archive.each(&file, |id, line| {
+            let read = self.archive.for_each(&file, |id, line| {
                 let is_archived = archived.contains(&hash(id));
                 if let (true, Ok(session)) = (is_archived, serde_json::from_str(line)) {
                     given = give(&session);
@@ -293,10 +306,10 @@ impl Sessions {
             false => Ok(()),
         };
         let index = self.open()?;
-        match query::each(&index, &mut give_once) {
+        match query::for_each(&index, &mut give_once) {
             Err(broken @ Broken::Damaged(_)) => {
                 let index = self.repaired(index, &broken)?;
-                query::each(&index, give_once).map_err(Broken::into_problem)?;
+                query::for_each(&index, give_once).map_err(Broken::into_problem)?;
             }
             given => given.map_err(Broken::into_problem)?,
         }
@@ -350,31 +363,31 @@ impl Sessions {
 }
 
 /// A known session, and where it is stored.
-enum Known {
+enum StoredSession {
     Open(Record),
     Archived(Record),
 }
 
-impl Known {
+impl StoredSession {
     fn record(&self) -> &Record {
         match self {
-            Known::Open(session) | Known::Archived(session) => session,
+            StoredSession::Open(session) | StoredSession::Archived(session) => session,
         }
     }
 
     fn into_record(self) -> Record {
         match self {
-            Known::Open(session) | Known::Archived(session) => session,
+            StoredSession::Open(session) | StoredSession::Archived(session) => session,
         }
     }
 }
 
 /// Returns the archived sessions that these lines change. Their complete records are written back
 /// to the journal before the lines.
-fn taken_back(lines: &[Record], known: &HashMap<String, Known>) -> Vec<Record> {
+fn taken_back(lines: &[Record], known: &HashMap<String, StoredSession>) -> Vec<Record> {
     let mut back: Vec<Record> = Vec::new();
     for line in lines {
-        if let Some(Known::Archived(session)) = known.get(&line.id)
+        if let Some(StoredSession::Archived(session)) = known.get(&line.id)
             && !back.iter().any(|other| other.id == session.id)
         {
             back.push(session.clone());

@@ -1,6 +1,6 @@
 //! Events and session changes, as a stream.
 //!
-//! [`Server`] sends every event and every change of a session to all clients of
+//! [`StreamServer`] sends every event and every change of a session to all clients of
 //! `<town>/.runtime/events.sock`, as lines of JSON. [`Follow`] reads from it, or from the log
 //! itself if there is no server or the server ends. Neither polls the disk: on Linux the kernel
 //! reports changes.
@@ -17,7 +17,7 @@ mod tests;
 mod wake;
 
 pub use follow::Follow;
-pub use server::Server;
+pub use server::StreamServer;
 
 use crate::Town;
 use serde::Serialize;

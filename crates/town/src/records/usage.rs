@@ -36,8 +36,8 @@ use gt_core::price::Prices;
 use gt_core::record::Record;
 use gt_core::session::SessionId;
 use gt_core::usage::{DailyUsage, Format, Usage, UsageWindow, daily};
-use notes::Notes;
-use read::Progress;
+use notes::TranscriptNotes;
+use read::FileProgress;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -49,13 +49,13 @@ use std::path::{Path, PathBuf};
 struct ReadState {
     /// Stamp of the prices in use; if it changes, everything is read again.
     prices: String,
-    files: BTreeMap<PathBuf, Progress>,
-    databases: BTreeMap<PathBuf, database::Seen>,
+    files: BTreeMap<PathBuf, FileProgress>,
+    databases: BTreeMap<PathBuf, database::StoredUsage>,
 }
 
 /// Updates the usage of those of these sessions that run. Usage that cannot be read stays as it is.
 pub fn refresh(town: &Town, records: &mut [Record]) {
-    let mut reader = Reader::new(town);
+    let mut reader = UsageReader::new(town);
     for session in records
         .iter_mut()
         .filter(|session| session.ended_at.is_none())
@@ -69,8 +69,8 @@ pub fn refresh(town: &Town, records: &mut [Record]) {
 
 /// Returns the usage of a running session until now: zero if its transcript has no figures yet.
 /// Returns `None` if its program leaves no readable figures.
-pub(crate) fn so_far(town: &Town, session: &Record) -> Option<Usage> {
-    let mut reader = Reader::new(town);
+pub(crate) fn usage_until_now(town: &Town, session: &Record) -> Option<Usage> {
+    let mut reader = UsageReader::new(town);
     let preset = reader.presets.get(town, session.harness.as_deref()?)?;
     preset.usage.format?;
     let found = reader.read(session);
@@ -133,10 +133,10 @@ fn settle<'i>(town: &Town, ids: impl IntoIterator<Item = &'i str>) -> Vec<Record
 /// Returns the lines with the usage of these ended sessions. Once they are in the journal, call
 /// [`forget`] for each session.
 pub(crate) fn figures(town: &Town, records: &[&Record]) -> Vec<Record> {
-    let mut reader = Reader::new(town);
+    let mut reader = UsageReader::new(town);
     let lines = records.iter().map(|session| {
         let found = reader.read(session);
-        let conversation = Notes::of(town, &session.id).conversation();
+        let conversation = TranscriptNotes::of(town, &session.id).conversation();
         let daily = found.as_ref().and_then(|found| found.daily(session));
         let usage = found.map(|found| found.usage);
         Record {
@@ -156,7 +156,7 @@ pub(crate) fn figures(town: &Town, records: &[&Record]) -> Vec<Record> {
 /// that stays does no harm.
 pub(crate) fn forget(town: &Town, id: &str) {
     files::remove_if_there(&state_path(town, id)).or_debug("a cache stays");
-    Notes::of(town, id).remove();
+    TranscriptNotes::of(town, id).remove();
 }
 
 fn folder(town: &Town) -> PathBuf {
@@ -191,12 +191,12 @@ fn prices_stamp(town: &Town) -> String {
 
 /// Usage that transcripts show.
 #[derive(Debug, Default)]
-struct Found {
+struct TranscriptUsage {
     usage: Usage,
     daily: Vec<DailyUsage>,
 }
 
-impl Found {
+impl TranscriptUsage {
     fn add(&mut self, usage: &Usage, parts: &[DailyUsage]) {
         self.usage += usage;
         for part in parts {
@@ -217,15 +217,15 @@ impl Found {
 }
 
 /// Reads the usage of several sessions, with shared presets and prices.
-struct Reader<'t> {
+struct UsageReader<'t> {
     town: &'t Town,
     presets: Presets,
     prices: Option<Prices>,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> UsageReader<'t> {
     fn new(town: &'t Town) -> Self {
-        Reader {
+        UsageReader {
             town,
             presets: Presets::default(),
             prices: None,
@@ -233,7 +233,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Returns the usage of a session so far; `None` if nothing was found.
-    fn read(&mut self, session: &Record) -> Option<Found> {
+    fn read(&mut self, session: &Record) -> Option<TranscriptUsage> {
         let id: SessionId = session.id.parse().ok()?;
         let name = session.harness.as_deref()?;
         let preset = self.presets.get(self.town, name)?.clone();
@@ -285,11 +285,11 @@ impl ReadState {
         format: Format,
         window: &UsageWindow,
         prices: &Prices,
-    ) -> Found {
-        let notes = Notes::of(town, &session.id);
+    ) -> TranscriptUsage {
+        let notes = TranscriptNotes::of(town, &session.id);
         let known: Vec<PathBuf> = self.files.keys().cloned().collect();
         let found = find::transcripts(town, session, preset, &notes, &known, window);
-        let mut sum = Found::default();
+        let mut sum = TranscriptUsage::default();
         // Files beside the conversation come first, so that the model that is kept is the
         // conversation's own.
         for (path, since) in found {
@@ -316,8 +316,8 @@ impl ReadState {
         preset: &Preset,
         window: &UsageWindow,
         prices: &Prices,
-    ) -> Found {
-        let mut sum = Found::default();
+    ) -> TranscriptUsage {
+        let mut sum = TranscriptUsage::default();
         for path in find::databases(town, session, preset) {
             let seen = self.databases.entry(path.clone()).or_default();
             let cwd = session.cwd.as_deref().unwrap_or_default();

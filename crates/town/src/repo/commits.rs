@@ -24,12 +24,12 @@ pub struct Commit {
 
 /// Returns the commits made in the folder, oldest first; none, and a warning in the log, if git
 /// fails.
-pub fn made(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Commit> {
+pub fn made_between(dir: &Path, since: i64, until: i64, around: &Surroundings) -> Vec<Commit> {
     if !has_moved(dir, since) {
         return Vec::new();
     }
     let format = "--format=%H%x1f%gd%x1f%gs%x1f%s%x1e";
-    let log = Git::at(dir, around).within(LIMIT).run([
+    let log = Git::at(dir, around).with_time_limit(LIMIT).run([
         "log",
         "--walk-reflogs",
         "--date=unix",
@@ -177,7 +177,7 @@ mod tests {
             ..Surroundings::default()
         };
         let subjects = |dir: &Path, since: i64, until: i64| -> Vec<String> {
-            let commits = made(dir, since, until, &around);
+            let commits = made_between(dir, since, until, &around);
             commits.into_iter().map(|commit| commit.subject).collect()
         };
         assert_eq!(subjects(&copy, 0, i64::MAX), ["two", "three"]);
@@ -197,7 +197,7 @@ mod tests {
         let dir = town.root().join("repo");
         std::fs::create_dir_all(dir.join(".git/logs")).unwrap();
         std::fs::write(dir.join(".git/logs/HEAD"), "").unwrap();
-        let (commits, warnings) = warnings_of(|| made(&dir, 0, i64::MAX, town.around()));
+        let (commits, warnings) = warnings_of(|| made_between(&dir, 0, i64::MAX, town.around()));
         assert_eq!(commits, []);
         assert!(warnings[0].starts_with("the commits in "), "{warnings:?}");
     }

@@ -30,7 +30,7 @@ pub enum InitStep {
 
 /// Progress of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum InitProgress {
     NotBegun,
     Running,
     /// Ended with this exit code; `None` if its process was killed.
@@ -38,7 +38,7 @@ pub(crate) enum Progress {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Begun {
+struct BegunStep {
     pid: u32,
     born: String,
 }
@@ -56,19 +56,19 @@ pub(crate) fn forget(file: &Path) -> Result<()> {
     files::remove_if_there(&begun(file))
 }
 
-pub(crate) fn progress(file: &Path) -> Result<Progress> {
-    let read = || -> Result<Option<Progress>> {
+pub(crate) fn progress(file: &Path) -> Result<InitProgress> {
+    let read = || -> Result<Option<InitProgress>> {
         let text = files::read_if_there(&ended(file))?;
         let code = text.and_then(|text| text.trim().parse().ok());
-        Ok(code.map(|code| Progress::Ended(Some(code))))
+        Ok(code.map(|code| InitProgress::Ended(Some(code))))
     };
     if let Some(progress) = read()? {
         return Ok(progress);
     }
     let Some(text) = files::read_if_there(&begun(file))? else {
-        return Ok(Progress::NotBegun);
+        return Ok(InitProgress::NotBegun);
     };
-    let is_alive = match serde_json::from_str::<Begun>(&text) {
+    let is_alive = match serde_json::from_str::<BegunStep>(&text) {
         Ok(process) => processes::is_born_as(process.pid, &process.born).is_some(),
         // The process was killed while writing its id, or is writing it at this moment.
         Err(_) => text.is_empty() && !is_old(&begun(file)),
@@ -76,8 +76,8 @@ pub(crate) fn progress(file: &Path) -> Result<Progress> {
     // The step may have recorded its exit code since the first read.
     Ok(match (is_alive, read()?) {
         (_, Some(progress)) => progress,
-        (true, None) => Progress::Running,
-        (false, None) => Progress::Ended(None),
+        (true, None) => InitProgress::Running,
+        (false, None) => InitProgress::Ended(None),
     })
 }
 
@@ -92,13 +92,13 @@ fn is_old(path: &Path) -> bool {
 /// Claims a step for the process in the pane. Returns `None` if it is already claimed.
 pub fn begin(file: &Path) -> Result<Option<InitStep>> {
     let Some(text) = files::read_if_there(file)? else {
-        return Err(Problem::not_found("there is no such step any more")
+        return Err(Problem::not_found("this step no longer exists")
             .hint("`gt task start` begins one; this command is for its own use"));
     };
     let step = serde_json::from_str(&text)
         .map_err(|error| Problem::failed("the step cannot be read").caused_by(error))?;
     let pid = std::process::id();
-    let own = Begun {
+    let own = BegunStep {
         pid,
         born: processes::birth_certificate(pid).unwrap_or_default(),
     };
@@ -108,13 +108,13 @@ pub fn begin(file: &Path) -> Result<Option<InitStep>> {
     let mut taken = match opened {
         Ok(taken) => taken,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(None),
-        Err(error) => return Err(files::cannot("write", &path, &error)),
+        Err(error) => return Err(files::io_problem("write", &path, &error)),
     };
     // Cannot fail: all fields are plain values.
     let text = serde_json::to_vec(&own).unwrap_or_default();
     taken
         .write_all(&text)
-        .map_err(|error| files::cannot("write", &path, &error))?;
+        .map_err(|error| files::io_problem("write", &path, &error))?;
     Ok(Some(step))
 }
 
@@ -124,7 +124,7 @@ pub fn end(file: &Path, code: i32) -> Result<()> {
 }
 
 /// Saves the environment of the shell, for the process in the pane.
-pub fn keep(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
+pub fn save_environment(file: &Path, now: &BTreeMap<String, String>) -> Result<()> {
     const OF_THE_SHELL: &[&str] = &[
         "_",
         "COLUMNS",
@@ -212,20 +212,20 @@ mod tests {
         let file = dir.path().join("a-1.json");
         let step = InitStep::Run("true".to_owned());
         write(&file, &step).unwrap();
-        assert_eq!(progress(&file).unwrap(), Progress::NotBegun);
+        assert_eq!(progress(&file).unwrap(), InitProgress::NotBegun);
         assert_eq!(begin(&file).unwrap(), Some(step.clone()));
         assert_eq!(begin(&file).unwrap(), None);
-        assert_eq!(progress(&file).unwrap(), Progress::Running);
+        assert_eq!(progress(&file).unwrap(), InitProgress::Running);
         end(&file, 3).unwrap();
-        assert_eq!(progress(&file).unwrap(), Progress::Ended(Some(3)));
+        assert_eq!(progress(&file).unwrap(), InitProgress::Ended(Some(3)));
         forget(&file).unwrap();
-        assert_eq!(progress(&file).unwrap(), Progress::NotBegun);
-        let gone = Begun {
+        assert_eq!(progress(&file).unwrap(), InitProgress::NotBegun);
+        let gone = BegunStep {
             pid: std::process::id(),
             born: "1@another-boot".to_owned(),
         };
         std::fs::write(begun(&file), serde_json::to_vec(&gone).unwrap()).unwrap();
-        assert_eq!(progress(&file).unwrap(), Progress::Ended(None));
+        assert_eq!(progress(&file).unwrap(), InitProgress::Ended(None));
     }
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             ("BASH_FUNC_x%%", "() { :; }"),
         ];
         let now = now.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        keep(&file, &now.into()).unwrap();
+        save_environment(&file, &now.into()).unwrap();
         forget_usual(dir.path(), "HOME=/h\nPATH=/bin\n-NEW\n").unwrap();
         let text = std::fs::read_to_string(environment_file(&file)).unwrap();
         assert_eq!(text, r#"{"NEW":"1","PATH":"/venv:/bin"}"#);

@@ -44,7 +44,7 @@ pub fn of_worktree(dir: &Path) -> Result<Project> {
     match fs::symlink_metadata(&path) {
         Ok(meta) if !meta.is_file() => {
             return Err(Problem::usage(format!("{} is not a file", path.display()))
-                .hint("a link could lead anywhere; put the settings there themselves"));
+                .hint("replace the symbolic link with the file itself"));
         }
         _ => {}
     }
@@ -68,10 +68,10 @@ pub fn worktree(town: &Town, rig: &str, id: &str, project: &Project) -> Result<P
     if let (Some(there), Ok(from)) = (there, from.canonicalize()) {
         let real = there
             .canonicalize()
-            .map_err(|error| files::cannot("find", there, &error))?;
+            .map_err(|error| files::io_problem("find", there, &error))?;
         if !real.starts_with(&from) {
             return Err(Problem::usage(format!(
-                "the worktree {} would lie in {}, by way of a link",
+                "the worktree {} would be in {}, through a symbolic link",
                 path.display(),
                 real.display()
             ))

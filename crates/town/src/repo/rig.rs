@@ -167,7 +167,7 @@ fn register(
         registry.check_new(name, prefix)?;
         // An empty folder of that name may exist; a non-empty one was refused earlier.
         let _ = fs::remove_dir(path);
-        fs::rename(temporary, path).map_err(|error| files::cannot("make", path, &error))?;
+        fs::rename(temporary, path).map_err(|error| files::io_problem("make", path, &error))?;
         let mut entry = RigEntry::with_prefix(prefix);
         entry.git_url = source.to_owned();
         entry.default_branch = Some(default_branch.clone());

@@ -15,11 +15,11 @@ pub(crate) mod submodules;
 mod tasks;
 
 pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
-pub(crate) use checkout::mend;
+pub(crate) use checkout::repair_links;
 pub use checkout::{Placed, place, take_back};
-pub(crate) use condition::{half_done, is_usable};
 pub use condition::{is_broken, is_settled, is_unfinished};
-pub use remove::{Removed, Unsaved, clean, remove, save_uncommitted, staying, unsaved};
+pub(crate) use condition::{is_usable, unfinished_operation};
+pub use remove::{RemovalResult, Unsaved, clean, kept_branches, remove, save_uncommitted, unsaved};
 pub use tasks::task_worktree;
 pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_template};
 
@@ -81,7 +81,7 @@ pub fn is_worktree(role: Role) -> bool {
 pub(crate) fn git_of<'a>(town: &'a Town, agent: &Identity, dir: &'a Path) -> Git<'a> {
     let git = Git::at(dir, town.around());
     match has_worktree(agent) {
-        true => git.own_alone(),
+        true => git.only_own_repository(),
         false => git,
     }
 }
@@ -111,7 +111,7 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
     let repository = rig::repository(town, rig);
     let _lock = lock_repository(town, rig)?;
     Git::at(&repository, town.around())
-        .within(FETCH_LIMIT)
+        .with_time_limit(FETCH_LIMIT)
         .run(["fetch", "--quiet", "origin"])?;
     Ok(())
 }
@@ -121,7 +121,7 @@ pub fn fetch(town: &Town, rig: &str) -> Result<()> {
 /// because another process fetches the same refs, retries once under the lock.
 pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
     let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, town.around()).within(limit);
+    let git = Git::at(&repository, town.around()).with_time_limit(limit);
     match git.run(["fetch", "--quiet", "origin"]) {
         Ok(_) => Ok(()),
         Err(_) => {
@@ -134,11 +134,11 @@ pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()
 /// Fetches the rig's remote for a caller that cannot wait. Does nothing while another process
 /// changes the repository, and gives up early on a slow remote. Best effort: the next fetch catches
 /// up.
-pub fn glance(town: &Town, rig: &str) {
+pub fn try_fetch(town: &Town, rig: &str) {
     const MOMENT: Duration = Duration::from_secs(3);
     let repository = rig::repository(town, rig);
     if let Ok(Some(_lock)) = FileLock::try_take(&repository_lock(town, rig)) {
-        let git = Git::at(&repository, town.around()).within(MOMENT);
+        let git = Git::at(&repository, town.around()).with_time_limit(MOMENT);
         let fetched = git.run(["fetch", "--quiet", "origin"]);
         fetched.or_debug(format_args!("{rig} is not fetched"));
     }

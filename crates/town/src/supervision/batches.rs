@@ -1,4 +1,4 @@
-//! Lands batches: when the last item of a batch is closed, its owner is told once.
+//! Lands batches: when the last item of a batch is closed, its owner is notified once.
 //!
 //! The mail and the closing of the parent are one transaction ([`Work::land_batch`]). The event, the
 //! nudge and the notification follow under a lock; if the process is killed in between, the next
@@ -12,8 +12,8 @@ use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::messaging::{mail, notify};
 use crate::records::budget;
-use crate::records::events::{Events, Query};
-use crate::records::items::{Batch, LandedBatch, MailDraft, Work};
+use crate::records::events::{EventQuery, Events};
+use crate::records::items::{LandedBatch, MailDraft, Work, WorkBatch};
 use crate::{Result, Town};
 use gt_core::mail::{LONGEST_SUBJECT, PERSON};
 use gt_core::notify::NoticeKind;
@@ -62,13 +62,13 @@ pub(crate) fn settle_or_warn(town: &Town) {
 fn announce(town: &Town, landed: LandedBatch) -> Result<()> {
     let id = landed.item.id.to_string();
     let at: Option<jiff::Timestamp> = landed.landed_at.parse().ok();
-    let noted = Events::of(town).find(&Query {
+    let noted = Events::of(town).find(&EventQuery {
         kinds: vec!["batch_landed".to_owned()],
         about: vec![id.clone()],
         // An earlier landing of the same item has its own event.
         since: at.map(|at| at - SignedDuration::from_secs(1)),
         limit: Some(1),
-        ..Query::default()
+        ..EventQuery::default()
     })?;
     if noted.is_empty() {
         let event = town
@@ -94,7 +94,7 @@ fn recipient(town: &Town, owner: &str) -> String {
     agent.map_or_else(|| PERSON.to_owned(), |agent| agent.address())
 }
 
-fn message(town: &Town, work: &Work, batch: &Batch) -> Result<MailDraft> {
+fn message(town: &Town, work: &Work, batch: &WorkBatch) -> Result<MailDraft> {
     let item = work.get(&batch.item)?;
     let children = work.children(&batch.item)?;
     let ids: Vec<String> = children.iter().map(|child| child.id.to_string()).collect();

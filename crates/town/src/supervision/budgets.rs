@@ -12,13 +12,13 @@ use crate::base::settings;
 use crate::base::wake;
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::messaging::notify;
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
 use crate::messaging::signal;
-use crate::records::budget::{self, BudgetNotes, Budgets, Told};
+use crate::records::budget::{self, BudgetNotes, Budgets, NotifiedLevel};
 use crate::records::events::{Events, by_command};
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::{Result, Town};
-use gt_core::budget::{Budget, Level, Raise, Scope};
+use gt_core::budget::{Budget, BudgetLevel, BudgetScope, Raise};
 use gt_core::escalation::Severity;
 use gt_core::notify::NoticeKind;
 use gt_core::nudge::Priority;
@@ -29,7 +29,7 @@ use gt_tmux::Command;
 use std::time::Duration;
 
 /// Message to an agent whose pause is over.
-const GO_ON: &str = "The budget was raised. Continue with your work.";
+const GO_ON: &str = "Your budget allows more work again. Continue with your work.";
 
 /// Waits before the repeated checks after a turn.
 const USAGE_DELAYS: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(8)];
@@ -71,7 +71,7 @@ pub fn check_after_turn(town: &Town) -> Result<()> {
     Ok(())
 }
 
-/// Checks all budgets: tells people of new levels, and pauses and resumes agents.
+/// Checks all budgets: notifies people of new levels, and pauses and resumes agents.
 pub fn check(town: &Town) -> Result<Checked> {
     let lock = budget::lock(town)?;
     check_locked(town, lock)
@@ -83,12 +83,12 @@ fn check_locked(town: &Town, _lock: FileLock) -> Result<Checked> {
         return Ok(Checked::default());
     }
     let items = notes.told.keys().filter_map(|scope| match scope {
-        Scope::Item(item) => Some(item.clone()),
+        BudgetScope::Item(item) => Some(item.clone()),
         _ => None,
     });
     let items: Vec<String> = items.collect();
     let budgets = Budgets::read(town, &notes, &items)?;
-    tell(town, &mut notes, &budgets)?;
+    notify_people(town, &mut notes, &budgets)?;
     let (paused, resumed) = hold(town, &budgets)?;
     Ok(Checked {
         budgets: budgets.all,
@@ -98,14 +98,14 @@ fn check_locked(town: &Town, _lock: FileLock) -> Result<Checked> {
 }
 
 /// Raises a budget by an amount, for today or from now on, and checks all budgets.
-pub fn raise(town: &Town, scope: Scope, usd: f64, only_today: bool) -> Result<Checked> {
+pub fn raise(town: &Town, scope: BudgetScope, usd: f64, only_today: bool) -> Result<Checked> {
     if !usd.is_finite() || usd <= 0.0 {
         return Err(Problem::usage("a budget is raised by more than $0"));
     }
     let lock = budget::lock(town)?;
     let mut notes = BudgetNotes::read(town)?;
     let today = budget::today(town);
-    // Raises of other days have no effect any more.
+    // Raises for other days have no effect now.
     let counts = |raise: &Raise| raise.day.as_ref().is_none_or(|day| *day == today);
     notes.raises.retain(counts);
     notes.raises.push(Raise {
@@ -126,7 +126,7 @@ pub fn raise(town: &Town, scope: Scope, usd: f64, only_today: bool) -> Result<Ch
 
 /// Notifies people of each budget whose level has risen since they were last told. Daily budgets
 /// start anew each day.
-fn tell(town: &Town, notes: &mut BudgetNotes, budgets: &Budgets) -> Result<()> {
+fn notify_people(town: &Town, notes: &mut BudgetNotes, budgets: &Budgets) -> Result<()> {
     let today = &budgets.spending.today;
     let mut news: Vec<&Budget> = Vec::new();
     let before = notes.clone();
@@ -135,11 +135,11 @@ fn tell(town: &Town, notes: &mut BudgetNotes, budgets: &Budgets) -> Result<()> {
         let now = budgets.all.iter().find(|budget| budget.scope == *scope);
         is_present && now.is_some_and(|now| now.level >= told.level)
     });
-    for budget in budgets.all.iter().filter(|it| it.level > Level::Ok) {
+    for budget in budgets.all.iter().filter(|it| it.level > BudgetLevel::Ok) {
         let known = notes.told.get(&budget.scope).map(|told| told.level);
         if known < Some(budget.level) {
             news.push(budget);
-            let told = Told {
+            let told = NotifiedLevel {
                 level: budget.level,
                 day: today.clone(),
             };
@@ -151,19 +151,19 @@ fn tell(town: &Town, notes: &mut BudgetNotes, budgets: &Budgets) -> Result<()> {
     }
     // The key of an escalation makes it idempotent, so it comes before the note. The event comes
     // after it, so that no event is written twice.
-    for budget in news.iter().filter(|it| it.level == Level::Exhausted) {
+    for budget in news.iter().filter(|it| it.level == BudgetLevel::Exhausted) {
         escalate::raise(town, &escalation(budget))?;
     }
     for scope in before.told.keys() {
-        let is_over = notes.told.get(scope).map(|told| told.level) != Some(Level::Exhausted);
+        let is_over = notes.told.get(scope).map(|told| told.level) != Some(BudgetLevel::Exhausted);
         if is_over {
-            escalate::resolve(town, &key(scope), "the budget is not exhausted any more")?;
+            escalate::resolve(town, &key(scope), "the budget is no longer exhausted")?;
         }
     }
     notes.write(town)?;
     let events = news.iter().map(|budget| {
         let kind = match budget.level {
-            Level::Exhausted => "budget_exhausted",
+            BudgetLevel::Exhausted => "budget_exhausted",
             _ => "budget_warning",
         };
         town.event(kind)
@@ -172,14 +172,14 @@ fn tell(town: &Town, notes: &mut BudgetNotes, budgets: &Budgets) -> Result<()> {
             .with("reason", budget.reason())
     });
     Events::of(town).note(events.collect());
-    for budget in news.iter().filter(|it| it.level == Level::Warn) {
-        let subject = budget.scope.words();
+    for budget in news.iter().filter(|it| it.level == BudgetLevel::Warn) {
+        let subject = budget.scope.describe();
         notify::raise(town, NoticeKind::Budget, &subject, &budget.figures());
     }
     Ok(())
 }
 
-fn key(scope: &Scope) -> String {
+fn key(scope: &BudgetScope) -> String {
     format!("budget:{scope}")
 }
 
@@ -191,16 +191,16 @@ fn escalation(budget: &Budget) -> NewEscalation {
         message: format!(
             "The budget of {} is exhausted: {}. Its agents pause at the end of their turn and none \
              is started. `gt budget raise {scope} AMOUNT{today}` raises it.",
-            scope.words(),
+            scope.describe(),
             budget.figures()
         ),
         source: "budget",
         item: match scope {
-            Scope::Item(item) => item.parse::<WorkId>().ok(),
+            BudgetScope::Item(item) => item.parse::<WorkId>().ok(),
             _ => None,
         },
         agent: match scope {
-            Scope::Agent(agent) => Some(agent.clone()),
+            BudgetScope::Agent(agent) => Some(agent.clone()),
             _ => None,
         },
         key: Some(key(scope)),
@@ -237,7 +237,7 @@ fn hold(town: &Town, budgets: &Budgets) -> Result<Held> {
             None if !before.is_empty() => {
                 set_hold(town, &container, None)?;
                 events.push(town.event_at("resumed", &address).by_gt());
-                go_on(town, &container, identity, item.is_some());
+                tell_to_continue(town, &container, identity, item.is_some());
                 held.1.push(identity.clone());
             }
             _ => {}
@@ -261,10 +261,10 @@ fn set_hold(town: &Town, container: &Container, reason: Option<&str>) -> Result<
         .map_err(|error| tmux_problem("cannot tag the container", error))
 }
 
-/// Tells an agent that has work to continue; others only get the messages that wait for them.
-fn go_on(town: &Town, container: &Container, identity: &Identity, has_work: bool) {
+/// Tells an agent that has work to continue. Other agents only get their waiting messages.
+fn tell_to_continue(town: &Town, container: &Container, identity: &Identity, has_work: bool) {
     if !has_work {
-        // The container was listed while the agent was paused, so its state is not looked at.
+        // The container was listed while the agent was paused, so its recorded state is ignored.
         let woken = signal::wake_delivery_to(&container.home(town), container);
         woken.or_warn(format_args!(
             "messages for {identity} wait for the next command"
@@ -272,10 +272,12 @@ fn go_on(town: &Town, container: &Container, identity: &Identity, has_work: bool
         return;
     }
     let request = NudgeRequest {
+        is_command: false,
         text: GO_ON,
         sender: None,
-        mode: Mode::Queue,
-        priority: Priority::Normal,
+        mode: DeliveryMode::Queue,
+        // It ends a pause that gt began: do-not-disturb does not hold it.
+        priority: Priority::Urgent,
         timeout: Duration::ZERO,
     };
     nudge::send(town, identity, &request)

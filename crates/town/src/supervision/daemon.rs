@@ -1,11 +1,12 @@
-//! The daemon as other processes see it: its lock, and its note with the state of its duties.
+//! The daemon as other processes see it: its lock, and the status file that it writes about its
+//! duties.
 //!
 //! The daemon itself is the crate `gt-daemon`. No part of the engine depends on whether it runs.
 
 use crate::base::callback;
 use crate::base::files;
 use crate::base::lock::{self, FileLock};
-use crate::base::processes::{self, Handle};
+use crate::base::processes::{self, ProcessHandle};
 use crate::{Result, Town};
 use gt_core::Problem;
 use rustix::process::Signal;
@@ -44,8 +45,7 @@ pub struct DaemonNote {
     pub pid: u32,
     pub version: String,
     pub started_at: String,
-    /// Whether it ended on request of a person or the system. If this is false and the daemon is
-    /// gone, it was killed.
+    /// Whether it ended on request. If this is false and the daemon is gone, it was killed.
     #[serde(default)]
     pub ended: bool,
     #[serde(default)]
@@ -124,7 +124,7 @@ pub fn start(town: &Town) -> Result<u32> {
     let mut child = call.spawn().map_err(|error| cannot().caused_by(error))?;
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
-        // A note that is being written is read in the next round.
+        // A status file that is being written is read again in the next iteration.
         let note = note(town).ok().flatten();
         if note.is_some_and(|note| note.pid == child.id() && !note.ended) {
             return Ok(child.id());
@@ -156,7 +156,7 @@ pub fn stop(town: &Town) -> Result<Option<u32>> {
     if running(town) != Some(pid) {
         return Ok(None);
     }
-    let held: Vec<Handle> = vec![handle];
+    let held: Vec<ProcessHandle> = vec![handle];
     processes::signal_all(&held, Signal::TERM);
     if processes::wait_all(held, STOP_TIMEOUT).is_empty() {
         return Ok(Some(pid));

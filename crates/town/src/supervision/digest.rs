@@ -1,4 +1,4 @@
-//! Wakes role agents: delivers digests of what they have to decide ([`gt_core::digest`]).
+//! Wakes role agents: delivers digests of the matters that they decide ([`gt_core::digest`]).
 //!
 //! An agent that does not run is started with the digest in its first prompt; one that runs gets it
 //! as a queued message. The memory (`.runtime/digests.json`) is written before each delivery and
@@ -6,8 +6,7 @@
 //! delivers it again under the same id, unless the agent was started with it or has it in its queue.
 //! So every digest arrives at least once, and an agent recognises a repetition by the id.
 //!
-//! Without anything to decide, a run reads the open escalations and the merge queue, and starts
-//! nothing.
+//! If there is nothing to decide, a run only reads the open escalations and the merge queue.
 
 #[cfg(test)]
 mod tests;
@@ -20,14 +19,14 @@ use crate::base::or_log::OrLog;
 use crate::catalog::roles;
 use crate::lifecycle::start::{self, StartError, StartOptions};
 use crate::messaging::escalate::{self, NewEscalation};
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
-use crate::messaging::queue::Queue;
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
+use crate::messaging::queue::MessageQueue;
 use crate::records::events::Events;
 use crate::supervision::daemon;
 use crate::terminal::containers::{self, Container};
 use crate::work::matters;
 use crate::{Result, Town};
-use gt_core::digest::{self, Digest, MOST_FAILURES, Memory, Readiness, SOURCE};
+use gt_core::digest::{self, Digest, DigestMemory, MOST_FAILURES, Readiness, SOURCE};
 use gt_core::escalation::Severity;
 use gt_core::event::Event;
 use gt_core::nudge::Priority;
@@ -43,13 +42,13 @@ pub const FAULT_POINTS: &[&str] = &["digest.planned", "digest.delivered"];
 
 /// A digest, and how it reached its agent.
 #[derive(Debug)]
-pub struct Woken {
+pub struct SentDigest {
     pub digest: Digest,
-    pub result: Result<Delivery>,
+    pub result: Result<DigestDelivery>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DigestDelivery {
     /// The agent was started with it.
     Started,
     /// It is in the queue of the running agent.
@@ -58,19 +57,19 @@ pub enum Delivery {
     Before,
 }
 
-impl Delivery {
+impl DigestDelivery {
     pub fn as_str(self) -> &'static str {
         match self {
-            Delivery::Started => "started",
-            Delivery::Queued => "queued",
-            Delivery::Before => "before",
+            DigestDelivery::Started => "started",
+            DigestDelivery::Queued => "queued",
+            DigestDelivery::Before => "before",
         }
     }
 }
 
-/// Delivers the digests that are due. Returns `None` if another process does so at this moment. A
+/// Delivers the digests that are due. Returns `None` if another process is delivering digests. A
 /// failed delivery is part of its result, and is repeated later.
-pub fn run(town: &Town) -> Result<Option<Vec<Woken>>> {
+pub fn run(town: &Town) -> Result<Option<Vec<SentDigest>>> {
     let Some(_lock) = FileLock::try_take(&town.runtime_dir().join("locks/digests.lock"))? else {
         return Ok(None);
     };
@@ -106,7 +105,7 @@ pub fn run(town: &Town) -> Result<Option<Vec<Woken>>> {
                 give_up(town, &agent, problem).or_warn(format_args!("the trouble with {agent}"));
             }
         }
-        woken.push(Woken { digest, result });
+        woken.push(SentDigest { digest, result });
     }
     Ok(Some(woken))
 }
@@ -146,14 +145,14 @@ fn up_path(town: &Town) -> PathBuf {
 }
 
 /// Takes digests back from the queues of agents that ended before they read them. Otherwise their
-/// matters would count as told.
-fn take_back_unread(town: &Town, memory: &mut Memory) -> Result<()> {
+/// matters would count as delivered.
+fn take_back_unread(town: &Town, memory: &mut DigestMemory) -> Result<()> {
     let mut containers = None;
     for address in memory.agents() {
         let Some(agent) = Identity::from_address(&address, town.registry()) else {
             continue;
         };
-        let queue = Queue::of(town, &agent);
+        let queue = MessageQueue::of(town, &agent);
         let is_digest = |text: &str| text.starts_with("Digest dg-");
         let waiting = queue.waiting().into_iter();
         let unread: Vec<_> = waiting.filter(|it| is_digest(&it.text)).collect();
@@ -167,7 +166,8 @@ fn take_back_unread(town: &Town, memory: &mut Memory) -> Result<()> {
         if readiness(town, &agent, containers) != Readiness::Startable {
             continue;
         }
-        // The memory is written after this: a kill in between tells a matter once more.
+        // The memory is written after this: after a kill in between, a matter is delivered once
+        // more.
         memory.unread(&address);
         for message in unread {
             queue.cancel(&message.id)?;
@@ -176,10 +176,10 @@ fn take_back_unread(town: &Town, memory: &mut Memory) -> Result<()> {
     Ok(())
 }
 
-fn due(town: &Town, memory: &mut Memory) -> Result<Vec<Digest>> {
+fn due(town: &Town, memory: &mut DigestMemory) -> Result<Vec<Digest>> {
     let matters = matters::collect(town)?;
     if matters.iter().all(|matter| matter.recipient().is_none()) {
-        // No agent is concerned, so tmux is not asked.
+        // No agent has a matter, so tmux is not queried.
         let unavailable = |_: &Identity| Readiness::Unavailable;
         return Ok(digest::plan(
             &matters,
@@ -227,9 +227,9 @@ fn readiness(town: &Town, agent: &Identity, containers: &[Container]) -> Readine
     }
 }
 
-fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<Delivery> {
+fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<DigestDelivery> {
     if has(town, agent, digest)? {
-        return Ok(Delivery::Before);
+        return Ok(DigestDelivery::Before);
     }
     let options = StartOptions {
         create: true,
@@ -239,16 +239,17 @@ fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<Delivery> {
         ..StartOptions::default()
     };
     match start::start(town, agent, &options) {
-        Ok(_) => Ok(Delivery::Started),
+        Ok(_) => Ok(DigestDelivery::Started),
         Err(StartError::Running(_)) => {
             let request = NudgeRequest {
+                is_command: false,
                 text: &digest.text,
                 sender: Some("gt"),
-                mode: Mode::Queue,
+                mode: DeliveryMode::Queue,
                 priority: Priority::Normal,
                 timeout: Duration::ZERO,
             };
-            nudge::send(town, agent, &request).map(|_| Delivery::Queued)
+            nudge::send(town, agent, &request).map(|_| DigestDelivery::Queued)
         }
         Err(error) => Err(error.into()),
     }
@@ -257,7 +258,7 @@ fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<Delivery> {
 /// Returns whether the agent was started with this digest, or has it in its queue.
 fn has(town: &Town, agent: &Identity, digest: &Digest) -> Result<bool> {
     let is_it = |text: &str| text.starts_with(&format!("Digest {}:", digest.id));
-    let queue = Queue::of(town, agent);
+    let queue = MessageQueue::of(town, agent);
     let waiting = queue.waiting().into_iter();
     let taken = queue.interrupted().map(|taken| taken.message);
     if waiting.chain(taken).any(|message| is_it(&message.text)) {
@@ -287,7 +288,7 @@ fn give_up(town: &Town, agent: &Identity, problem: &Problem) -> Result<()> {
     escalate::raise(town, &new).map(drop)
 }
 
-fn event(digest: &Digest, result: &Result<Delivery>) -> Event {
+fn event(digest: &Digest, result: &Result<DigestDelivery>) -> Event {
     let matters: Vec<&str> = digest.matters.keys().map(String::as_str).collect();
     let how = result.as_ref().ok().map(|delivery| delivery.as_str());
     Event::new(EVENT, gt_core::Caller::Gt)
@@ -298,11 +299,11 @@ fn event(digest: &Digest, result: &Result<Delivery>) -> Event {
         .with("error", result.as_ref().err().map(Problem::to_string))
 }
 
-/// Reads the memory. A damaged file counts as empty: open matters are then told once more.
-fn read(town: &Town) -> Result<Memory> {
+/// Reads the memory. A damaged file counts as empty: open matters are then delivered once more.
+fn read(town: &Town) -> Result<DigestMemory> {
     let path = path(town);
     let Some(text) = files::read_if_there(&path)? else {
-        return Ok(Memory::default());
+        return Ok(DigestMemory::default());
     };
     let memory = serde_json::from_str(&text);
     let memory = memory.or_warn(format_args!("{} cannot be read", path.display()));
@@ -310,7 +311,7 @@ fn read(town: &Town) -> Result<Memory> {
 }
 
 /// Replaces the file atomically.
-fn write(town: &Town, memory: &Memory) -> Result<()> {
+fn write(town: &Town, memory: &DigestMemory) -> Result<()> {
     let text = serde_json::to_vec(memory)
         .map_err(|error| Problem::failed("cannot write the memory of digests").caused_by(error))?;
     files::write_whole(&path(town), &text)

@@ -15,10 +15,10 @@ mod switch;
 pub(crate) use dialog::leave as leave_dialog;
 
 use crate::agents::states::States;
-use crate::base::files;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::base::{fault, files};
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
 use crate::records::events::Events;
 use crate::records::limits;
 use crate::terminal::containers::{self, Container};
@@ -36,25 +36,31 @@ use std::time::Duration;
 const SPACING: i64 = 60;
 /// Maximum wait for another process that resumes agents.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+/// Fault points at which a test can kill the process, before those of the move itself.
+pub const FAULT_POINTS: &[&str] = &["limits.noted"];
+
 /// Message to an agent whose limit has ended.
 const GO_ON: &str = "The usage limit has ended. Continue with your work.";
 
-/// The content of `.runtime/limits.json`. It is written before an agent is told, so that a killed
-/// process tells none twice.
+/// The content of `.runtime/limits.json`. It is written before an agent is told to continue, so
+/// that after a kill no agent is told twice.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Notes {
+struct LimitNotes {
     /// Time of the last resume, by account.
     accounts: BTreeMap<String, i64>,
-    /// End of the limit after which an agent was last told to go on, by address.
+    /// End of the limit after which an agent was last told to continue, by address.
     told: BTreeMap<String, i64>,
     /// End of the limit of each account that reached one.
     limited: BTreeMap<String, i64>,
     /// End of the limit because of which an agent was last moved, by address.
     moved: BTreeMap<String, i64>,
+    /// End of the limit because of which a move has begun, by address. A move whose process was
+    /// killed is retried once.
+    moving: BTreeMap<String, i64>,
 }
 
-impl Notes {
+impl LimitNotes {
     /// Notes the limits of these agents' accounts, and drops those that have ended.
     fn note_limits(&mut self, limited: &[LimitedAgent<'_>], now: i64) {
         self.limited.retain(|_, until| *until > now);
@@ -63,6 +69,31 @@ impl Notes {
             *until = agent.until.max(*until);
         }
     }
+
+    /// Notes that a move begins. The second one for the same limit is the last, however it ends.
+    fn begin_move(&mut self, address: &str, until: i64) {
+        let before = self.moving.insert(address.to_owned(), until);
+        if before.is_some_and(|before| is_same_limit(before, until)) {
+            self.end_move(address, until);
+        }
+    }
+
+    fn end_move(&mut self, address: &str, until: i64) {
+        self.moving.remove(address);
+        self.moved.insert(address.to_owned(), until);
+    }
+
+    /// Returns whether an agent was moved because of the limit that ends at this time.
+    fn has_moved(&self, address: &str, until: i64) -> bool {
+        let moved = self.moved.get(address);
+        moved.is_some_and(|moved| is_same_limit(*moved, until))
+    }
+}
+
+/// Returns whether two ends are those of one limit: some programs only count the rest down.
+fn is_same_limit(one: i64, other: i64) -> bool {
+    const MARGIN: i64 = 120;
+    (one - other).abs() < MARGIN
 }
 
 /// Result of [`resume_due`].
@@ -76,8 +107,8 @@ pub struct ResumedAgents {
 }
 
 /// Moves limited agents to free accounts where the settings say so. Tells the agents whose usage
-/// limit has ended to go on, one of each account. Sets a timer for the next one. `now` is in seconds
-/// since the epoch.
+/// limit has ended to continue, one of each account. Sets a timer for the next one. `now` is in
+/// seconds since the epoch.
 pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     let all = containers::list_everywhere(town)?;
     let limited = limited_among(town, &all);
@@ -92,14 +123,20 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     write(&path, &notes)?;
     let mut resumed = ResumedAgents::default();
     let spacing = SPACING / i64::from(town.settings().patrol.speed.max(1));
-    for agent in limited {
+    // An adopted program is the person's who started it. It only shows that its account is limited.
+    let is_ours = |agent: &LimitedAgent<'_>| agent.container.adopted().is_none();
+    for agent in limited.into_iter().filter(is_ours) {
         let address = agent.identity.address();
         if let Some(account) = switch::target(town, &agent, &notes, now)?
             && is_still_limited(town, agent.identity)?
         {
-            notes.moved.insert(address.clone(), agent.until);
+            notes.begin_move(&address, agent.until);
             write(&path, &notes)?;
-            if switch::to(town, &agent, &account) {
+            fault::point(town, "limits.noted");
+            let is_moved = switch::switch_account(town, &agent, &account);
+            notes.end_move(&address, agent.until);
+            write(&path, &notes)?;
+            if is_moved {
                 resumed.moved.push(agent.identity.clone());
                 continue;
             }
@@ -122,7 +159,7 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
         write(&path, &notes)?;
         let left = dialog::leave(town, agent.container);
         left.or_warn(format_args!("the dialog of {address} is left to a person"));
-        tell(town, agent.identity, &address);
+        notify_limit_end(town, agent.identity, &address);
         resumed.agents.push(agent.identity.clone());
     }
     if let Some(next) = resumed.next {
@@ -131,8 +168,14 @@ pub fn resume_due(town: &Town, now: i64) -> Result<ResumedAgents> {
     Ok(resumed)
 }
 
-/// Returns whether an agent is limited now. Moves of other agents take seconds, in which it may have
-/// gone on.
+/// Calls [`resume_due`] in a moment, in a process of its own, for an agent whose limit only its
+/// screen shows. The call moves the agent, or sets the timer for the end of the limit.
+pub fn resume_soon(town: &Town) {
+    limit_timer::set_soon(town);
+}
+
+/// Returns whether an agent is limited now. Moving other agents takes seconds, during which it may
+/// have continued.
 fn is_still_limited(town: &Town, identity: &Identity) -> Result<bool> {
     let Some(container) = containers::of_agent(town, identity)? else {
         return Ok(false);
@@ -144,7 +187,7 @@ fn is_still_limited(town: &Town, identity: &Identity) -> Result<bool> {
 struct LimitedAgent<'a> {
     identity: &'a Identity,
     container: &'a Container,
-    /// Program and configuration folder.
+    /// Key of its account.
     account: String,
     /// Time at which the limit has certainly ended, in seconds since the epoch.
     until: i64,
@@ -154,7 +197,7 @@ struct LimitedAgent<'a> {
 
 fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>> {
     let is_ours = |container: &&Container| {
-        // The tag tells without a screen which agents may be limited.
+        // An exhausted budget holds an agent.
         container.identity().is_some() && container.pane().tag_hold.is_empty()
     };
     let ours: Vec<&Container> = all.iter().filter(is_ours).collect();
@@ -166,7 +209,7 @@ fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>>
         Some(LimitedAgent {
             identity: container.identity()?,
             container,
-            account: account(container),
+            account: container.account_key(),
             until: limits::ended_by(&report)?,
             continues: report.limit.as_ref().is_some_and(|limit| limit.continues),
         })
@@ -176,31 +219,21 @@ fn limited_among<'a>(town: &Town, all: &'a [Container]) -> Vec<LimitedAgent<'a>>
     limited
 }
 
-/// Returns a key for the account of an agent: its program and its configuration folder.
-fn account(container: &Container) -> String {
-    let pane = container.pane();
-    // An agent whose tag cannot be read is spaced out with those of the default account.
-    let options: serde_json::Value = serde_json::from_str(&pane.tag_start).unwrap_or_default();
-    let folder = options["config_dir"].as_str().unwrap_or_default();
-    account_key(&pane.tag_harness, folder)
-}
-
-fn account_key(harness: &str, folder: &str) -> String {
-    format!("{harness} {folder}")
-}
-
-fn tell(town: &Town, identity: &Identity, address: &str) {
+fn notify_limit_end(town: &Town, identity: &Identity, address: &str) {
     let request = NudgeRequest {
+        is_command: false,
         text: GO_ON,
         sender: None,
-        mode: Mode::Queue,
-        // It ends a wait and disturbs no work.
+        mode: DeliveryMode::Queue,
+        // The message ends a wait and interrupts no work.
         priority: Priority::Urgent,
         timeout: Duration::ZERO,
     };
     let told = nudge::send(town, identity, &request);
     if told
-        .or_warn(format_args!("{identity} is not told that its limit ended"))
+        .or_warn(format_args!(
+            "{identity} was not told that its limit has ended"
+        ))
         .is_some()
     {
         let event = town.event_at("resumed", address).by_gt();
@@ -208,13 +241,13 @@ fn tell(town: &Town, identity: &Identity, address: &str) {
     }
 }
 
-fn read(path: &Path) -> Result<Notes> {
+fn read(path: &Path) -> Result<LimitNotes> {
     let text = files::read_if_there(path)?.unwrap_or_default();
-    // A damaged file only means that an agent may be told once more.
+    // If the file is damaged, an agent may be told once more.
     Ok(serde_json::from_str(&text).unwrap_or_default())
 }
 
-fn write(path: &Path, notes: &Notes) -> Result<()> {
+fn write(path: &Path, notes: &LimitNotes) -> Result<()> {
     let text = serde_json::to_vec(notes).map_err(|error| {
         Problem::failed("the notes about usage limits cannot be written").caused_by(error)
     })?;

@@ -1,7 +1,7 @@
-//! Patrol: observes the town, applies the rules of [`gt_core::patrol`] and carries the actions out.
+//! Patrol: observes the town, applies the rules of [`gt_core::patrol`] and carries out the actions.
 //!
-//! [`round`] is one patrol. `patrol/observe.rs` collects the snapshot without a change,
-//! `patrol/act.rs` carries one action out, `patrol/memory.rs` keeps attempts and back-off. The
+//! [`patrol_once`] is one patrol. `patrol/observe.rs` collects the snapshot and changes nothing,
+//! `patrol/act.rs` carries out one action, `patrol/memory.rs` stores attempts and back-off. The
 //! memory is written before the actions: a process that is killed in between repeats none of them
 //! before its back-off has passed. Only one patrol runs at a time.
 
@@ -18,7 +18,7 @@ use crate::records::events::{self, Events};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::event::Event;
-use gt_core::patrol::{self, Action};
+use gt_core::patrol::{self, PatrolAction};
 use std::path::PathBuf;
 
 /// Type of the event of an action.
@@ -30,13 +30,13 @@ pub const FAULT_POINTS: &[&str] = &["patrol.remembered", "patrol.taken_off"];
 /// An action, and its result.
 #[derive(Debug)]
 pub struct Performed {
-    pub action: Action,
+    pub action: PatrolAction,
     pub result: Result<()>,
 }
 
-/// Runs one patrol. Returns `None` if another patrol runs at this moment. The failure of an action
-/// is part of its result, and the next round after the back-off repeats the action.
-pub fn round(town: &Town) -> Result<Option<Vec<Performed>>> {
+/// Runs one patrol. Returns `None` if another patrol is running. The failure of an action is part
+/// of its result, and the next round after the back-off repeats the action.
+pub fn patrol_once(town: &Town) -> Result<Option<Vec<Performed>>> {
     let Some(_lock) = FileLock::try_take(&lock_path(town))? else {
         return Ok(None);
     };
@@ -45,7 +45,7 @@ pub fn round(town: &Town) -> Result<Option<Vec<Performed>>> {
     let mut memory = before.clone();
     let now = town.clock().seconds();
     let settings = town.settings().patrol.rules(&town.settings().limits);
-    let actions = patrol::round(&seen.snapshot, &mut memory, &settings, now);
+    let actions = patrol::decide_round(&seen.snapshot, &mut memory, &settings, now);
     if memory != before {
         memory::write(town, &memory)?;
     }
@@ -64,29 +64,34 @@ pub fn round(town: &Town) -> Result<Option<Vec<Performed>>> {
 }
 
 /// Returns the actions that a patrol would carry out now, and changes nothing.
-pub fn plan(town: &Town) -> Result<Vec<Action>> {
+pub fn plan(town: &Town) -> Result<Vec<PatrolAction>> {
     let mut memory = memory::read(town)?;
     let seen = observe::observe(town, &memory)?;
     let settings = town.settings().patrol.rules(&town.settings().limits);
     let now = town.clock().seconds();
-    Ok(patrol::round(&seen.snapshot, &mut memory, &settings, now))
+    Ok(patrol::decide_round(
+        &seen.snapshot,
+        &mut memory,
+        &settings,
+        now,
+    ))
 }
 
 /// Runs one patrol for a timer or the daemon, if `automatic` is set in `[patrol]`. Failures of
 /// single actions are in the log.
 pub fn unattended(town: &Town) -> Result<()> {
     match town.settings().patrol.automatic {
-        true => round(town).map(drop),
+        true => patrol_once(town).map(drop),
         false => Ok(()),
     }
 }
 
 /// Returns past actions, the oldest first.
 pub fn log(town: &Town, limit: usize) -> Result<Vec<Event>> {
-    Events::of(town).find(&events::Query {
+    Events::of(town).find(&events::EventQuery {
         kinds: vec![EVENT.to_owned()],
         limit: Some(limit),
-        ..events::Query::default()
+        ..events::EventQuery::default()
     })
 }
 
@@ -95,7 +100,7 @@ fn lock_path(town: &Town) -> PathBuf {
 }
 
 /// Returns the event of an action. The caller of the patrol is its actor.
-fn event(action: &Action, result: &Result<()>) -> Event {
+fn event(action: &PatrolAction, result: &Result<()>) -> Event {
     let failure = result.as_ref().err().map(Problem::to_string);
     Event::new(EVENT, gt_core::Caller::Gt)
         .with("rule", action.rule)

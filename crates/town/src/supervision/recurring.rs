@@ -1,5 +1,6 @@
-//! Runs recurring work when it is due: creates an item of the rig, queues it, and leaves the start
-//! to the [scheduler](crate::supervision::scheduler), which pours the formula for the polecat.
+//! Queues recurring work when it is due: creates an item of the rig and queues it. The
+//! [scheduler](crate::supervision::scheduler) starts it later and pours the formula for the
+//! polecat.
 //!
 //! [`gt_core::schedule::recurring`] decides. The upkeep calls [`run_due`] every few minutes; the
 //! daemon sleeps until [`next_due`]. A run is skipped while the item of the run before is open, so
@@ -9,7 +10,7 @@ use crate::base::or_log::OrLog;
 use crate::catalog::formulas;
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::records::events::{Events, by_command};
-use crate::records::items::{Draft, Recurring, RecurringRun, Work};
+use crate::records::items::{ItemDraft, Recurring, RecurringRun, Work};
 use crate::repo::rig;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -154,7 +155,7 @@ fn run(town: &Town, work: &Work, entry: &Recurring, planned: Timestamp) -> Resul
     let about = formula.description.lines().next().unwrap_or_default();
     let title: String = format!("{}: {about}", entry.name);
     let title = title.trim_end_matches([':', ' ']);
-    let draft = Draft {
+    let draft = ItemDraft {
         prefix: rig::work_prefix(town, &entry.rig)?,
         title: title.chars().take(LONGEST_TITLE).collect(),
         description: format!(
@@ -165,7 +166,7 @@ fn run(town: &Town, work: &Work, entry: &Recurring, planned: Timestamp) -> Resul
             planned.strftime("%Y-%m-%d %H:%M %:z")
         ),
         labels: vec![format!("recurring:{}", entry.name)],
-        ..Draft::default()
+        ..ItemDraft::default()
     };
     let caller = town.caller();
     let run = RecurringRun {

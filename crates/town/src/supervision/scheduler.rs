@@ -1,7 +1,7 @@
 //! Starts the assignments of the schedule while the limits allow.
 //!
-//! At most one process of a town does so. It reads the queue again after every start, so an entry
-//! that is queued while it works is seen, too. An entry leaves the queue only when its agent runs:
+//! At most one process of a town does so. It reads the queue again after every start, so it also
+//! sees entries that are queued meanwhile. An entry leaves the queue only when its agent runs:
 //! after a kill, the next run continues with the same polecat.
 
 use crate::base::callback::{self, Call};
@@ -42,9 +42,9 @@ pub struct ScheduleRun {
     pub started: Vec<Slung>,
     /// Items whose start failed; they stay in the queue and are retried.
     pub failed: Vec<(WorkId, Problem)>,
-    /// Items that need no agent any more.
+    /// Items that no longer need an agent.
     pub removed: Vec<(WorkId, String)>,
-    /// Why nothing was started at all.
+    /// The reason, if nothing was started.
     pub held: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub fn run(town: &Town) -> Result<ScheduleRun> {
         return Ok(report);
     }
     let Some(_turn) = FileLock::take_within(&schedule::lock_path(town), TURN_TIMEOUT)? else {
-        report.held = Some("another process starts what waits".to_owned());
+        report.held = Some("another process is starting queued items".to_owned());
         return Ok(report);
     };
     Run {
@@ -70,8 +70,8 @@ pub fn run(town: &Town) -> Result<ScheduleRun> {
     Ok(report)
 }
 
-/// Lands complete batches, and starts a run in the background if anything waits and nothing holds
-/// it up. Commands that close an item or free a slot call it.
+/// Lands complete batches, and starts a run in the background if an assignment waits and starts are
+/// allowed. Commands that close an item or free a slot call it.
 pub fn wake(town: &Town) {
     batches::settle_or_warn(town);
     if !matches!(held(town), Ok(None)) {
@@ -113,12 +113,12 @@ struct Run<'a> {
     lost_slots: BTreeMap<WorkId, usize>,
 }
 
-type Outcome = (QueuedAssignment, Result<Slung, SlingError>);
+type SlingOutcome = (QueuedAssignment, Result<Slung, SlingError>);
 
 impl Run<'_> {
     fn serve(&mut self) -> Result<()> {
         let town = self.town;
-        let (report, outcomes) = mpsc::channel::<Outcome>();
+        let (report, outcomes) = mpsc::channel::<SlingOutcome>();
         std::thread::scope(|scope| {
             loop {
                 let mut pause = None;
@@ -166,7 +166,7 @@ impl Run<'_> {
             let holder = entry.holder.as_deref();
             let why = match holder.filter(|holder| snapshot.is_running(holder)) {
                 Some(holder) => format!("{holder} works on it"),
-                None if entry.is_settled() => "it needs no agent any more".to_owned(),
+                None if entry.is_settled() => "it no longer needs an agent".to_owned(),
                 None => continue,
             };
             self.remove(id, &why)?;
@@ -195,7 +195,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn settle(&mut self, (entry, result): Outcome) -> Result<()> {
+    fn settle(&mut self, (entry, result): SlingOutcome) -> Result<()> {
         let town = self.town;
         let id = entry.item.id.clone();
         self.starting.remove(&id);

@@ -62,7 +62,8 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
     if let Err(problem) = limits::resume_due(town, town.clock().seconds()) {
         note("usage limits", problem);
     }
-    // A change of containers is no time for a patrol: its cause may still be at work.
+    // No patrol right after containers have changed: the command that changed them may still be
+    // running.
     if saving == Saving::IfDue
         && let Err(problem) = patrol::unattended(town)
     {

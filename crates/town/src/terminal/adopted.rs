@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Note {
+pub(crate) struct AdoptionNote {
     pub(crate) agent: String,
     pub(crate) socket: PathBuf,
     pub(crate) container: String,
@@ -44,11 +44,11 @@ const FOLDER: &str = "adopted";
 /// Timeout of calls to a person's own server: a suspended server must not block the town.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Note {
+impl AdoptionNote {
     pub(crate) fn write(&self, town: &Town, identity: &Identity) -> Result<()> {
         // Cannot fail: all fields are plain values.
         let text = serde_json::to_vec(self).unwrap_or_default();
-        files::write_whole(&town.file_about(identity, FOLDER), &text)
+        files::write_whole(&town.agent_file_path(identity, FOLDER), &text)
     }
 
     pub(crate) fn pane(&self) -> Option<PaneId> {
@@ -62,12 +62,12 @@ impl Note {
     }
 
     pub(crate) fn read(town: &Town, identity: &Identity) -> Option<Self> {
-        read(&town.file_about(identity, FOLDER))
+        read(&town.agent_file_path(identity, FOLDER))
     }
 
     pub(crate) fn remove(town: &Town, identity: &Identity) {
         // A note that remains only costs the next listing one more server query.
-        let _ = files::remove_if_there(&town.file_about(identity, FOLDER));
+        let _ = files::remove_if_there(&town.agent_file_path(identity, FOLDER));
     }
 
     pub(crate) fn all(town: &Town) -> Vec<Self> {
@@ -77,7 +77,7 @@ impl Note {
     }
 }
 
-fn read(path: &Path) -> Option<Note> {
+fn read(path: &Path) -> Option<AdoptionNote> {
     let text = files::read_if_there(path).or_warn("an adopted agent is not found");
     let unreadable = format_args!("{} cannot be read", path.display());
     serde_json::from_str(&text??).or_warn(unreadable)
@@ -85,9 +85,9 @@ fn read(path: &Path) -> Option<Note> {
 
 /// Returns the town with the tmux server that holds this agent as its server.
 pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
-    match Note::read(town, identity) {
+    match AdoptionNote::read(town, identity) {
         Some(note) if note.socket != town.server().socket_path() => {
-            Cow::Owned(town.at(&note.socket))
+            Cow::Owned(town.with_server(&note.socket))
         }
         _ => Cow::Borrowed(town),
     }
@@ -95,22 +95,22 @@ pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
 
 /// Returns the adopted agent that runs in this pane.
 pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<Identity> {
-    let mut notes = Note::all(town).into_iter();
+    let mut notes = AdoptionNote::all(town).into_iter();
     let note = notes
         .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_runs())?;
     Identity::from_address(&note.agent, town.registry())
 }
 
 /// Returns one copy of the town for each other tmux server that holds its agents.
-pub fn elsewhere(town: &Town) -> Vec<Town> {
+pub fn on_other_servers(town: &Town) -> Vec<Town> {
     let own = town.server().socket_path();
-    let mut sockets: Vec<PathBuf> = Note::all(town)
+    let mut sockets: Vec<PathBuf> = AdoptionNote::all(town)
         .into_iter()
         .map(|note| note.socket)
         .collect();
     sockets.sort();
     sockets.dedup();
     sockets.retain(|socket| *socket != own);
-    let home = |socket: &PathBuf| town.at(socket).with_timeout(SERVER_TIMEOUT);
+    let home = |socket: &PathBuf| town.with_server(socket).with_timeout(SERVER_TIMEOUT);
     sockets.iter().map(home).collect()
 }

@@ -76,40 +76,40 @@ fn status_left(identity: &Identity, role: &RoleConfig, container: &SessionName) 
 }
 
 /// A key binding: its table, its key, and the `gt` command that it runs in our containers.
-struct Key {
+struct KeyBinding {
     table: &'static str,
     key: &'static str,
     words: &'static str,
 }
 
-impl Key {
+impl KeyBinding {
     fn action(&self) -> String {
         format!("run-shell -b \"{}\"", callback::by_tags(self.words))
     }
 }
 
-const KEYS: &[Key] = &[
-    Key {
+const KEYS: &[KeyBinding] = &[
+    KeyBinding {
         table: "prefix",
         key: "g",
         words: "agents menu --client #{q:client_name}",
     },
-    Key {
+    KeyBinding {
         table: "prefix",
         key: "a",
         words: "status --popup #{q:client_name}",
     },
-    Key {
+    KeyBinding {
         table: "prefix",
         key: "n",
         words: "internal cycle next --session #{q:session_name} --client #{q:client_name}",
     },
-    Key {
+    KeyBinding {
         table: "prefix",
         key: "p",
         words: "internal cycle previous --session #{q:session_name} --client #{q:client_name}",
     },
-    Key {
+    KeyBinding {
         table: "root",
         key: "MouseDown1StatusRight",
         words: "agents menu --client #{q:client_name}",
@@ -180,7 +180,7 @@ pub fn respawn_hook() -> Command {
 }
 
 /// Returns the user's binding of a key as one command line; `None` if it is ours or free.
-fn users_binding(list_keys: &str, key: &Key) -> Option<String> {
+fn users_binding(list_keys: &str, key: &KeyBinding) -> Option<String> {
     list_keys.lines().find_map(|line| {
         let mut rest = line.strip_prefix("bind-key")?.trim_start();
         if let Some(repeated) = rest.strip_prefix("-r ") {

@@ -19,7 +19,7 @@ use gt_core::state::StateSource;
 pub(crate) const WINDOW: &str = "task-";
 
 /// Returns the background tasks that run beside an agent or have failed there.
-pub(crate) fn beside(container: &Container) -> Vec<BackgroundTask> {
+pub(crate) fn of_container(container: &Container) -> Vec<BackgroundTask> {
     let windows = container.own_windows();
     let tasks = windows.filter_map(|row| {
         let name = row.tag_window.strip_prefix(WINDOW)?;
@@ -53,7 +53,7 @@ fn signal(row: &PaneRow) -> Option<i32> {
 
 /// Writes the events of all background tasks that failed since the last call by any process. Skips
 /// agents that another process is starting or stopping.
-pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
+pub(crate) fn emit_failures(town: &Town, containers: &[Container]) {
     for container in containers {
         let Some(agent) = container.identity() else {
             continue;

@@ -4,6 +4,7 @@
 //! an agent's container and still belong to the user; [`Owner`] distinguishes it, and commands only
 //! show it. The list also has the user's sessions, so that no second query is needed.
 
+mod account;
 mod follow;
 pub(crate) mod linked;
 mod orphans;
@@ -19,9 +20,9 @@ use gt_core::beside;
 use gt_core::harness::Preset;
 use gt_core::patterns::Patterns;
 use gt_core::record::Outcome;
-use gt_core::screen::Looked;
+use gt_core::screen::CapturedScreen;
 use gt_core::session::SessionId as AgentSessionId;
-use gt_core::state::{self, Observed, State, StateSource};
+use gt_core::state::{self, ObservedPane, State, StateSource};
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
 use std::borrow::Cow;
@@ -73,6 +74,8 @@ gt_tmux::query! {
         pub tag_options: String = "#{@gt_dress}",
         /// Empty if it has 400 bytes or more, so that a listing stays cheap; most are shorter.
         pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
+        pub tag_account: String = "#{@gt_account}",
+        pub tag_digest: String = "#{@gt_digest}",
         pub tag_port: Option<u16> = "#{@gt_port}",
         pub tag_answers: String = "#{@gt_answers}",
         pub tag_typed: Option<i64> = "#{@gt_typed}",
@@ -142,10 +145,10 @@ impl PaneRow {
         &self,
         preset: Option<&Preset>,
         patterns: &Patterns,
-        screen: Option<Looked<'_>>,
+        screen: Option<CapturedScreen<'_>>,
     ) -> state::StateReport {
         let starting = self.starter_beside();
-        let seen = Observed {
+        let seen = ObservedPane {
             dead: self.dead,
             exit_status: self.exit_status,
             exit_signal: self.exit_signal,
@@ -156,7 +159,7 @@ impl PaneRow {
             printed_at: Some(self.activity),
             typed_at: self.typed_at(),
             screen,
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         beside::judge(&self.tag_window, &seen, preset, patterns)
     }
@@ -241,7 +244,7 @@ pub fn list(town: &Town) -> Result<Vec<Container>> {
 /// that does not answer counts as empty.
 pub fn list_everywhere(town: &Town) -> Result<Vec<Container>> {
     let mut containers = list(town)?;
-    let others = adopted::elsewhere(town).into_iter();
+    let others = adopted::on_other_servers(town).into_iter();
     containers.extend(
         others
             .filter_map(|other| list_agents(&other).or_debug("a server does not answer"))
@@ -272,7 +275,7 @@ fn read_all(town: &Town) -> Result<Vec<Container>> {
     {
         Ok(rows) => Ok(group(rows, town)),
         // The command has no target, so "no such session" only means that there are none. A server
-        // that ends during the query has no containers any more.
+        // that ends during the query no longer has containers.
         Err(error)
             if matches!(
                 error.kind(),
@@ -376,7 +379,7 @@ impl Container {
     /// Returns the town with the tmux server that this container is on.
     pub fn home<'a>(&self, town: &'a Town) -> Cow<'a, Town> {
         match &self.socket {
-            Some(socket) => Cow::Owned(town.at(socket)),
+            Some(socket) => Cow::Owned(town.with_server(socket)),
             None => Cow::Borrowed(town),
         }
     }
@@ -495,12 +498,12 @@ impl Container {
         &self,
         preset: Option<&Preset>,
         patterns: &Patterns,
-        screen: Option<Looked<'_>>,
+        screen: Option<CapturedScreen<'_>>,
     ) -> state::StateReport {
         let pane = self.pane();
         let reason = Some(pane.tag_state_reason.as_str()).filter(|reason| !reason.is_empty());
         state::judge(
-            &Observed {
+            &ObservedPane {
                 dead: pane.dead || self.lost_agent_pane(),
                 exit_status: match self.has_left() {
                     true => Some(0),

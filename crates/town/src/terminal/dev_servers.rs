@@ -10,7 +10,7 @@ mod listening;
 mod ports;
 mod watched;
 
-pub(crate) use watched::Watched;
+pub(crate) use watched::AnsweredServers;
 
 use crate::base::clock::Clock;
 use crate::base::lock::FileLock;
@@ -46,7 +46,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub enum DevServerState {
     /// Its port answers.
     Running,
-    /// Its process runs and its port does not answer yet, or not at this moment.
+    /// Its process runs and its port does not answer yet, or has stopped answering for a moment.
     Starting,
     /// It has no process because a person or an agent stopped it.
     Stopped,
@@ -67,7 +67,7 @@ impl DevServerState {
 
 /// One server of one worktree.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct RunningServer {
     pub agent: Identity,
     pub name: String,
     pub window: String,
@@ -90,14 +90,14 @@ pub struct Server {
     pub changed: bool,
 }
 
-impl Server {
+impl RunningServer {
     pub fn url(&self) -> Option<String> {
         self.port.map(|port| format!("http://localhost:{port}/"))
     }
 }
 
 /// An agent's worktree and its project settings.
-struct Site {
+struct ServerSite {
     agent: Identity,
     dir: PathBuf,
     project: Project,
@@ -105,27 +105,32 @@ struct Site {
 }
 
 /// Returns the servers beside an agent, or one of them.
-pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
-    let site = Site::of(town, agent)?;
+pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<RunningServer>> {
+    let site = ServerSite::of(town, agent)?;
     let wanted = site.wanted(name)?;
-    wanted.into_iter().map(|it| site.look(town, it)).collect()
+    wanted
+        .into_iter()
+        .map(|it| site.running_server(town, it))
+        .collect()
 }
 
 /// Returns the servers beside an agent whose worktree and container the caller already knows.
-pub(crate) fn beside(
+pub(crate) fn of_agent(
     town: &Town,
     agent: &Identity,
     dir: &Path,
     container: Option<&Container>,
-) -> Result<Vec<Server>> {
-    let site = Site {
+) -> Result<Vec<RunningServer>> {
+    let site = ServerSite {
         agent: agent.clone(),
         dir: dir.to_owned(),
         project: project::of_worktree(dir)?,
         container: container.cloned(),
     };
     let servers = site.project.dev_servers.iter();
-    servers.map(|server| site.look(town, server)).collect()
+    servers
+        .map(|server| site.running_server(town, server))
+        .collect()
 }
 
 /// Releases the ports of a removed worktree.
@@ -134,7 +139,7 @@ pub(crate) fn forget(town: &Town, dir: &Path) -> Result<()> {
 }
 
 /// Returns the servers beside all agents that have a container.
-pub fn list_all(town: &Town) -> Result<Vec<Server>> {
+pub fn list_all(town: &Town) -> Result<Vec<RunningServer>> {
     let mut all = Vec::new();
     for container in containers::list(town)? {
         let Some(agent) = container.identity() else {
@@ -148,9 +153,9 @@ pub fn list_all(town: &Town) -> Result<Vec<Server>> {
 }
 
 /// Starts servers beside an agent, in windows of its container.
-pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<RunningServer>> {
     let _lock = lock(town, agent)?;
-    let site = Site::of(town, agent)?;
+    let site = ServerSite::of(town, agent)?;
     let wanted = site.wanted(name)?;
     let mut servers = Vec::new();
     for server in wanted {
@@ -160,25 +165,25 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
         }
         servers.push((server, changed));
     }
-    let site = Site::of(town, agent)?;
+    let site = ServerSite::of(town, agent)?;
     let began = Instant::now();
     let settled = servers
         .into_iter()
         .map(|(server, changed)| {
-            let mut now = site.look(town, server)?;
+            let mut now = site.running_server(town, server)?;
             // tmux reports a pane as dead shortly before it reports the exit code.
-            let is_open = |now: &Server| {
+            let is_open = |now: &RunningServer| {
                 let is_dead = now.state == DevServerState::Stopped && now.pane.is_some();
                 now.state == DevServerState::Starting || (is_dead && now.exit_code.is_none())
             };
             while changed && is_open(&now) && began.elapsed() < SETTLE {
                 std::thread::sleep(Duration::from_millis(20));
-                now = Site::of(town, agent)?.look(town, server)?;
+                now = ServerSite::of(town, agent)?.running_server(town, server)?;
             }
             if changed && now.state == DevServerState::Error {
-                Site::of(town, agent)?.tell_of_failure(town, server);
+                ServerSite::of(town, agent)?.tell_of_failure(town, server);
             }
-            Ok(Server { changed, ..now })
+            Ok(RunningServer { changed, ..now })
         })
         .collect();
     // tmux notifies monitors of the new window, but not of the port.
@@ -187,9 +192,9 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Se
 }
 
 /// Stops servers beside an agent, and closes their windows.
-pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Server>> {
+pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<RunningServer>> {
     let _lock = lock(town, agent)?;
-    let site = Site::of(town, agent)?;
+    let site = ServerSite::of(town, agent)?;
     let wanted = site.wanted(name)?;
     let panes: Vec<&PaneRow> = wanted.iter().filter_map(|it| site.pane(it)).collect();
     windows::close(town, &panes)?;
@@ -197,13 +202,13 @@ pub fn stop(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ser
     for server in wanted.iter().filter(is_alive) {
         site.write_down(town, "server_stop", server);
     }
-    let after = Site::of(town, agent)?;
+    let after = ServerSite::of(town, agent)?;
     wanted
         .into_iter()
         .map(|server| {
-            Ok(Server {
+            Ok(RunningServer {
                 changed: site.pane(server).is_some(),
-                ..after.look(town, server)?
+                ..after.running_server(town, server)?
             })
         })
         .collect()
@@ -231,13 +236,13 @@ pub(crate) fn has_failed(row: &PaneRow) -> bool {
 }
 
 /// Writes the events of all servers that failed since the last call by any process.
-pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
+pub(crate) fn emit_failures(town: &Town, containers: &[Container]) {
     for container in containers {
         let Some(agent) = container.identity() else {
             continue;
         };
         for row in container.own_windows().filter(|row| has_failed(row)) {
-            tell_of_failure(town, agent, row);
+            emit_failure(town, agent, row);
         }
     }
 }
@@ -246,7 +251,7 @@ pub(crate) fn tell_of_failures(town: &Town, containers: &[Container]) {
 /// the pane atomically, so that only one of them writes the event. Does nothing and returns false
 /// while another process starts or stops the servers or the agent: that process reports the
 /// failure.
-pub(crate) fn tell_of_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
+pub(crate) fn emit_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool {
     let locks = [lock_path(town, agent), town.lock_path(agent)];
     if locks.iter().any(|path| FileLock::is_held(path)) {
         return false;
@@ -283,7 +288,7 @@ fn was_ended(row: &PaneRow) -> bool {
     beside::was_ended(row.exit_status, row.exit_signal)
 }
 
-impl Site {
+impl ServerSite {
     fn of(town: &Town, agent: &Identity) -> Result<Self> {
         let role = roles::resolve(town, agent.role(), agent.rig())?.value;
         let dir = match agent.role() {
@@ -294,7 +299,7 @@ impl Site {
             Problem::not_found(format!("{agent} has no worktree"))
                 .hint("`gt task start` makes that of a work item")
         })?;
-        Ok(Site {
+        Ok(ServerSite {
             agent: agent.clone(),
             project: project::of_worktree(&dir)?,
             container: containers::of_agent(town, agent)?,
@@ -328,7 +333,7 @@ impl Site {
     /// Writes the event of an action on a server.
     fn write_down(&self, town: &Town, kind: &str, server: &DevServer) {
         // The event is written without a port if the notes cannot be read.
-        let ports = ports::noted(town, &self.dir, server.name()).unwrap_or_default();
+        let ports = ports::stored(town, &self.dir, server.name()).unwrap_or_default();
         let event = events::by_command(town, kind)
             .with("target", self.agent.address())
             .with("server", server.name())
@@ -356,7 +361,7 @@ impl Site {
             }
             windows::close(town, &[pane])?;
         }
-        let ports = ports::allot(town, &self.dir, server)?;
+        let ports = ports::allocate(town, &self.dir, server)?;
         let env: Vec<(String, String)> = ports
             .iter()
             .map(|(variable, port)| (variable.clone(), port.to_string()))
@@ -377,8 +382,8 @@ impl Site {
         Ok(true)
     }
 
-    fn look(&self, town: &Town, server: &DevServer) -> Result<Server> {
-        let ports = ports::noted(town, &self.dir, server.name())?;
+    fn running_server(&self, town: &Town, server: &DevServer) -> Result<RunningServer> {
+        let ports = ports::stored(town, &self.dir, server.name())?;
         let port = ports.get(server.port_variable()).copied();
         let pane = self.pane(server);
         let (state, since) = match pane {
@@ -399,7 +404,7 @@ impl Site {
             }
         };
         let alive = pane.filter(|row| !row.dead);
-        Ok(Server {
+        Ok(RunningServer {
             agent: self.agent.clone(),
             name: server.name().to_owned(),
             window: window(server),

@@ -11,7 +11,7 @@ const VALID: i64 = 30;
 /// Sets the timer for this time, in seconds since the epoch, unless it is set already. Without a
 /// running tmux server, regular upkeep does the work.
 pub(crate) fn set(town: &Town, at: i64) {
-    let town = &*town.own();
+    let town = &*town.with_own_server();
     let wait = (at - town.clock().seconds()).max(1);
     let option = format!("@gt_dnd_{}_{at}", tmux_hooks::place(town));
     let line = Call::EndDnd.line("");

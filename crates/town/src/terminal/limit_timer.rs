@@ -16,9 +16,10 @@ const VALID: i64 = 30;
 /// Delay before an agent is moved to another account: its program may still write its transcript.
 const SOON: i64 = 2;
 
-/// Calls `gt internal resume-limited` in a moment, for agents that move to another account.
+/// Calls `gt internal resume-limited` in a moment, for agents that move to another account or whose
+/// limit has no timer yet.
 pub(crate) fn set_soon(town: &Town) {
-    let town = &*town.own();
+    let town = &*town.with_own_server();
     let option = format!("@gt_limit_soon_{}", tmux_hooks::place(town));
     let line = Call::ResumeLimited.line("");
     let call = save_schedule::call_once(town, &option, SOON, SOON, &line);
@@ -41,7 +42,7 @@ pub(crate) fn set_for_message(town: &Town, message: &str) {
 /// Sets the timer for this time, in seconds since the epoch, unless it is set already. Regular upkeep
 /// does the work if the timer cannot be set.
 pub(crate) fn set(town: &Town, at: i64) {
-    let town = &*town.own();
+    let town = &*town.with_own_server();
     let wait = (at - town.clock().seconds()).max(1);
     // One option for each minute: a later limit does not hide an earlier one.
     let option = format!("@gt_limit_{}_{}", tmux_hooks::place(town), at / 60);

@@ -7,10 +7,11 @@
 
 use crate::base::files;
 use crate::base::or_log::OrLog;
-use crate::base::processes::{self, Handle};
+use crate::base::processes::{self, ProcessHandle};
 use crate::terminal::containers::Container;
 use crate::{Result, Town};
-use gt_core::{Identity, Kind, Problem};
+use gt_core::{Identity, Problem, ProblemKind};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 fn dir(town: &Town) -> PathBuf {
@@ -59,12 +60,12 @@ pub fn process(town: &Town, container: &str) -> Option<u32> {
 
 /// Fails if a process of this agent runs on another tmux server.
 pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str) -> Result<()> {
-    match elsewhere(town, container) {
+    match on_other_server(town, container) {
         None => Ok(()),
         Some((pid, socket)) => {
             let socket = socket.display();
             Err(Problem::new(
-                Kind::Running,
+                ProblemKind::Running,
                 format!("{identity} runs already, on the tmux server {socket} (process {pid})"),
             )
             .hint(format!(
@@ -76,21 +77,21 @@ pub(crate) fn refuse_elsewhere(town: &Town, identity: &Identity, container: &str
 
 /// Returns the running process of a container that was started on another tmux server, and that
 /// server's socket.
-pub(crate) fn elsewhere(town: &Town, container: &str) -> Option<(u32, PathBuf)> {
+pub(crate) fn on_other_server(town: &Town, container: &str) -> Option<(u32, PathBuf)> {
     let entry = read(&path(town, container))?;
     let is_alive = !entry.is_of(town) && entry.alive().is_some();
     is_alive.then_some((entry.pid, entry.socket?))
 }
 
 /// The line of a PID file.
-struct Entry {
+struct PidfileEntry {
     pid: u32,
     certificate: String,
     socket: Option<PathBuf>,
 }
 
-impl Entry {
-    fn alive(&self) -> Option<Handle> {
+impl PidfileEntry {
+    fn alive(&self) -> Option<ProcessHandle> {
         processes::is_born_as(self.pid, &self.certificate)
     }
 
@@ -105,13 +106,13 @@ impl Entry {
     }
 }
 
-fn read(path: &Path) -> Option<Entry> {
+fn read(path: &Path) -> Option<PidfileEntry> {
     let text = match std::fs::read_to_string(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         text => text.or_warn(format_args!("{} cannot be read", path.display()))?,
     };
     let mut parts = text.lines().next().unwrap_or_default().splitn(3, '|');
-    Some(Entry {
+    Some(PidfileEntry {
         pid: parts.next().and_then(|pid| pid.parse().ok()).unwrap_or(0),
         certificate: parts.next().unwrap_or_default().to_owned(),
         socket: parts.next().map(PathBuf::from),
@@ -123,47 +124,59 @@ fn read(path: &Path) -> Option<Entry> {
 pub struct Tracked {
     pub container: String,
     pub pid: u32,
-    pub alive: Option<Handle>,
+    pub alive: Option<ProcessHandle>,
 }
 
 /// Returns all PID files that were written for the town's tmux server. The state of other servers
 /// is unknown here. An unreadable file names no process.
 pub fn all(town: &Town) -> Vec<Tracked> {
-    let mut tracked: Vec<Tracked> = std::fs::read_dir(dir(town))
-        .into_iter()
-        .flatten()
-        .flatten()
+    let tracked = names(town).into_iter();
+    tracked
+        .filter_map(|container| tracked_in(town, container))
+        .collect()
+}
+
+/// Returns the containers that have a PID file, sorted.
+fn names(town: &Town) -> Vec<String> {
+    let files = std::fs::read_dir(dir(town)).into_iter().flatten().flatten();
+    let mut names: Vec<String> = files
         .filter_map(|file| {
             let name = file.file_name().into_string().ok()?;
-            let container = name.strip_suffix(".pid")?.to_owned();
-            let entry = read(&file.path()).filter(|entry| entry.is_of(town))?;
-            Some(Tracked {
-                container,
-                pid: entry.pid,
-                alive: entry.alive(),
-            })
+            Some(name.strip_suffix(".pid")?.to_owned())
         })
         .collect();
-    tracked.sort_by(|a, b| a.container.cmp(&b.container));
-    tracked
+    names.sort();
+    names
+}
+
+/// Reads the PID file of a container, if it was written for the town's tmux server.
+fn tracked_in(town: &Town, container: String) -> Option<Tracked> {
+    let entry = read(&path(town, &container)).filter(|entry| entry.is_of(town))?;
+    Some(Tracked {
+        container,
+        pid: entry.pid,
+        alive: entry.alive(),
+    })
 }
 
 /// Returns the PID files whose containers are gone. Leaves out processes that are in another pane,
 /// because their container may have been renamed.
-pub fn lost(
+pub fn without_container<C: AsRef<[Container]>>(
     town: &Town,
-    containers: impl FnOnce() -> Result<Vec<Container>>,
+    containers: impl FnOnce() -> Result<C>,
 ) -> Result<Vec<Tracked>> {
-    // The files are read before the containers: in the other order, a container that is created in
-    // between would seem to be gone.
-    let all = all(town);
+    // The files are listed before the containers: in the other order, a container that is created
+    // in between would seem to be gone.
+    let names = names(town);
     let containers = containers()?;
-    let rows = || containers.iter().flat_map(Container::panes);
-    Ok(all
+    let rows = || containers.as_ref().iter().flat_map(Container::panes);
+    let present: HashSet<&str> = rows().map(|row| row.session_name.as_str()).collect();
+    let gone = names
         .into_iter()
-        .filter(|tracked| {
-            rows().all(|row| row.session_name != tracked.container && row.pid != tracked.pid)
-        })
+        .filter(|name| !present.contains(name.as_str()));
+    let tracked = gone.filter_map(|container| tracked_in(town, container));
+    Ok(tracked
+        .filter(|tracked| rows().all(|row| row.pid != tracked.pid))
         .collect())
 }
 
@@ -209,6 +222,6 @@ mod tests {
         let town = Town::open(&root, Surroundings::default()).unwrap();
         let path = path(&town, "hq-deacon");
         files::overwrite_line(&path, "1|no such birth|/tmp/two").unwrap();
-        assert_eq!(elsewhere(&town, "hq-deacon"), None);
+        assert_eq!(on_other_server(&town, "hq-deacon"), None);
     }
 }

@@ -101,7 +101,7 @@ impl Recordings {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(files::cannot("read", &self.folder, &error)),
+            Err(error) => return Err(files::io_problem("read", &self.folder, &error)),
         };
         let mut found: Vec<(String, u32, PathBuf)> = entries
             .flatten()

@@ -23,7 +23,7 @@ pub(crate) fn folder(town: &Town) -> PathBuf {
 /// Asks tmux for a save after a short delay, unless one is already requested. Does not wait. After a
 /// failure the next start or stop retries.
 pub(crate) fn request(town: &Town) {
-    let town = &*town.own();
+    let town = &*town.with_own_server();
     if let Some(command) = request_command(town) {
         let asked = town.server().run(command);
         asked.or_debug("no save is requested");

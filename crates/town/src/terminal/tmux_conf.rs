@@ -59,7 +59,7 @@ fn split<'a>(text: &'a str, town: &str) -> Result<Option<(&'a str, &'a str)>> {
     let rest = &text[start..];
     let Some(stop) = line_position(rest, &end) else {
         return Err(Problem::conflict("the end of gt's lines is missing")
-            .hint(format!("take out what belongs to them, from {begin:?} on")));
+            .hint(format!("remove gt's lines by hand, from {begin:?} on")));
     };
     let after = &rest[stop..];
     let after = after.split_once('\n').map_or("", |(_, after)| after);
@@ -91,7 +91,7 @@ fn change(path: &Path, edit: impl FnOnce(&str) -> Result<String>) -> Result<bool
     files::write_whole(&path, after.as_bytes())?;
     if let Some(mode) = mode {
         std::fs::set_permissions(&path, mode)
-            .map_err(|error| files::cannot("write", &path, &error))?;
+            .map_err(|error| files::io_problem("write", &path, &error))?;
     }
     Ok(true)
 }

@@ -124,7 +124,7 @@ pub(crate) fn await_death() -> String {
 /// Returns whether this version of tmux may not notice the end of a pane's process until another of
 /// its child processes ends: seen with 3.3a, not with 3.5a. As a workaround, a small process
 /// ([`await_death`]) exits together with the agent, which makes tmux check.
-pub(crate) fn loses_deaths(town: &Town) -> bool {
+pub(crate) fn misses_pane_deaths(town: &Town) -> bool {
     const SURE_SINCE: (u16, u16) = (3, 5);
     cfg!(target_os = "linux")
         && town

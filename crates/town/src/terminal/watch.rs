@@ -7,7 +7,7 @@
 //! Linux the end of the process is an event as well. Other systems poll for both.
 
 use crate::base::file_watcher::{Changes, FileWatcher};
-use crate::base::processes::Handle;
+use crate::base::processes::ProcessHandle;
 use rustix::fs::{Mode, OFlags};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Reason for the end of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woke {
+pub enum WakeReason {
     /// The caller should read the screen again.
     Look,
     Ended,
@@ -30,16 +30,16 @@ pub enum Woke {
 #[derive(Debug)]
 pub struct PaneWatch {
     tty: String,
-    process: Option<Handle>,
+    process: Option<ProcessHandle>,
     since: Instant,
     pause: Duration,
     /// Folders in which a created or removed file also ends a wait.
     folders: Vec<PathBuf>,
-    events: Option<Events>,
+    events: Option<TerminalWatcher>,
 }
 
 impl PaneWatch {
-    pub fn new(tty: &str, process: Option<Handle>) -> Self {
+    pub fn new(tty: &str, process: Option<ProcessHandle>) -> Self {
         PaneWatch {
             tty: tty.to_owned(),
             process,
@@ -58,7 +58,7 @@ impl PaneWatch {
 
     /// Returns whether the process has ended. True if there is no handle on it.
     pub fn has_ended(&self) -> bool {
-        self.process.as_ref().is_none_or(Handle::has_ended)
+        self.process.as_ref().is_none_or(ProcessHandle::has_ended)
     }
 
     /// Returns whether the program has read all typed input; `false` if unknown.
@@ -69,23 +69,25 @@ impl PaneWatch {
     }
 
     /// Polls again at short intervals, after an action that the program will answer soon.
-    pub fn be_attentive(&mut self) {
+    pub fn poll_often(&mut self) {
         self.since = Instant::now();
         self.pause = Duration::from_millis(1);
     }
 
     /// Waits at most `timeout`.
-    pub fn wait(&mut self, timeout: Duration) -> Woke {
+    pub fn wait(&mut self, timeout: Duration) -> WakeReason {
         if self.since.elapsed() < ATTENTIVE {
             let pause = self.pause.min(timeout);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
             return match system::wait(self.process.as_ref(), None, pause) {
-                Woke::TimedOut => Woke::Look,
+                WakeReason::TimedOut => WakeReason::Look,
                 woke => woke,
             };
         }
         let (tty, folders) = (&self.tty, &self.folders);
-        let events = self.events.get_or_insert_with(|| Events::of(tty, folders));
+        let events = self
+            .events
+            .get_or_insert_with(|| TerminalWatcher::of(tty, folders));
         system::wait(self.process.as_ref(), Some(events), timeout)
     }
 }
@@ -93,9 +95,9 @@ impl PaneWatch {
 /// File watcher on a terminal and folders; `None` if inotify is not available or cannot watch the
 /// terminal.
 #[derive(Debug)]
-struct Events(Option<FileWatcher>);
+struct TerminalWatcher(Option<FileWatcher>);
 
-impl Events {
+impl TerminalWatcher {
     fn of(tty: &str, folders: &[PathBuf]) -> Self {
         let is_watched =
             |watcher: &FileWatcher| watcher.watch(Path::new(tty), Changes::MODIFY).is_ok();
@@ -107,13 +109,13 @@ impl Events {
                 let _ = watcher.watch(folder, comes_and_goes);
             }
         }
-        Events(watcher)
+        TerminalWatcher(watcher)
     }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use super::{Duration, Events, FileWatcher, Handle, Woke};
+    use super::{Duration, FileWatcher, ProcessHandle, TerminalWatcher, WakeReason};
     use rustix::event::{PollFd, Timespec, poll};
 
     /// Delay after the first write: programs draw in several writes.
@@ -122,51 +124,51 @@ mod system {
     const POLL: Duration = Duration::from_secs(1);
 
     pub(super) fn wait(
-        process: Option<&Handle>,
-        events: Option<&Events>,
+        process: Option<&ProcessHandle>,
+        events: Option<&TerminalWatcher>,
         timeout: Duration,
-    ) -> Woke {
+    ) -> WakeReason {
         let mut fds: Vec<PollFd<'_>> = process.iter().map(|handle| handle.poll_fd()).collect();
         let of_process = fds.len();
         let watcher = events.and_then(|events| events.0.as_ref());
         fds.extend(watcher.map(FileWatcher::poll_fd));
         // Without a file watcher, only polling detects new output.
         let timeout = match events {
-            Some(Events(None)) => timeout.min(POLL),
+            Some(TerminalWatcher(None)) => timeout.min(POLL),
             _ => timeout,
         };
         let timeout = Timespec::try_from(timeout).ok();
         if !matches!(poll(&mut fds, timeout.as_ref()), Ok(n) if n > 0) {
-            return Woke::TimedOut;
+            return WakeReason::TimedOut;
         }
         if fds[..of_process].iter().any(|fd| !fd.revents().is_empty()) {
-            return Woke::Ended;
+            return WakeReason::Ended;
         }
         std::thread::sleep(SETTLE);
         if let Some(watcher) = watcher {
             watcher.drain();
         }
-        Woke::Look
+        WakeReason::Look
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use super::{Duration, Events, Handle, Woke};
+    use super::{Duration, ProcessHandle, TerminalWatcher, WakeReason};
 
     /// Polling interval: this system reports neither output nor the end of a process as an event.
     const POLL: Duration = Duration::from_millis(50);
 
     pub(super) fn wait(
-        process: Option<&Handle>,
-        events: Option<&Events>,
+        process: Option<&ProcessHandle>,
+        events: Option<&TerminalWatcher>,
         timeout: Duration,
-    ) -> Woke {
+    ) -> WakeReason {
         let pause = if events.is_some() { POLL } else { timeout };
         std::thread::sleep(timeout.min(pause));
         match process {
-            Some(process) if process.has_ended() => Woke::Ended,
-            _ => Woke::Look,
+            Some(process) if process.has_ended() => WakeReason::Ended,
+            _ => WakeReason::Look,
         }
     }
 }

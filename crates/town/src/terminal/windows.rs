@@ -67,7 +67,7 @@ pub(crate) fn open(
     };
     // Some versions of tmux do not close the window, or learn its exit status, before another of
     // their children ends.
-    let await_death = tmux_hooks::loses_deaths(town).then(|| {
+    let await_death = tmux_hooks::misses_pane_deaths(town).then(|| {
         Command::new("run-shell")
             .arg("-b")
             .option("-t", at.clone())

@@ -6,10 +6,10 @@
 //! only if something may have changed, so that a caller can show the cheap facts at once and the
 //! others as they arrive.
 
-mod aside;
 mod detail;
+mod expensive;
 mod lost;
-mod spent;
+mod usage;
 
 pub use detail::{events_of, sessions_of};
 
@@ -19,22 +19,22 @@ use crate::records::items::{EscalationQuery, Overview, Work};
 use crate::records::limits;
 use crate::terminal::background_tasks;
 use crate::terminal::containers::{self, Container, PanePlace};
-use crate::views::monitor::{Files, Seen};
+use crate::views::monitor::{Files, MonitoredAgent};
 use crate::workflow::task;
 use crate::workflow::task::BaseAt;
 use crate::{Result, Town};
-use aside::{Aside, Stamp};
+use expensive::{ExpensiveFacts, Stamp};
 use gt_core::Identity;
-use gt_core::card::{Card, Session, Speaker};
+use gt_core::card::{Card, CardAgent, Speaker};
 use gt_core::escalation::Escalation;
 use gt_core::merge::Merge;
 use gt_core::state::StateReport;
 use gt_core::work::{Item, ItemStatus, WorkId};
 use jiff::{SignedDuration, Timestamp};
-use lost::Lost;
-use spent::Spent;
+use lost::LossCache;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use usage::UsageCache;
 
 /// Time for which closed items stay on the board.
 const CLOSED_IS_SHOWN: SignedDuration = SignedDuration::from_hours(14 * 24);
@@ -45,18 +45,18 @@ const LOWEST_PRIORITY: u8 = 4;
 /// Builds cards and caches the expensive facts.
 #[derive(Debug, Default)]
 pub struct Gatherer {
-    aside: HashMap<WorkId, Aside>,
-    places: aside::Places,
+    aside: HashMap<WorkId, ExpensiveFacts>,
+    places: expensive::WorktreeLocations,
     presets: Presets,
-    lost: Lost,
-    spent: Spent,
+    lost: LossCache,
+    spent: UsageCache,
 }
 
 /// The cards as currently known.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct GatheredCards {
     pub cards: Vec<Card>,
-    /// Cards whose expensive facts are out of date; [`Gatherer::look`] refreshes one.
+    /// Cards whose expensive facts are out of date; [`Gatherer::refresh_card`] refreshes one.
     pub stale: Vec<WorkId>,
     /// The escalations that are not closed, the most urgent first.
     pub escalations: Vec<Escalation>,
@@ -64,7 +64,7 @@ pub struct Gathered {
     pub stops: Vec<EstopNote>,
     /// Facts that could not be read.
     pub warnings: Vec<String>,
-    sites: HashMap<WorkId, Site>,
+    sites: HashMap<WorkId, WorkSite>,
     /// The agents of cards without an item.
     agents: HashMap<WorkId, (Identity, Container)>,
     /// Git files of the bases, for change detection.
@@ -73,7 +73,7 @@ pub struct Gathered {
 
 /// The place where an item is worked on.
 #[derive(Clone, Debug)]
-struct Site {
+struct WorkSite {
     agent: Identity,
     container: Option<Container>,
     /// The worktree.
@@ -85,7 +85,7 @@ struct Site {
 impl Gatherer {
     /// Returns all cards, from the cheap facts and the cache. `seen` overrides the states of agents
     /// with the caller's more recent ones.
-    pub fn gather(&mut self, town: &Town, seen: &[Seen]) -> Result<Gathered> {
+    pub fn gather(&mut self, town: &Town, seen: &[MonitoredAgent]) -> Result<GatheredCards> {
         let mut warnings = Vec::new();
         let work = Work::of(town);
         let since = town.clock().now() - CLOSED_IS_SHOWN;
@@ -121,7 +121,7 @@ impl Gatherer {
             }
             let mut card = card(item, rig, &overview, &open, &merges);
             card.session = session;
-            card.background = container.map_or_else(Vec::new, background_tasks::beside);
+            card.background = container.map_or_else(Vec::new, background_tasks::of_container);
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
             let loss = match agent {
@@ -154,7 +154,7 @@ impl Gatherer {
         for card in &mut gone {
             card.usage = self.spent.of(&card.id);
         }
-        let is_stale = |id: &WorkId, site: &Site| {
+        let is_stale = |id: &WorkId, site: &WorkSite| {
             self.aside
                 .get(id)
                 .is_none_or(|aside| aside.is_stale(&site.stamp))
@@ -165,7 +165,7 @@ impl Gatherer {
             .map(|(id, _)| id.clone())
             .collect();
         stale.sort();
-        Ok(Gathered {
+        Ok(GatheredCards {
             cards,
             stale,
             escalations,
@@ -178,11 +178,11 @@ impl Gatherer {
     }
 
     /// Refreshes the expensive facts of one card: branch, servers and usage.
-    pub fn look(&mut self, town: &Town, gathered: &mut Gathered, id: &WorkId) {
+    pub fn refresh_card(&mut self, town: &Town, gathered: &mut GatheredCards, id: &WorkId) {
         let Some(site) = gathered.sites.get(id) else {
             return;
         };
-        let aside = Aside::find(town, id, site);
+        let aside = ExpensiveFacts::find(town, id, site);
         if let Some(card) = gathered.cards.iter_mut().find(|card| card.id == *id) {
             aside.fill(card);
         }
@@ -196,11 +196,11 @@ impl Gatherer {
         agent: &Identity,
         container: &Container,
         known: Option<StateReport>,
-    ) -> Session {
+    ) -> CardAgent {
         let pane = container.pane();
         let report =
             known.unwrap_or_else(|| container.state(self.presets.get(town, &pane.tag_harness)));
-        Session {
+        CardAgent {
             agent: agent.address(),
             container: container.name().to_owned(),
             harness: Some(pane.tag_harness.clone()).filter(|name| !name.is_empty()),
@@ -223,14 +223,14 @@ impl Gatherer {
         agent: &Identity,
         rig: &str,
         container: Option<&Container>,
-        session: Option<&Session>,
-    ) -> Option<Site> {
+        session: Option<&CardAgent>,
+    ) -> Option<WorkSite> {
         let dir = self.places.worktree(town, agent, rig);
         if dir.is_none() && container.is_none() {
             return None;
         }
         let base = self.places.base(town, rig);
-        Some(Site {
+        Some(WorkSite {
             agent: agent.clone(),
             stamp: Stamp::of(container, session, base.as_ref(), dir.as_deref()),
             container: container.cloned(),
@@ -240,7 +240,7 @@ impl Gatherer {
     }
 }
 
-impl Gathered {
+impl GatheredCards {
     /// Returns the pane to show for a card: that of its agent, or of the conflict resolver beside
     /// it if that needs a person.
     pub fn pane_of(&self, card: &Card) -> Option<PanePlace> {
@@ -283,7 +283,7 @@ impl Gathered {
     /// a server starts up.
     pub fn is_in_motion(&self) -> bool {
         let of_items = self.cards.iter().filter(|card| !card.is_agent);
-        of_items.into_iter().any(aside::is_in_motion)
+        of_items.into_iter().any(expensive::is_in_motion)
     }
 }
 
@@ -337,33 +337,19 @@ fn agents_without_item<'a>(
     others.collect()
 }
 
-fn agent_card(agent: &Identity, container: &Container, session: Session) -> Card {
+fn agent_card(agent: &Identity, container: &Container, session: CardAgent) -> Card {
     let since = session.since.unwrap_or_default();
     Card {
-        id: WorkId::of_container(container.name()),
         is_agent: true,
-        title: agent.address(),
         kind: agent.role().as_str().to_owned(),
         priority: LOWEST_PRIORITY,
         status: ItemStatus::InProgress,
         rig: agent.rig().map(str::to_owned),
-        labels: Vec::new(),
-        assignee: None,
-        parent: None,
-        blocked_by: Vec::new(),
-        parts: None,
         created_at: since,
         updated_at: since,
         holder: Some(agent.address()),
         session: Some(session),
-        branch: None,
-        servers: Vec::new(),
-        background: Vec::new(),
-        usage: None,
-        merge: None,
-        resolver: None,
-        lost: false,
-        lost_since: None,
+        ..Card::new(WorkId::of_container(container.name()), agent.address())
     }
 }
 
@@ -394,9 +380,6 @@ fn card(
 ) -> Card {
     let merge = merges.iter().find(|merge| merge.item == item.id);
     Card {
-        is_agent: false,
-        id: item.id.clone(),
-        title: item.title.clone(),
         kind: item.kind.clone(),
         priority: item.priority,
         status: item.status,
@@ -413,16 +396,8 @@ fn card(
         parts: overview.parts.get(&item.id).copied(),
         created_at: seconds(&item.created_at),
         updated_at: seconds(&item.updated_at),
-        holder: None,
-        session: None,
-        branch: None,
-        servers: Vec::new(),
-        background: Vec::new(),
-        usage: None,
         merge: merge.map(|merge| merge.status),
-        resolver: None,
-        lost: false,
-        lost_since: None,
+        ..Card::new(item.id.clone(), item.title.clone())
     }
 }
 

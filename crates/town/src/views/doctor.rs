@@ -28,7 +28,7 @@ pub enum CheckStatus {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     pub check: &'static str,
     pub status: CheckStatus,
     pub message: String,
@@ -37,9 +37,9 @@ pub struct Finding {
     pub fixable: bool,
 }
 
-impl Finding {
+impl DoctorFinding {
     fn new(check: &'static str, status: CheckStatus, message: impl Into<String>) -> Self {
-        Finding {
+        DoctorFinding {
             check,
             status,
             message: message.into(),
@@ -84,7 +84,7 @@ impl Finding {
 }
 
 /// Checks one part of a town and returns findings; repairs it if `fix` is set.
-type Check = fn(&Town, fix: bool) -> Vec<Finding>;
+type Check = fn(&Town, fix: bool) -> Vec<DoctorFinding>;
 
 /// The checks of a town, in the order in which they are reported.
 const CHECKS: &[Check] = &[
@@ -98,6 +98,7 @@ const CHECKS: &[Check] = &[
     items::check_beads,
     items::check_unread,
     merges::check_queues,
+    configuration::check_git_programs,
     configuration::check_roles,
     configuration::check_harnesses,
     configuration::check_prices,
@@ -112,17 +113,17 @@ const CHECKS: &[Check] = &[
 ];
 
 /// Runs all checks. A town that cannot be opened is a finding as well.
-pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<Finding> {
+pub fn examine(town: Result<Town>, around: &Surroundings, fix: bool) -> Vec<DoctorFinding> {
     let mut findings = machine::check_programs(around);
     match town {
         Ok(town) => {
-            findings.push(Finding::ok("town", town.root().display().to_string()));
+            findings.push(DoctorFinding::ok("town", town.root().display().to_string()));
             findings.extend(CHECKS.iter().flat_map(|check| check(&town, fix)));
             if fix && let Err(problem) = recovery::resume_unattended(&town) {
-                findings.push(Finding::of("recovery", &problem));
+                findings.push(DoctorFinding::of("recovery", &problem));
             }
         }
-        Err(problem) => findings.push(Finding::of("town", &problem)),
+        Err(problem) => findings.push(DoctorFinding::of("town", &problem)),
     }
     findings
 }

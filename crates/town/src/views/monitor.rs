@@ -26,14 +26,14 @@ mod reading;
 mod tmux;
 mod watches;
 
-pub use files::{Files, Written, seen};
-pub use reading::{Seen, agents};
+pub use files::{FileStamp, Files, stamps};
+pub use reading::{MonitoredAgent, agents};
 
-pub use crate::agents::states::{Moved, Window};
+pub use crate::agents::states::{AgentStateChange, SideWindow};
 use crate::terminal::containers::PanePlace;
 use crate::{Result, Town};
 use event_loop::EventLoop;
-use event_sources::{EventSources, Places};
+use event_sources::{EventSources, WatchedPaths};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,7 +46,7 @@ pub enum MonitorChange {
     /// Containers came, went or died, or a tag or title changed: read them again.
     Agents,
     /// The state of an agent changed. [`MonitorChange::Agents`] follows.
-    Moved(Box<Moved>),
+    Moved(Box<AgentStateChange>),
     /// The pane in view has printed.
     Screen(PanePlace),
     /// A work item has changed.
@@ -60,7 +60,7 @@ pub enum MonitorChange {
 /// A running monitor. Dropping it stops it.
 #[derive(Debug)]
 pub struct Monitor {
-    shared: Arc<Shared>,
+    shared: Arc<SharedMonitor>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -74,10 +74,10 @@ impl Monitor {
 
     fn start_with(
         town: &Town,
-        open: fn(Places) -> EventSources,
+        open: fn(WatchedPaths) -> EventSources,
         send: impl Fn(MonitorChange) + Send + 'static,
     ) -> Result<Monitor> {
-        let shared = Arc::new(Shared::new()?);
+        let shared = Arc::new(SharedMonitor::new()?);
         let events = EventLoop::begin(town, Arc::clone(&shared), open, send)?;
         let thread = std::thread::Builder::new()
             .name("monitor".to_owned())
@@ -90,7 +90,7 @@ impl Monitor {
     }
 
     /// Sets the pane in view: its output is reported as [`MonitorChange::Screen`].
-    pub fn look_at(&self, pane: Option<PanePlace>) {
+    pub fn set_view(&self, pane: Option<PanePlace>) {
         self.shared.request(|requests| requests.view = pane);
     }
 
@@ -109,7 +109,7 @@ impl Monitor {
     }
 
     /// Returns the agents that have a container, as they were last read. Runs no command.
-    pub fn agents(&self) -> Vec<Seen> {
+    pub fn agents(&self) -> Vec<MonitoredAgent> {
         lock(&self.shared.seen).clone()
     }
 
@@ -131,9 +131,9 @@ impl Drop for Monitor {
 
 /// State shared by the threads.
 #[derive(Debug)]
-struct Shared {
+struct SharedMonitor {
     requests: Mutex<MonitorRequests>,
-    seen: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<MonitoredAgent>>,
     wakeups: AtomicU64,
     /// Writing to `waker` wakes the thread that waits on `woken`.
     waker: UnixStream,
@@ -155,7 +155,7 @@ struct MonitorRequests {
     lost: bool,
 }
 
-impl Shared {
+impl SharedMonitor {
     fn new() -> Result<Self> {
         let open = || {
             let (waker, woken) = UnixStream::pair()?;
@@ -166,7 +166,7 @@ impl Shared {
         let (waker, woken) = open().map_err(|error: std::io::Error| {
             gt_core::Problem::failed("cannot watch").caused_by(error)
         })?;
-        Ok(Shared {
+        Ok(SharedMonitor {
             requests: Mutex::default(),
             seen: Mutex::default(),
             wakeups: AtomicU64::new(0),

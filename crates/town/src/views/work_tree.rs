@@ -12,14 +12,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// Maximum depth of a tree. Imported items may be deeper; the rest is left out.
 const DEEPEST: usize = 50;
 
-/// Reads an item with all its parts. Molecules and mail are no parts.
+/// Reads an item with all its parts. Molecules and mail do not count as parts.
 pub fn read(town: &Town, id: &WorkId) -> Result<WorkNode> {
     let work = Work::of(town);
     let root = work.get(id)?;
     let mut family = Family::default();
     family.add(&work, root.clone(), 0)?;
     let ids: Vec<String> = family.seen.iter().map(WorkId::to_string).collect();
-    let facts = Facts::read(town, &work, budget::spent_on(town, &ids)?)?;
+    let facts = TreeFacts::read(town, &work, budget::spent_on(town, &ids)?)?;
     facts.node(&work, root, &family)
 }
 
@@ -46,17 +46,17 @@ impl Family {
 }
 
 /// Facts about all items, each read once.
-struct Facts {
+struct TreeFacts {
     costs: BTreeMap<String, f64>,
     queued: HashMap<WorkId, (Option<String>, Option<String>)>,
     merges: HashMap<WorkId, (gt_core::merge::MergeStatus, Option<String>)>,
 }
 
-impl Facts {
+impl TreeFacts {
     fn read(town: &Town, work: &Work, costs: BTreeMap<String, f64>) -> Result<Self> {
         let queued = schedule::waiting(town)?.into_iter();
         let merges = work.merges(None, false)?.into_iter();
-        Ok(Facts {
+        Ok(TreeFacts {
             costs,
             queued: queued
                 .map(|(entry, reason)| (entry.item.id, (reason, entry.last_error)))

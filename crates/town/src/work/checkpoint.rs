@@ -3,10 +3,10 @@
 //! They are stored in `.runtime/checkpoints/<address>.json`. In the agent's folder, git would show
 //! them as changes.
 
-mod round;
+mod due;
 mod sessions;
 
-pub use round::refresh_all;
+pub use due::refresh_all;
 pub(crate) use sessions::SessionsAround;
 
 use crate::base::files;
@@ -15,7 +15,7 @@ use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::catalog::roles;
 use crate::records::items::{Hooked, Work};
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::repo::workspace;
 use crate::{Result, Town};
 use gt_core::checkpoint::Checkpoint;
@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Fields of a checkpoint that the agent supplies itself.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct CheckpointNotes {
     pub molecule: Option<String>,
     pub step: Option<String>,
     pub notes: Option<String>,
@@ -60,9 +60,14 @@ pub fn folder(town: &Town, agent: &Identity) -> Result<PathBuf> {
 }
 
 /// Writes a checkpoint with the agent's own statements.
-pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Checkpoint> {
+pub fn write(
+    town: &Town,
+    agent: &Identity,
+    dir: &Path,
+    said: CheckpointNotes,
+) -> Result<Checkpoint> {
     let session = running_session(town, agent)?;
-    let (seen, _) = look(town, agent, session, Some(dir))?;
+    let (seen, _) = take(town, agent, session, Some(dir))?;
     let checkpoint = Checkpoint {
         molecule_id: said.molecule.or(seen.molecule_id),
         current_step: said.step.or(seen.current_step),
@@ -70,7 +75,7 @@ pub fn write(town: &Town, agent: &Identity, dir: &Path, said: Said) -> Result<Ch
         ..seen
     };
     let _lock = lock(town, agent)?;
-    put(town, agent, &checkpoint)?;
+    write_file(town, agent, &checkpoint)?;
     Ok(checkpoint)
 }
 
@@ -88,7 +93,7 @@ pub(crate) fn refresh(
         return Ok(());
     };
     let dir = session.cwd.clone().map(PathBuf::from);
-    let (seen, has_answered) = look(town, agent, Some(session), dir.as_deref())?;
+    let (seen, has_answered) = take(town, agent, Some(session), dir.as_deref())?;
     let _lock = lock(town, agent)?;
     let is_on_hook =
         |item| -> Result<bool> { Ok(Work::of(town).holder(item)? == Some(agent.address())) };
@@ -120,12 +125,12 @@ pub(crate) fn refresh(
             ..seen
         },
     };
-    put(town, agent, &checkpoint)
+    write_file(town, agent, &checkpoint)
 }
 
 /// Returns an agent's checkpoint, and whether git has answered. If the folder is unknown, git is
 /// not called. The timestamp is the start of the call.
-fn look(
+fn take(
     town: &Town,
     agent: &Identity,
     session: Option<Record>,
@@ -133,7 +138,8 @@ fn look(
 ) -> Result<(Checkpoint, bool)> {
     let timestamp = town.clock().text();
     let hooked = Work::of(town).hooked(&agent.address())?;
-    let worktree = dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).within(LIMIT)));
+    let worktree =
+        dir.map(|dir| Worktree::of(workspace::git_of(town, agent, dir).with_time_limit(LIMIT)));
     let unknown = format!("the state of the worktree of {agent} is unknown");
     // Many agents work in a folder that is not a git repository.
     let worktree = worktree.and_then(|worktree| worktree.or_debug(unknown));
@@ -166,7 +172,7 @@ fn look(
     Ok((checkpoint, has_answered))
 }
 
-fn put(town: &Town, agent: &Identity, checkpoint: &Checkpoint) -> Result<()> {
+fn write_file(town: &Town, agent: &Identity, checkpoint: &Checkpoint) -> Result<()> {
     files::write_whole(&path(town, agent), text(checkpoint)?.as_bytes())
 }
 
@@ -192,7 +198,7 @@ pub fn read(town: &Town, agent: &Identity) -> Result<Option<Checkpoint>> {
             Ok(read.or_warn(format_args!("the checkpoint of {agent} cannot be read")))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(files::cannot("read", &path, &error)),
+        Err(error) => Err(files::io_problem("read", &path, &error)),
     }
 }
 
@@ -237,17 +243,17 @@ pub fn age(checkpoint: &Checkpoint, now: Timestamp) -> i64 {
 
 /// Returns the running session of an agent.
 pub fn running_session(town: &Town, agent: &Identity) -> Result<Option<Record>> {
-    let sessions = Sessions::of(town).find(&Query {
+    let sessions = Sessions::of(town).find(&SessionQuery {
         agent: Some(agent.address()),
         status: Some(SessionStatus::Running.as_str().to_owned()),
         limit: Some(1),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     Ok(sessions.into_iter().next())
 }
 
 fn path(town: &Town, agent: &Identity) -> PathBuf {
-    town.file_about(agent, "checkpoints")
+    town.agent_file_path(agent, "checkpoints")
 }
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Puts work items on agents' hooks and takes them off, and writes the events. The journal records
-//! the current item with the agent's running session.
+//! Puts work items on the hooks of agents and takes them off, and writes the events. The journal
+//! records the current item with the agent's running session.
 
 use crate::base::processes;
 use crate::records::events::Events;
 use crate::records::items::{Hooked, Work};
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::work::WorkId;
 
-/// Result of [`put`].
+/// Result of [`hook_item`].
 #[derive(Debug)]
 pub struct HookPut {
     pub hooked: Hooked,
@@ -20,14 +20,14 @@ pub struct HookPut {
 }
 
 /// Puts an item on an agent's hook. The journal records it for the agent's running session.
-pub fn put(town: &Town, agent: &Identity, id: &WorkId) -> Result<HookPut> {
+pub fn hook_item(town: &Town, agent: &Identity, id: &WorkId) -> Result<HookPut> {
     let address = agent.address();
     let work = Work::of(town);
     let before = work.hooked(&address)?;
     let is_new = !before.is_some_and(|present| present.holds(id));
     let hooked = work.hook(&address, id)?;
     if is_new {
-        tell(town, "hook", &address, id);
+        emit(town, "hook", &address, id);
     }
     // The item is on the hook even if the record fails, so this must not be reported as a failure.
     if let Err(problem) = note_unit(town, &address, &hooked) {
@@ -46,11 +46,11 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
         return Ok(());
     };
     let sessions = Sessions::of(town);
-    let running = sessions.find(&Query {
+    let running = sessions.find(&SessionQuery {
         agent: Some(address.to_owned()),
         status: Some(SessionStatus::Running.as_str().to_owned()),
         limit: Some(1),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     let lines: Vec<Record> = running
         .iter()
@@ -61,8 +61,8 @@ fn note_unit(town: &Town, address: &str, hooked: &Hooked) -> Result<()> {
             let so_far = session
                 .work_unit
                 .as_ref()
-                .and_then(|_| usage::so_far(town, session));
-            session.going_on_with(unit.as_str(), so_far)
+                .and_then(|_| usage::usage_until_now(town, session));
+            session.switch_to_item(unit.as_str(), so_far)
         })
         .collect();
     match lines.is_empty() {
@@ -87,7 +87,7 @@ fn is_alive(session: &Record) -> bool {
 pub fn take_off(town: &Town, agent: &Identity) -> Result<Option<Hooked>> {
     let taken = Work::of(town).unhook(&agent.address())?;
     if let Some(taken) = &taken {
-        tell(town, "unhook", &taken.agent, &taken.item.id);
+        emit(town, "unhook", &taken.agent, &taken.item.id);
     }
     Ok(taken)
 }
@@ -96,20 +96,20 @@ pub fn take_off(town: &Town, agent: &Identity) -> Result<Option<Hooked>> {
 pub fn take_off_item(town: &Town, id: &WorkId) -> Result<Option<Hooked>> {
     let taken = Work::of(town).unhook_item(id)?;
     if let Some(taken) = &taken {
-        tell(town, "unhook", &taken.agent, id);
+        emit(town, "unhook", &taken.agent, id);
     }
     Ok(taken)
 }
 
-/// Rolls back [`put`]: a handoff message that shared the hook gets its place back.
+/// Rolls back [`hook_item`]: a handoff message that shared the hook gets its place back.
 pub fn take_back(town: &Town, id: &WorkId) -> Result<()> {
     if let Some(taken) = Work::of(town).take_back(id)? {
-        tell(town, "unhook", &taken.agent, id);
+        emit(town, "unhook", &taken.agent, id);
     }
     Ok(())
 }
 
-fn tell(town: &Town, kind: &str, agent: &str, id: &WorkId) {
+fn emit(town: &Town, kind: &str, agent: &str, id: &WorkId) {
     let event = town.event_at(kind, agent).with("bead", id.to_string());
     Events::of(town).note(vec![event]);
 }

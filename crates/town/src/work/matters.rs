@@ -8,7 +8,7 @@ use gt_core::escalation::{Escalation, EscalationState, Severity};
 use gt_core::merge::Merge;
 use gt_core::work::one_line;
 
-/// Returns all matters, without a change. Acknowledged escalations have an owner already.
+/// Returns all matters, and changes nothing. Acknowledged escalations have an owner already.
 pub(crate) fn collect(town: &Town) -> Result<Vec<Matter>> {
     let work = Work::of(town);
     let open = work.escalations(&EscalationQuery {

@@ -11,7 +11,7 @@ pub use status::{MoleculeStatus, StepState, StepStatus};
 use crate::base::fault;
 use crate::catalog::formulas;
 use crate::records::events::Events;
-use crate::records::items::{Left, Molecule, Moved, Pour, Work, step_id};
+use crate::records::items::{LeftMolecule, Molecule, Pour, StepChange, Work, step_id};
 use crate::records::sessions::Sessions;
 use crate::records::steps;
 use crate::repo::rig;
@@ -107,7 +107,7 @@ pub fn handoff_bead(town: &Town, agent: &Identity) -> Result<Item> {
 pub fn start_step(town: &Town, agent: &Identity, step: &str) -> Result<(MoleculeStatus, Item)> {
     let moved = Work::of(town).start_step(&agent.address(), step)?;
     fault::point(town, "mol.begun");
-    tell_step(town, agent, &moved, What::Begins)?;
+    tell_step(town, agent, &moved, StepTransition::Begins)?;
     Ok((MoleculeStatus::of(&moved.molecule), moved.step))
 }
 
@@ -120,7 +120,7 @@ pub fn finish_step(
 ) -> Result<(MoleculeStatus, Item)> {
     let moved = Work::of(town).finish_step(&agent.address(), step, note)?;
     fault::point(town, "mol.finished");
-    tell_step(town, agent, &moved, What::Ends)?;
+    tell_step(town, agent, &moved, StepTransition::Ends)?;
     if moved.changed && moved.molecule.is_done() {
         tell_end(town, "molecule_done", &moved.molecule);
     }
@@ -142,18 +142,23 @@ fn prefix(town: &Town, agent: &Identity) -> Result<String> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum What {
+enum StepTransition {
     Begins,
     Ends,
 }
 
 /// Records a step with the running session; without one, in the event log.
-fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result<()> {
+fn tell_step(
+    town: &Town,
+    agent: &Identity,
+    moved: &StepChange,
+    what: StepTransition,
+) -> Result<()> {
     let (name, item) = (step_id(&moved.step), moved.step.id.as_str());
     let Some(session) = running_session(town, agent)? else {
         let kind = match what {
-            What::Begins => "session_step_started",
-            What::Ends => "session_step_completed",
+            StepTransition::Begins => "session_step_started",
+            StepTransition::Ends => "session_step_completed",
         };
         if moved.changed {
             let event = town
@@ -183,10 +188,10 @@ fn tell_step(town: &Town, agent: &Identity, moved: &Moved, what: What) -> Result
         // molecule.
         steps::done(town, &session.id, name)?;
     }
-    if what == What::Begins && !is_begun {
+    if what == StepTransition::Begins && !is_begun {
         steps::start(town, &session.id, name, Some(item))?;
     }
-    if what == What::Ends && (is_begun || !is_ended) {
+    if what == StepTransition::Ends && (is_begun || !is_ended) {
         if !is_begun {
             steps::start(town, &session.id, name, Some(item))?;
         }
@@ -210,17 +215,17 @@ fn note_on_session(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<(
 
 /// Writes the events of a molecule that ended with its agent's work: its last step was completed,
 /// or it was detached.
-pub(crate) fn tell_left(town: &Town, agent: &Identity, left: Left) -> Result<()> {
+pub(crate) fn emit_left(town: &Town, agent: &Identity, left: LeftMolecule) -> Result<()> {
     let Some(step) = left.last else {
         tell_end(town, "molecule_detached", &left.molecule);
         return Ok(());
     };
-    let moved = Moved {
+    let moved = StepChange {
         molecule: left.molecule,
         step,
         changed: true,
     };
-    tell_step(town, agent, &moved, What::Ends)?;
+    tell_step(town, agent, &moved, StepTransition::Ends)?;
     tell_end(town, "molecule_done", &moved.molecule);
     Ok(())
 }

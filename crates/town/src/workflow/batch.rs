@@ -2,7 +2,7 @@
 //!
 //! [`crate::records::items`] stores batches, [`crate::supervision::batches`] lands them.
 
-use crate::records::items::{BatchParent, Draft, Work};
+use crate::records::items::{BatchParent, ItemDraft, Work};
 use crate::repo::rig;
 use crate::workflow::sling;
 use crate::{Result, Town};
@@ -22,14 +22,14 @@ pub enum BatchChoice {
 
 /// Result of [`gather`].
 #[derive(Clone, Debug, Default)]
-pub struct Gathered {
+pub struct GatheredBatch {
     pub batch: Option<Item>,
-    /// Why several items are no batch.
+    /// Why several items do not form a batch.
     pub warning: Option<String>,
 }
 
-/// Makes the items the children of a batch. Items that need no agent any more stay out.
-pub fn gather(town: &Town, items: &[&Item], choice: &BatchChoice) -> Result<Gathered> {
+/// Makes the items the children of a batch, except those that no longer need an agent.
+pub fn gather(town: &Town, items: &[&Item], choice: &BatchChoice) -> Result<GatheredBatch> {
     let mut members = Vec::new();
     for item in items {
         if sling::check_unfinished(town, item).is_ok() {
@@ -42,14 +42,14 @@ pub fn gather(town: &Town, items: &[&Item], choice: &BatchChoice) -> Result<Gath
         BatchChoice::None => false,
     };
     if !is_wanted {
-        return Ok(Gathered::default());
+        return Ok(GatheredBatch::default());
     }
     let parent = match choice {
         BatchChoice::Named(name) => named(town, name, &members)?,
         _ => match common(town, &members)? {
             Ok(parent) => parent,
             Err(warning) => {
-                return Ok(Gathered {
+                return Ok(GatheredBatch {
                     batch: None,
                     warning: Some(warning),
                 });
@@ -59,7 +59,7 @@ pub fn gather(town: &Town, items: &[&Item], choice: &BatchChoice) -> Result<Gath
     let ids: Vec<WorkId> = members.iter().map(|item| item.id.clone()).collect();
     let owner = town.around().var("GT_ROLE").unwrap_or(PERSON);
     let batch = Work::of(town).join_batch(&parent, &ids, owner)?;
-    Ok(Gathered {
+    Ok(GatheredBatch {
         batch: Some(batch),
         warning: None,
     })
@@ -118,11 +118,11 @@ fn new(town: &Town, title: String, members: &[&Item]) -> Result<BatchParent> {
         1 => prefixes.pop_first(),
         _ => None,
     };
-    Ok(BatchParent::New(Draft {
+    Ok(BatchParent::New(ItemDraft {
         prefix: prefix.unwrap_or_else(|| rig::TOWN_PREFIX.to_owned()),
         title,
         priority: members.iter().map(|item| item.priority).min(),
-        ..Draft::default()
+        ..ItemDraft::default()
     }))
 }
 

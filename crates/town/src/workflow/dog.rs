@@ -1,14 +1,14 @@
 //! Sends a dog on an errand: a work item of the town on the hook of a dog, which is started for it.
 //!
-//! The session of a dog ends with `gt done`, and the patrol ends one that forgets it. A process that
-//! is killed here leaves an open item with the label `errand`, or a dog with the item on its hook that
-//! does not run, which the patrol escalates.
+//! A dog ends its session with `gt done`; if it does not, the patrol ends the session. If this
+//! process is killed, it leaves an open item with the label `errand`, or a stopped dog with the
+//! item on its hook, which the patrol escalates.
 
 use crate::base::estop;
 use crate::base::lock::FileLock;
 use crate::catalog::directory;
 use crate::records::budget;
-use crate::records::items::{Draft, Work};
+use crate::records::items::{ItemDraft, Work};
 use crate::repo::rig::TOWN_PREFIX;
 use crate::workflow::polecat::TownSnapshot;
 use crate::workflow::sling::{self, SlingOptions, SlingTarget, Slung};
@@ -48,27 +48,27 @@ pub fn send(town: &Town, errand: &Errand) -> Result<(Item, Slung)> {
     let Some(title) = text.lines().next().filter(|line| !line.is_empty()) else {
         return Err(Problem::usage("the errand is empty").hint("`gt dog run ERRAND` names it"));
     };
-    // Held until the hook has the item, so that two errands do not choose one dog.
+    // Held until the item is on the hook, so that two errands do not choose the same dog.
     let lock = FileLock::take(&town.runtime_dir().join("locks/dogs.lock"), TIMEOUT)?;
     let dog = match &errand.dog {
         Some(name) => named(town, name)?,
         None => free(town)?,
     };
-    // Refused before the item exists, so that a second try does not make another.
+    // Checked before the item is created, so that a retry does not create a second one.
     estop::check(town, None)?;
     budget::refuse_exhausted(town, Some(&dog), None, None)?;
     let sender = match town.caller() {
         Caller::Person(_) => PERSON.to_owned(),
         other => other.as_str().to_owned(),
     };
-    let item = Work::of(town).create(&Draft {
+    let item = Work::of(town).create(&ItemDraft {
         prefix: TOWN_PREFIX.to_owned(),
         title: shortened(title),
         description: format!(
             "{text}\n\nReport the result, also that of a failure: `gt mail send {sender} -s SUBJECT -m TEXT`"
         ),
         labels: vec![LABEL.to_owned()],
-        ..Draft::default()
+        ..ItemDraft::default()
     })?;
     let options = SlingOptions {
         harness: errand.harness.clone(),
@@ -101,7 +101,7 @@ fn named(town: &Town, name: &str) -> Result<Identity> {
     match is_free(&TownSnapshot::read(town)?, &dog) {
         true => Ok(dog),
         false => Err(Problem::conflict(format!("{dog} is on an errand"))
-            .hint("without a name, a dog that is free goes")),
+            .hint("without a name, gt sends a free dog")),
     }
 }
 

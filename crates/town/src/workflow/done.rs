@@ -12,7 +12,7 @@ use crate::lifecycle::stop::{self, StopOptions};
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::messaging::signal;
 use crate::records::events::Events;
-use crate::records::items::{Finish, Finished, Work};
+use crate::records::items::{Finish, FinishedWork, Work};
 use crate::repo::workspace;
 use crate::repo::workspace::submodules;
 use crate::work::checkpoint::{self, running_session};
@@ -20,12 +20,12 @@ use crate::work::molecule;
 use crate::workflow::merge::{self, background};
 use crate::{Result, Town};
 use gt_core::escalation::Severity;
-use gt_core::merge::{DoneStatus, some_of};
+use gt_core::merge::{DoneStatus, list_some};
 use gt_core::record::Outcome;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail};
 use std::path::{Path, PathBuf};
-use worktree::Worktree;
+use worktree::WorktreeSnapshot;
 
 /// Fault points at which a test kills `gt done`, each named after the step just completed.
 pub const FAULT_POINTS: &[&str] = &[
@@ -55,7 +55,7 @@ pub struct DoneOptions {
 /// Result of [`done`].
 #[derive(Clone, Debug)]
 pub struct Done {
-    pub finished: Finished,
+    pub finished: FinishedWork,
     /// An earlier `gt done` had already committed the transaction.
     pub is_resumed: bool,
     pub commit: Option<String>,
@@ -81,9 +81,10 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let ends = ends(agent, options);
     let begun = work.finished(&address)?.filter(|begun| !begun.is_ended);
     // A session that has submitted its work ends, even if its agent got new work since.
-    let is_leaving = |begun: &Finished| ends && begun.session.is_some() && begun.session == session;
+    let is_leaving =
+        |begun: &FinishedWork| ends && begun.session.is_some() && begun.session == session;
     if let Some(finished) = begun.filter(|begun| hooked.is_none() || is_leaving(begun)) {
-        after(town, agent, &finished, options)?;
+        run_later_steps(town, agent, &finished, options)?;
         let mut warnings = Vec::new();
         let queue_log = start_queue(town, &finished, &mut warnings);
         return Ok(Done {
@@ -98,13 +99,13 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
         });
     }
     let mut warnings = Vec::new();
-    let state = Worktree::of(town, agent, hooked.as_ref(), options.leaving)?;
+    let state = WorktreeSnapshot::of(town, agent, hooked.as_ref(), options.leaving)?;
     let saved = check(town, agent, state.as_ref(), hooked.as_ref(), options)?;
     fault::point(town, "done.checked");
     let mut is_pushed = false;
     if let Some(state) = state.as_ref().filter(|state| state.commits > 0) {
         if let Some(item) = &hooked {
-            state.keep(town, item)?;
+            state.keep_commit(town, item)?;
         }
         if options.push {
             match state.push(town, agent) {
@@ -123,7 +124,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let handed = state
         .as_ref()
         .filter(|_| options.leaving == DoneStatus::Completed)
-        .and_then(Worktree::handed);
+        .and_then(WorktreeSnapshot::handed);
     if let Some(handed) = &handed {
         background::request(town, &handed.rig);
     }
@@ -141,9 +142,9 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     // First: another process may have taken the request before the branch was queued.
     let queue_log = start_queue(town, &finished, &mut warnings);
     if let Some(left) = left {
-        molecule::tell_left(town, agent, left)?;
+        molecule::emit_left(town, agent, left)?;
     }
-    after(town, agent, &finished, options)?;
+    run_later_steps(town, agent, &finished, options)?;
     Ok(Done {
         finished,
         is_resumed: false,
@@ -158,7 +159,11 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
 
 /// Starts the merge queue for the submitted branch. A failure is only a warning, because the branch
 /// is already queued.
-fn start_queue(town: &Town, finished: &Finished, warnings: &mut Vec<String>) -> Option<PathBuf> {
+fn start_queue(
+    town: &Town,
+    finished: &FinishedWork,
+    warnings: &mut Vec<String>,
+) -> Option<PathBuf> {
     let id = finished.merge.as_ref()?;
     let merge = Work::of(town).merge(id);
     match merge.and_then(|merge| background::start(town, &merge.rig)) {
@@ -190,11 +195,16 @@ pub fn end(town: &Town, agent: &Identity, ends: bool) -> Result<()> {
 }
 
 /// Runs the steps that follow the committed transaction. Idempotent.
-fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptions) -> Result<()> {
+fn run_later_steps(
+    town: &Town,
+    agent: &Identity,
+    finished: &FinishedWork,
+    options: &DoneOptions,
+) -> Result<()> {
     if finished.leaving == DoneStatus::Completed {
         checkpoint::clear(town, agent)?;
     }
-    tell(town, finished, options.said.as_deref())?;
+    emit(town, finished, options.said.as_deref())?;
     if finished.leaving == DoneStatus::Completed && !ends(agent, options) {
         let what = finished.item.as_ref().map(WorkId::to_string);
         let reason = what.map_or_else(
@@ -208,7 +218,7 @@ fn after(town: &Town, agent: &Identity, finished: &Finished, options: &DoneOptio
     Ok(())
 }
 
-fn tell(town: &Town, finished: &Finished, said: Option<&str>) -> Result<()> {
+fn emit(town: &Town, finished: &FinishedWork, said: Option<&str>) -> Result<()> {
     let kind = match finished.leaving {
         DoneStatus::Completed => "done",
         DoneStatus::Escalated => "escalation_raised",
@@ -256,7 +266,7 @@ fn tell(town: &Town, finished: &Finished, said: Option<&str>) -> Result<()> {
 fn check(
     town: &Town,
     agent: &Identity,
-    state: Option<&Worktree<'_>>,
+    state: Option<&WorktreeSnapshot<'_>>,
     item: Option<&WorkId>,
     options: &DoneOptions,
 ) -> Result<Option<String>> {
@@ -325,13 +335,13 @@ fn check(
 /// Refuses a commit that points to a submodule commit which exists in no other repository: no other
 /// checkout could fetch it.
 pub(crate) fn check_submodules(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<()> {
-    let stranded = submodules::stranded(town, dir, commit, base)?;
+    let stranded = submodules::unpushed(town, dir, commit, base)?;
     let Some(first) = stranded.first() else {
         return Ok(());
     };
     Err(Problem::conflict(format!(
-        "the work points to commits that exist nowhere else, inside of {}",
-        some_of(&stranded)
+        "the work points to commits that exist nowhere else, inside {}",
+        list_some(&stranded)
     ))
     .hint(format!(
         "push them there, such as with `git -C {} push origin HEAD:BRANCH`",

@@ -1,8 +1,8 @@
 //! The emergency stop: interrupts agents and blocks new work, until it is ended.
 //!
 //! The file is written first ([`crate::base::estop`]): from then on no start, message or merge
-//! begins, also if this process is killed. Then every running agent of the scope is interrupted; its
-//! process and its conversation stay. Hooks of agents keep working.
+//! begins, even if this process is killed. Then every running agent of the scope is interrupted;
+//! its process and its conversation stay. Hooks of agents keep working.
 
 use crate::base::callback::{self, Call};
 use crate::base::estop::{self, EstopNote};
@@ -10,8 +10,8 @@ use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::{fault, wake};
 use crate::messaging::interrupt::{STOP_TIMEOUT, interrupt};
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
-use crate::messaging::queue::Queue;
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::signal;
 use crate::records::events::{Events, by_command};
 use crate::records::items::Work;
@@ -30,11 +30,11 @@ pub const FAULT_POINTS: &[&str] = &["estop.written", "estop.interrupted"];
 /// Maximum wait for another process that types to an agent.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Message to an agent whose turn was interrupted.
-const GO_ON: &str = "The emergency stop is over. Go on with what you were doing.";
+const GO_ON: &str = "The emergency stop is over. Continue with what you were doing.";
 
 /// Result of [`stop`].
 #[derive(Debug)]
-pub struct Stopped {
+pub struct EstopOutcome {
     pub note: EstopNote,
     /// Running agents that were not in a turn.
     pub idle: Vec<String>,
@@ -44,11 +44,11 @@ pub struct Stopped {
 
 /// Result of [`thaw`].
 #[derive(Debug)]
-pub struct Thawed {
+pub struct ThawOutcome {
     pub note: EstopNote,
     /// Another stop that still applies.
     pub still: Option<EstopNote>,
-    /// Interrupted agents that were told to go on.
+    /// Interrupted agents that were told to continue.
     pub told: Vec<String>,
     /// Dead agents that are started again.
     pub respawned: Vec<String>,
@@ -60,7 +60,7 @@ pub struct Thawed {
 
 /// Stops the town or one rig, and interrupts its agents. A stop that exists already is kept, with
 /// the agents that this call interrupts.
-pub fn stop(town: &Town, rig: Option<&str>, reason: Option<&str>) -> Result<Stopped> {
+pub fn stop(town: &Town, rig: Option<&str>, reason: Option<&str>) -> Result<EstopOutcome> {
     let known = estop::all(town)
         .into_iter()
         .find(|note| note.rig.as_deref() == rig);
@@ -107,7 +107,7 @@ pub fn stop(town: &Town, rig: Option<&str>, reason: Option<&str>) -> Result<Stop
             .with("agents", note.interrupted.clone());
         Events::of(town).note(vec![event]);
     }
-    Ok(Stopped { note, idle, failed })
+    Ok(EstopOutcome { note, idle, failed })
 }
 
 /// Interrupts the turn of an agent. Returns whether there was one.
@@ -121,8 +121,8 @@ fn interrupt_one(town: &Town, container: &Container) -> Result<bool> {
     if matches!(before, State::Idle | State::Done | State::Paused) {
         return Ok(false);
     }
-    // Prevents that messages are typed between the keys.
-    let _typing = FileLock::take(&Queue::of(home, identity).lock_path(), LOCK_TIMEOUT)?;
+    // Prevents messages from being typed between the keys.
+    let _typing = FileLock::take(&MessageQueue::of(home, identity).lock_path(), LOCK_TIMEOUT)?;
     Ok(interrupt(home, container, &preset, before, STOP_TIMEOUT)?
         .turn
         .is_some())
@@ -138,16 +138,16 @@ fn of_scope(mut containers: Vec<Container>, rig: Option<&str>) -> Vec<Container>
     containers
 }
 
-/// Ends a stop: merges and messages go on, interrupted agents are told to, and agents that died
-/// meanwhile are started again.
-pub fn thaw(town: &Town, rig: Option<&str>) -> Result<Option<Thawed>> {
+/// Ends a stop: merges and messages continue, interrupted agents are told to continue, and agents
+/// that died meanwhile are respawned.
+pub fn thaw(town: &Town, rig: Option<&str>) -> Result<Option<ThawOutcome>> {
     let Some(note) = estop::clear(town, rig)? else {
         return Ok(None);
     };
     wake::monitors(town);
     let event = by_command(town, "thaw").with("rig", note.rig.clone());
     Events::of(town).note(vec![event]);
-    let mut thawed = Thawed {
+    let mut thawed = ThawOutcome {
         still: estop::read(town, rig),
         note,
         told: Vec::new(),
@@ -168,13 +168,15 @@ pub fn thaw(town: &Town, rig: Option<&str>) -> Result<Option<Thawed>> {
         let Some(identity) = container.identity() else {
             continue;
         };
-        thawed.messages += Queue::of(town, identity).waiting().len();
+        thawed.messages += MessageQueue::of(town, identity).waiting().len();
         if thawed.note.interrupted.contains(&identity.address()) {
             let order = NudgeRequest {
+                is_command: false,
                 text: GO_ON,
                 sender: None,
-                mode: Mode::Queue,
-                priority: Priority::Normal,
+                mode: DeliveryMode::Queue,
+                // The agent is woken by a command: do-not-disturb does not hold it.
+                priority: Priority::Urgent,
                 timeout: Duration::ZERO,
             };
             let sent = nudge::send(town, identity, &order);

@@ -1,4 +1,4 @@
-//! The merge queue: merges one branch of a rig after the other, without an agent.
+//! The merge queue: merges the finished branches of a rig one after the other, without an agent.
 //!
 //! A branch is merged with the base in memory, the rig's commands validate the result, and only
 //! then the base moves to exactly that commit. The base therefore never contains a commit that was
@@ -35,13 +35,13 @@ use crate::records::events::Events;
 use crate::records::items::{Rejection, Work};
 use crate::repo::rig;
 use crate::{Result, Town};
-use batch::{Batch, BatchSize};
+use batch::{BatchOutcome, BatchSize};
 use gt_core::Problem;
 use gt_core::escalation::Severity;
 use gt_core::event::Event;
-use gt_core::merge::{Merge, MergeStatus, Refusal, short};
+use gt_core::merge::{Merge, MergeRefusal, MergeStatus, short};
 use gt_core::work::WorkId;
-use queue::{Came, Queue};
+use queue::{EntryOutcome, LockedQueue};
 use std::time::Duration;
 
 /// Fault points at which a test kills a run, each named after the step just completed.
@@ -67,14 +67,14 @@ pub struct RunOptions {
 
 /// Message to the caller during a run.
 #[derive(Clone, Copy, Debug)]
-pub enum Note<'a> {
+pub enum MergeMessage<'a> {
     Progress(&'a str),
     /// A failure that does not affect the merge itself.
     Warning(&'a str),
 }
 
 /// Callback that receives the notes.
-pub type Tell<'a> = &'a dyn Fn(Note<'_>);
+pub type Tell<'a> = &'a dyn Fn(MergeMessage<'_>);
 
 /// Merges the waiting entries of a rig. `give` receives each result as soon as it is known,
 /// including those before a failure.
@@ -103,7 +103,7 @@ fn run_locked(
     estop::check(town, Some(rig))?;
     let work = Work::of(town);
     let base = Base::of(town, rig)?;
-    let queue = Queue {
+    let queue = LockedQueue {
         town,
         rig,
         work: &work,
@@ -121,8 +121,12 @@ fn run_locked(
 
 /// Merges the entries, several together if the rig's settings say so. An entry that the remote
 /// refuses does not block the others; its problem is returned after all of them.
-fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge)) -> Result<()> {
-    let Queue {
+fn work_off(
+    queue: &LockedQueue<'_>,
+    options: &RunOptions,
+    give: &mut impl FnMut(Merge),
+) -> Result<()> {
+    let LockedQueue {
         town, rig, work, ..
     } = queue;
     queue.begin()?;
@@ -145,36 +149,36 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
         }
         town.around().cancel.check()?;
         estop::check(town, Some(rig))?;
-        match queue.several(&waiting, &size)? {
-            Batch::Merged(merged) => {
+        match queue.merge_together(&waiting, &size)? {
+            BatchOutcome::Merged(merged) => {
                 has_taken = true;
                 merged.into_iter().for_each(&mut *give);
                 continue;
             }
-            Batch::Failed => continue,
-            Batch::TooSmall => {}
+            BatchOutcome::Failed => continue,
+            BatchOutcome::TooSmall => {}
         }
         let Some(next) = waiting.into_iter().next() else {
             break;
         };
         seen.push(next.id.clone());
-        match queue.one(&next)? {
-            Came::Of(merge) => {
+        match queue.merge_one(&next)? {
+            EntryOutcome::Of(merge) => {
                 if merge.status != MergeStatus::Merged {
                     size.restore();
                 }
                 has_taken |= merge.status == MergeStatus::Merged;
                 give(merge);
             }
-            Came::OfNothing => {}
-            Came::NotTaken(merge, problem) => not_taken.push((merge, problem)),
+            EntryOutcome::OfNothing => {}
+            EntryOutcome::NotTaken(merge, problem) => not_taken.push((merge, problem)),
         }
     }
     let mut first = None;
     for (merge, problem) in not_taken {
         // The remote accepts other entries, so it refuses this one in particular.
         let left = match has_taken {
-            true => work.leave_to_help(&merge.id, problem.message())?,
+            true => work.escalate_refused(&merge.id, problem.message())?,
             false => None,
         };
         if let Some(merge) = &left {
@@ -189,7 +193,11 @@ fn work_off(queue: &Queue<'_>, options: &RunOptions, give: &mut impl FnMut(Merge
 }
 
 /// Predicts the result of each waiting entry, without running the commands of the rig.
-pub fn foresee(town: &Town, rig: &str, only: &[WorkId]) -> Result<Vec<(Merge, Option<Refusal>)>> {
+pub fn predict(
+    town: &Town,
+    rig: &str,
+    only: &[WorkId],
+) -> Result<Vec<(Merge, Option<MergeRefusal>)>> {
     let base = Base::of(town, rig)?;
     let mut tip = base.tip()?;
     let mut foreseen = Vec::new();
@@ -263,7 +271,7 @@ pub fn reject(town: &Town, id: &WorkId, rejection: &Rejection<'_>) -> Result<Mer
     note(town, &rejected, MergeStatus::Rejected);
     escalate::resolve(town, &escalation_key(id), "rejected")?;
     if let (Some(repair), Some(holder)) = (repair, &holder) {
-        repair::call_off(town, holder, repair, rejection.reason);
+        repair::cancel_repair(town, holder, repair, rejection.reason);
     }
     Ok(rejected)
 }
@@ -275,7 +283,7 @@ fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
         return Ok(());
     }
     let base = Base::of(town, &merge.rig)?;
-    let fetched = base.fetch_patiently();
+    let fetched = base.fetch_for_queue();
     // After a possible push only the remote knows whether the entry is merged.
     if merge.status == MergeStatus::Merging && merge.merged_as.is_some() {
         fetched?;
@@ -292,7 +300,7 @@ fn refuse_landed(town: &Town, work: &Work, merge: &Merge) -> Result<()> {
         short(&merged_as)
     ))
     .hint(format!(
-        "{} is closed with it; `git revert` takes it out again",
+        "{} is closed with it; `git revert` undoes it",
         merge.item
     )))
 }
@@ -314,7 +322,7 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
         if !is_told {
             let holder = lock::holder(&path).map_or_else(String::new, |pid| format!(" ({pid})"));
             let text = format!("waiting: another gt{holder} merges in {rig}");
-            tell(Note::Progress(&text));
+            tell(MergeMessage::Progress(&text));
             is_told = true;
         }
         town.around().cancel.check()?;
@@ -322,8 +330,8 @@ fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
     }
 }
 
-/// Writes the event of an entry that is withdrawn because its item was taken up again.
-pub fn tell_withdrawn(town: &Town, merge: &Merge) {
+/// Writes the event of an entry that is withdrawn because its item was reopened.
+pub fn emit_withdrawn(town: &Town, merge: &Merge) {
     note(town, merge, MergeStatus::Withdrawn);
 }
 

@@ -9,7 +9,7 @@ mod removal;
 mod snapshot;
 
 pub use removal::{FAULT_POINTS, Nuked, gc, nuke};
-pub(crate) use removal::{last_change, nuke_unused, refuse_oneself};
+pub(crate) use removal::{last_change, nuke_unused, refuse_caller};
 pub(crate) use snapshot::TownSnapshot;
 
 use crate::base::git::Git;
@@ -52,19 +52,19 @@ impl PolecatState {
 
 /// State of a polecat's worktree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Worktree {
+pub enum WorktreeState {
     Sound,
     /// The folder exists, but git does not know it.
     Broken,
     Missing,
 }
 
-impl Worktree {
+impl WorktreeState {
     pub fn as_str(self) -> &'static str {
         match self {
-            Worktree::Sound => "sound",
-            Worktree::Broken => "broken",
-            Worktree::Missing => "missing",
+            WorktreeState::Sound => "sound",
+            WorktreeState::Broken => "broken",
+            WorktreeState::Missing => "missing",
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct Polecat {
     /// Name of its container, if it has one.
     pub container: Option<String>,
     pub session: Option<SessionId>,
-    pub worktree: Worktree,
+    pub worktree: WorktreeState,
     /// Number of commits that are not in the rig's base; `None` without a worktree.
     pub ahead: Option<usize>,
     pub changed_files: Option<usize>,
@@ -139,11 +139,11 @@ fn view(town: &Town, snapshot: &TownSnapshot, identity: Identity) -> Result<Pole
     let bead = snapshot.bead(&identity);
     let container = snapshot.container(&identity);
     let worktree = match work_dir.exists() {
-        true if workspace::is_usable(town, &work_dir) => Worktree::Sound,
-        true => Worktree::Broken,
-        false => Worktree::Missing,
+        true if workspace::is_usable(town, &work_dir) => WorktreeState::Sound,
+        true => WorktreeState::Broken,
+        false => WorktreeState::Missing,
     };
-    let is_there = worktree == Worktree::Sound;
+    let is_there = worktree == WorktreeState::Sound;
     let git = Git::at(&work_dir, town.around());
     let (mut ahead, mut changed_files) = (None, None);
     if is_there {

@@ -1,6 +1,6 @@
 //! Resumes unattended work whose process was killed.
 //!
-//! Normally every piece of such work has a process of its own: a deliverer types the messages of a
+//! Normally each kind of unattended work has its own process: a deliverer types the messages of a
 //! queue, a background run merges, a waiting process records the end of an adopted program. If that
 //! process is killed, its work stays on disk until the next call of [`resume_unattended`]. Commands
 //! that read the town do not call it: a read changes nothing.
@@ -11,9 +11,11 @@ use crate::terminal::containers;
 use crate::workflow::merge::background;
 use crate::{Result, Town};
 
-/// Records the ends of adopted programs, raises escalations again, delivers what was held until the end of a do-not-disturb, wakes the delivery of waiting messages, and restarts runs
-/// of the merge queue that were killed. Without such work it reads two folders and one table. Only `gt sync`, the
-/// automatic save (at the latest every few minutes while agents run) and `gt doctor --fix` call it.
+/// Records the ends of adopted programs, raises due escalations again, delivers messages whose
+/// do-not-disturb has ended, starts the delivery of waiting messages, and restarts killed runs of
+/// the merge queue. If there is no such work, it only reads two folders and one table. Only
+/// `gt sync`, the automatic save (every few minutes while agents run), the daemon and
+/// `gt doctor --fix` call it.
 pub fn resume_unattended(town: &Town) -> Result<()> {
     sync::settle_adopted(town);
     background::resume(town);

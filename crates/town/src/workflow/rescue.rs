@@ -1,9 +1,9 @@
-//! Goes on with the item of a polecat that does not run: in its conversation, or with another
-//! polecat.
+//! Continues the item of a polecat that does not run: resumes its session, or gives the item to
+//! another polecat.
 
 use crate::base::fault;
 use crate::lifecycle::respawn;
-use crate::lifecycle::start::Started;
+use crate::lifecycle::start::StartedAgent;
 use crate::lifecycle::stop::{self, StopOptions};
 use crate::records::items::Work;
 use crate::repo::workspace;
@@ -14,16 +14,16 @@ use crate::{Result, Town};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
 
-/// Starts a polecat that has this item and does not run. Its conversation goes on, if its program
-/// can resume it.
-pub(crate) fn resume(town: &Town, identity: &Identity, id: &WorkId) -> Result<Started> {
+/// Starts a polecat that has this item and does not run. Resumes its conversation, if its program
+/// can.
+pub(crate) fn resume(town: &Town, identity: &Identity, id: &WorkId) -> Result<StartedAgent> {
     let _claim = claim::agent(town, identity)?;
     let snapshot = check_dead(town, identity, id)?;
     let dir = work_dir(town, identity)?;
-    workspace::mend(town, identity, &dir)?;
+    workspace::repair_links(town, identity, &dir)?;
     {
-        // It did not count while it was dead. The claim makes it count from here on.
-        let _count = claim::count(town)?;
+        // A dead polecat does not count towards the limit. The claim makes it count from here on.
+        let _count = claim::lock_count(town)?;
         if let Some(refusal) = snapshot.refusal(town, identity)? {
             return Err(refusal);
         }
@@ -35,8 +35,8 @@ pub(crate) fn resume(town: &Town, identity: &Identity, id: &WorkId) -> Result<St
 }
 
 /// Gives the item of a polecat that does not run to another one. The work of the first stays in its
-/// worktree and on its branch, and the other is told so. If the process is killed in between, the
-/// item is open and on no hook.
+/// worktree and on its branch, and the other polecat is told where it is. If the process is killed
+/// in between, the item is open and on no hook.
 pub(crate) fn reassign(town: &Town, id: &WorkId) -> Result<Slung> {
     let work = Work::of(town);
     let holder = work.holder(id)?;

@@ -19,7 +19,7 @@ use crate::repo::workspace::{self, Unsaved};
 use crate::terminal::containers::{self, Container};
 use crate::work::{checkpoint, hook};
 use crate::workflow::merge;
-use crate::workflow::polecat::{claim, refuse_oneself};
+use crate::workflow::polecat::{claim, refuse_caller};
 use crate::{Result, Town};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -185,7 +185,7 @@ impl Survey {
         force: bool,
     ) -> Result<Option<Problem>> {
         for identity in &removal.stopped {
-            if let Err(problem) = refuse_oneself(town, identity) {
+            if let Err(problem) = refuse_caller(town, identity) {
                 return Ok(Some(problem));
             }
         }
@@ -219,7 +219,7 @@ impl Survey {
             let mut problem =
                 Problem::conflict(format!("the rig {rig} has work that exists nowhere else"));
             for (identity, unsaved) in &removal.unsaved {
-                problem = problem.cause(format!("{identity}: {}", unsaved.words()));
+                problem = problem.cause(format!("{identity}: {}", unsaved.describe()));
             }
             if removal.commits > 0 {
                 problem = problem.cause(format!(
@@ -254,7 +254,7 @@ fn worktrees(town: &Town, rig: &str) -> Result<Vec<(PathBuf, Option<String>)>> {
     if !repository.is_dir() {
         return Ok(Vec::new());
     }
-    let git = Git::at(&repository, town.around()).to_the_end();
+    let git = Git::at(&repository, town.around()).uncancellable();
     let list = git.run(["worktree", "list", "--porcelain", "-z"])?;
     let mut found = Vec::new();
     for block in list.split("\0\0") {
@@ -294,7 +294,7 @@ fn own_commits(town: &Town, rig: &str) -> Result<usize> {
     if !repository.is_dir() {
         return Ok(0);
     }
-    let git = Git::at(&repository, town.around()).to_the_end();
+    let git = Git::at(&repository, town.around()).uncancellable();
     git.count(["--all", "--not", "--remotes"])
 }
 
@@ -331,7 +331,7 @@ fn unregister(town: &mut Town, rig: &str) -> Result<Option<PathBuf>> {
     town.update_registry(|registry| {
         if path.exists() {
             fs::rename(&path, &target)
-                .map_err(|error| files::cannot("move away", &path, &error))?;
+                .map_err(|error| files::io_problem("move away", &path, &error))?;
         }
         fault::point(&before, "rig_remove.moved");
         registry.rigs.remove(rig);

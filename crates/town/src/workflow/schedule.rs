@@ -101,7 +101,7 @@ pub fn decide(
             continue;
         }
         *reason = match plan.reason(&item.id) {
-            // A direct order for an item that is blocked or of a parked rig fails.
+            // A direct order fails if its item is blocked or its rig is parked.
             None | Some(WaitReason::Blocked(_) | WaitReason::RigClosed { .. }) => None,
             Some(reason) => Some(reason.to_string()),
         };
@@ -113,7 +113,7 @@ pub fn decide(
 }
 
 /// Assigns an item to an agent, or queues it: if `reason` says so, or if the maximum number of
-/// polecats is at work. An item that an agent has already is never queued.
+/// polecats is at work. An item that an agent already has is never queued.
 pub fn sling_or_queue(
     town: &Town,
     item: &Item,
@@ -207,7 +207,7 @@ fn enqueue(
     })
 }
 
-/// Returns the rig and the wanted polecat of a target; `None` if it is no polecat.
+/// Returns the rig and the wanted polecat of a target; `None` if the target is not a polecat.
 fn polecat_target(to: &SlingTarget) -> Option<(&str, Option<&Identity>)> {
     match to {
         SlingTarget::Rig(rig) => Some((rig, None)),

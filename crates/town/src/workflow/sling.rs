@@ -140,7 +140,7 @@ pub fn sling_item(
         SlingTarget::Agent(agent) if agent.role() == Role::Polecat => {
             order.to_polecat(agent.rig().unwrap_or_default(), Some(agent))
         }
-        SlingTarget::Agent(agent) => order.to_other(agent),
+        SlingTarget::Agent(agent) => order.assign_to_other(agent),
     }
 }
 

@@ -27,13 +27,13 @@ mod worktree;
 
 pub use branch::{BaseAt, base_of, branch_facts, branch_of};
 pub use cleanup::{
-    Action, Cleaned, CleanupOptions, CleanupPlan, CleanupStep,
+    Cleaned, CleanupAction, CleanupOptions, CleanupPlan, CleanupStep,
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
 };
 pub use diff::{ChangedFile, Diff, diff};
 pub use hand_in::{HandedIn, hand_in, merge_plan};
-pub use init::Ran;
-pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause, prompted};
+pub use init::InitResult;
+pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause, undo_pause_commit};
 pub use pull_request::{PullRequest, PullRequestOptions, pull_request};
 pub use resume::{FAULT_POINTS as RESUME_FAULT_POINTS, ResumeOptions, Resumed, resume};
 pub use update::{FAULT_POINTS as UPDATE_FAULT_POINTS, UpdateResult, Updated, abort_merge, update};
@@ -135,7 +135,7 @@ impl TaskOptions {
 
 /// Result of [`start()`].
 #[derive(Clone, Debug)]
-pub struct Started {
+pub struct StartedTask {
     pub id: WorkId,
     pub agent: Identity,
     pub container: String,
@@ -151,7 +151,7 @@ pub struct Started {
     /// Paths that were copied into the worktree.
     pub copied: Vec<String>,
     /// Init commands that this call has run.
-    pub init: Vec<Ran>,
+    pub init: Vec<InitResult>,
     /// Windows that this call has opened.
     pub windows: Vec<String>,
     pub warnings: Vec<String>,
@@ -163,8 +163,8 @@ pub fn start(
     town: &Town,
     id: &WorkId,
     options: &TaskOptions,
-    go_on: &mut dyn FnMut(&Ran) -> bool,
-) -> Result<Started, StartError> {
+    go_on: &mut dyn FnMut(&InitResult) -> bool,
+) -> Result<StartedTask, StartError> {
     let item = Work::of(town).get(id)?;
     let (agent, rig) = agent_of(town, id)?;
     let name = container_name(town, &agent)?;
@@ -224,11 +224,16 @@ fn own_container(town: &Town, agent: &Identity, name: &SessionName) -> Result<Op
 }
 
 /// Returns the result for a task that this call did not start.
-fn present(town: &Town, item: &Item, agent: &Identity, container: &Container) -> Result<Started> {
+fn present(
+    town: &Town,
+    item: &Item,
+    agent: &Identity,
+    container: &Container,
+) -> Result<StartedTask> {
     let pane = container.pane();
     let work_dir =
         workspace::task_worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
-    Ok(Started {
+    Ok(StartedTask {
         id: item.id.clone(),
         agent: agent.clone(),
         container: container.name().to_owned(),

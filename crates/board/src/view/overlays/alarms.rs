@@ -2,10 +2,10 @@
 
 use super::menus::{foot, height_of, rows};
 use super::middle;
-use crate::action::{Action, EscalationDeed};
+use crate::action::{BoardAction, EscalationDeed};
 use crate::board::Board;
 use crate::facts::EscalationFacts;
-use crate::keys::{self, Mode};
+use crate::keys::{self, KeyMode};
 use crate::text::{clean, cut, fit, width, wrap};
 use crate::theme::Tone;
 use crate::view::Hit;
@@ -58,12 +58,12 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         canvas.line(row(body, y), line);
     }
     let actions = [
-        Action::Escalation(EscalationDeed::Acknowledge),
-        Action::Escalation(EscalationDeed::Close),
-        Action::Open,
-        Action::Back,
+        BoardAction::Escalation(EscalationDeed::Acknowledge),
+        BoardAction::Escalation(EscalationDeed::Close),
+        BoardAction::Open,
+        BoardAction::Back,
     ];
-    foot(Mode::Escalations, &actions, frame, canvas);
+    foot(KeyMode::Escalations, &actions, frame, canvas);
 }
 
 fn listed(it: &EscalationFacts, room: usize, canvas: &mut Canvas<'_>) -> Line<'static> {
@@ -182,14 +182,14 @@ pub(super) fn emergency_stop(
     let name = rig.map_or_else(|| "the town".to_owned(), clean);
     let choices = [
         match is_stopped {
-            true => (Action::Yes, format!("End the stop of {name}")),
-            false => (Action::Yes, format!("Stop {name}")),
+            true => (BoardAction::Yes, format!("End the stop of {name}")),
+            false => (BoardAction::Yes, format!("Stop {name}")),
         },
-        (Action::Back, "Do nothing".to_owned()),
+        (BoardAction::Back, "Do nothing".to_owned()),
     ];
     for (y, (action, word)) in (3..).zip(choices) {
         let at = row(below, y);
-        let key = keys::key_of(Mode::EmergencyStop, action);
+        let key = keys::key_of(KeyMode::EmergencyStop, action);
         let line = Line::from(vec![
             canvas.span(format!("{key:<4}"), Tone::Key),
             canvas.span(word, Tone::Strong),

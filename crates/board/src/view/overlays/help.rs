@@ -2,7 +2,7 @@
 
 use super::{middle, scrolled};
 use crate::board::Board;
-use crate::keys::{self, Mode};
+use crate::keys::{self, KeyMode};
 use crate::text::{clean, fit, wrap};
 use crate::theme::Tone;
 use crate::view::canvas::{Canvas, indent};
@@ -10,9 +10,9 @@ use crate::view::toasts;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-pub(super) fn help(first: Mode, scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn help(first: KeyMode, scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let mut lines = Vec::new();
-    let others = Mode::ALL.into_iter().filter(|mode| *mode != first);
+    let others = KeyMode::ALL.into_iter().filter(|mode| *mode != first);
     for mode in std::iter::once(first).chain(others) {
         if !lines.is_empty() {
             lines.push(Line::default());

@@ -1,17 +1,17 @@
 //! Draws lists from which the user selects one row.
 
 use super::middle;
-use crate::action::{Action, Deed};
+use crate::action::{BoardAction, Deed};
 use crate::board::Board;
 use crate::filter::Trait;
-use crate::keys::{self, Mode};
+use crate::keys::{self, KeyMode};
 use crate::overlay::{self, Pick};
 use crate::sort::Sort;
 use crate::text::{clean, cut, fit, width};
 use crate::theme::{self, Tone};
 use crate::view::Hit;
 use crate::view::canvas::{Canvas, indent, row};
-use gt_core::card::Server;
+use gt_core::card::CardServer;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -55,9 +55,9 @@ pub(super) fn actions(
     canvas: &mut Canvas<'_>,
 ) {
     let mut lines = Vec::new();
-    for (binding, deed) in overlay::deeds() {
-        let meant = board.meant(deed, bound);
-        let why_not = why_not(board, bound, meant);
+    for (binding, deed) in overlay::action_rows() {
+        let meant = board.resolve_deed(deed, bound);
+        let why_not = reason_against_all(board, bound, meant);
         let (key, word) = match why_not {
             None => (Tone::Key, Tone::Text),
             Some(_) => (Tone::Dim, Tone::Dim),
@@ -70,7 +70,7 @@ pub(super) fn actions(
             Some(why) => spans.push(canvas.span(format!("({why})"), Tone::Dim)),
             None if meant != deed => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
             None => {
-                let doubt = doubt(board, bound, meant);
+                let doubt = warning(board, bound, meant);
                 spans.extend(doubt.map(|doubt| canvas.span(format!("({doubt})"), Tone::Dim)));
             }
         }
@@ -89,12 +89,12 @@ pub(super) fn actions(
 }
 
 /// Returns a reason only if the operation is impossible for all of the cards.
-fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, str>> {
+fn reason_against_all(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, str>> {
     if deed.is_for_one() && bound.len() > 1 {
         return Some("for one card only".into());
     }
     let mut reasons = bound.iter().map(|id| match board.card(id) {
-        Some(card) => deed.why_not(card, bound.len() == 1),
+        Some(card) => deed.reason_against(card, bound.len() == 1),
         None => Some("it is gone".into()),
     });
     let first = reasons.next().flatten()?;
@@ -102,11 +102,11 @@ fn why_not(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, s
 }
 
 /// Returns a reason against the operation that does not forbid it.
-fn doubt(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
+fn warning(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
     let [id] = bound else {
         return None;
     };
-    deed.doubt(board.card(id)?)
+    deed.warning(board.card(id)?)
 }
 
 pub(super) fn filter(
@@ -143,8 +143,8 @@ pub(super) fn filter(
     let inside = canvas.frame(at, "Show only", Tone::Focus);
     rows(&lines, cursor, inside, canvas);
     foot(
-        Mode::Filter,
-        &[Action::Toggle, Action::Clear, Action::Back],
+        KeyMode::Filter,
+        &[BoardAction::Toggle, BoardAction::Clear, BoardAction::Back],
         at,
         canvas,
     );
@@ -152,8 +152,8 @@ pub(super) fn filter(
 
 pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let lines = Sort::ALL.map(|sort| {
-        let action = Action::SortBy(sort);
-        let binding = keys::rows(Mode::Sort).find(|row| row.action == action);
+        let action = BoardAction::SortBy(sort);
+        let binding = keys::rows(KeyMode::Sort).find(|row| row.action == action);
         let is_chosen = board.lens.sort == sort;
         let mark = match (is_chosen, board.lens.reversed) {
             (false, _) => " ",
@@ -162,7 +162,10 @@ pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas
         };
         Line::from(vec![
             canvas.span(format!("{mark} "), Tone::Focus),
-            canvas.span(format!("{} ", keys::key_of(Mode::Sort, action)), Tone::Key),
+            canvas.span(
+                format!("{} ", keys::key_of(KeyMode::Sort, action)),
+                Tone::Key,
+            ),
             canvas.span(binding.map_or("", |row| row.help), Tone::Text),
         ])
     });
@@ -172,7 +175,7 @@ pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas
 }
 
 /// Draws key hints in the lower border of a box.
-pub(super) fn foot(mode: Mode, actions: &[Action], area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn foot(mode: KeyMode, actions: &[BoardAction], area: Rect, canvas: &mut Canvas<'_>) {
     let mut words = Vec::new();
     for action in actions {
         if let Some(binding) = keys::rows(mode).find(|row| row.action == *action) {
@@ -230,7 +233,7 @@ fn pick_box(
     rows(lines, pick.cursor, below, canvas);
 }
 
-pub(super) fn palette(pick: &Pick, mode: Mode, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn palette(pick: &Pick, mode: KeyMode, area: Rect, canvas: &mut Canvas<'_>) {
     let commands = overlay::commands(mode);
     let lines: Vec<Line<'_>> = pick
         .found
@@ -238,7 +241,7 @@ pub(super) fn palette(pick: &Pick, mode: Mode, area: Rect, canvas: &mut Canvas<'
         .map(|number| {
             let binding = commands[*number];
             let before = match binding.mode {
-                Mode::Actions if !binding.keys.is_empty() => "Space ",
+                KeyMode::Actions if !binding.keys.is_empty() => "Space ",
                 _ => "",
             };
             let keys = format!("{before}{}", binding.keys);
@@ -290,7 +293,7 @@ pub(super) fn projects(board: &Board, pick: &Pick, area: Rect, canvas: &mut Canv
 
 pub(super) fn servers(
     bound: &[WorkId],
-    servers: &[Server],
+    servers: &[CardServer],
     cursor: usize,
     area: Rect,
     canvas: &mut Canvas<'_>,
@@ -313,9 +316,9 @@ pub(super) fn servers(
     let at = middle(area, wide, height_of(lines.len()));
     let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
-    let deeds: Vec<Action> = keys::rows(Mode::Servers)
-        .filter(|row| matches!(row.action, Action::Server(_)))
+    let deeds: Vec<BoardAction> = keys::rows(KeyMode::Servers)
+        .filter(|row| matches!(row.action, BoardAction::Server(_)))
         .map(|row| row.action)
         .collect();
-    foot(Mode::Servers, &deeds, at, canvas);
+    foot(KeyMode::Servers, &deeds, at, canvas);
 }

@@ -1,10 +1,10 @@
 //! Draws confirmations and questions.
 
 use super::{middle, scrolled};
-use crate::action::Action;
-use crate::input::Input;
-use crate::keys::{self, Mode};
-use crate::overlay::{Asked, Cleaning};
+use crate::action::BoardAction;
+use crate::input::TextInput;
+use crate::keys::{self, KeyMode};
+use crate::overlay::{AskedItem, Cleaning};
 use crate::text::{clean, width, wrap};
 use crate::theme::Tone;
 use crate::view::canvas::{Canvas, indent, row};
@@ -17,7 +17,7 @@ use ratatui::text::Line;
 pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Canvas<'_>) {
     let base = clean(base);
     let commits = if behind == 1 { "commit" } else { "commits" };
-    let key = |action| keys::key_of(Mode::MergeChoice, action);
+    let key = |action| keys::key_of(KeyMode::MergeChoice, action);
     let texts = [
         (format!("↓ Branch Behind {base}"), None),
         (String::new(), None),
@@ -30,18 +30,21 @@ pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Can
         (
             format!(
                 "{}: Merge & Attach (pull latest {base})",
-                key(Action::MergeAndAttach)
+                key(BoardAction::MergeAndAttach)
             ),
-            Some(Action::MergeAndAttach),
+            Some(BoardAction::MergeAndAttach),
         ),
         (
             format!(
                 "{}: Skip & Attach (attach without merge)",
-                key(Action::SkipAndAttach)
+                key(BoardAction::SkipAndAttach)
             ),
-            Some(Action::SkipAndAttach),
+            Some(BoardAction::SkipAndAttach),
         ),
-        (format!("{}: Cancel", key(Action::Back)), Some(Action::Back)),
+        (
+            format!("{}: Cancel", key(BoardAction::Back)),
+            Some(BoardAction::Back),
+        ),
     ];
     let widest = texts.iter().map(|(text, _)| width(text)).max().unwrap_or(0);
     let wide = u16::try_from(widest + 4).unwrap_or(u16::MAX).clamp(51, 78);
@@ -82,17 +85,17 @@ pub(super) fn cleanup(items: &[Cleaning], scroll: usize, area: Rect, canvas: &mu
                 .any(|item| matches!(&item.foreseen, Some(seen) if seen.is_ok() == good))
     };
     let actions = [
-        (Action::Yes, some(true)),
-        (Action::YesAndClose, some(true)),
-        (Action::Force, some(false)),
-        (Action::Back, true),
+        (BoardAction::Yes, some(true)),
+        (BoardAction::YesAndClose, some(true)),
+        (BoardAction::Force, some(false)),
+        (BoardAction::Back, true),
     ];
     let title = match items {
         [one] => format!("Clean up {}?", one.id),
         many => format!("Clean up {} cards?", many.len()),
     };
     question(
-        Mode::Cleanup,
+        KeyMode::Cleanup,
         &title,
         &lines,
         &actions,
@@ -119,9 +122,9 @@ pub(super) fn confirm(
         })
         .map(|line| Line::from(canvas.span(line, Tone::Text)))
         .collect();
-    let actions = [(Action::Yes, true), (Action::Back, true)];
+    let actions = [(BoardAction::Yes, true), (BoardAction::Back, true)];
     question(
-        Mode::Confirm,
+        KeyMode::Confirm,
         text,
         &lines,
         &actions,
@@ -141,10 +144,15 @@ pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canva
         .into_iter()
         .map(|line| Line::from(canvas.span(line, Tone::Bad)))
         .collect();
-    let actions = [Action::Yes, Action::SkipAndAttach, Action::Back].map(|action| (action, true));
+    let actions = [
+        BoardAction::Yes,
+        BoardAction::SkipAndAttach,
+        BoardAction::Back,
+    ]
+    .map(|action| (action, true));
     let title = format!("Go on with {id}?");
     question(
-        Mode::InitFailed,
+        KeyMode::InitFailed,
         &title,
         &lines,
         &actions,
@@ -156,10 +164,10 @@ pub(super) fn init_failed(id: &WorkId, why: &str, area: Rect, canvas: &mut Canva
 
 /// Draws the subject and the keys below it. Keys that have no effect now are dimmed.
 fn question(
-    mode: Mode,
+    mode: KeyMode,
     title: &str,
     lines: &[Line<'_>],
-    actions: &[(Action, bool)],
+    actions: &[(BoardAction, bool)],
     scroll: usize,
     (wide, area): (u16, Rect),
     canvas: &mut Canvas<'_>,
@@ -193,8 +201,8 @@ fn question(
 
 /// Draws the questions as they were read, and an input line for the answer.
 pub(super) fn answer(
-    items: &[Asked],
-    input: &Input,
+    items: &[AskedItem],
+    input: &TextInput,
     scroll: usize,
     area: Rect,
     canvas: &mut Canvas<'_>,
@@ -236,7 +244,7 @@ pub(super) fn answer(
             }
         }
     }
-    let is_known = |item: &Asked| matches!(item.question, Some(Ok(_)));
+    let is_known = |item: &AskedItem| matches!(item.question, Some(Ok(_)));
     let can_be_sent =
         items.iter().all(|item| item.question.is_some()) && items.iter().any(is_known);
     let hint = match can_be_sent {
@@ -246,7 +254,7 @@ pub(super) fn answer(
     typed("Answer", &lines, scroll, hint, input, area, canvas);
 }
 
-pub(super) fn write(about: &[String], input: &Input, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn write(about: &[String], input: &TextInput, area: Rect, canvas: &mut Canvas<'_>) {
     const MOST: usize = 6;
     let mut lines: Vec<Line<'_>> = about
         .iter()
@@ -269,7 +277,7 @@ fn typed(
     lines: &[Line<'_>],
     scroll: usize,
     hint: &str,
-    input: &Input,
+    input: &TextInput,
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {

@@ -3,17 +3,17 @@
 //! The position of the cursor is not tracked. A move to another line becomes a line break, and a
 //! move within a line becomes a space, so that no two words run together.
 
-use crate::ansi::{Charset, Parser, Token};
+use crate::ansi::{AnsiParser, Charset, Token};
 
 #[derive(Debug, Default)]
-pub struct Plain {
-    parser: Parser,
-    text: Text,
+pub struct PlainView {
+    parser: AnsiParser,
+    text: PlainState,
 }
 
 /// The state of the plain text after the last character.
 #[derive(Debug, Default)]
-struct Text {
+struct PlainState {
     charset: Charset,
     /// The present line is not empty.
     is_within: bool,
@@ -29,7 +29,7 @@ enum Gap {
     Line,
 }
 
-impl Plain {
+impl PlainView {
     /// Returns the plain text of this output. A sequence may continue in the next call.
     pub fn push(&mut self, output: &str) -> String {
         let mut shown = String::with_capacity(output.len());
@@ -41,7 +41,7 @@ impl Plain {
 
     /// Ends the line and discards an incomplete sequence.
     pub fn interrupt(&mut self) -> &'static str {
-        self.parser = Parser::default();
+        self.parser = AnsiParser::default();
         self.text.gap = Gap::None;
         match std::mem::take(&mut self.text.is_within) {
             true => "\n",
@@ -50,9 +50,9 @@ impl Plain {
     }
 }
 
-impl Text {
+impl PlainState {
     fn show(&mut self, token: &Token<'_>, shown: &mut String) {
-        if let Some(c) = self.charset.shown(token) {
+        if let Some(c) = self.charset.displayed(token) {
             return self.add(c, shown);
         }
         match token {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn only_text_is_left() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(Plain::default().push(text), expected, "{text:?}");
+            assert_eq!(PlainView::default().push(text), expected, "{text:?}");
         };
         check("one\r\n\r\ntwo\r\n", "one\n\ntwo\n");
         check(
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_remark_stands_in_a_line_of_its_own() {
-        let mut plain = Plain::default();
+        let mut plain = PlainView::default();
         assert_eq!(plain.push("a\x1b["), "a");
         assert_eq!(plain.interrupt(), "\n");
         assert_eq!(plain.interrupt(), "");

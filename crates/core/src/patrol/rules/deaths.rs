@@ -1,24 +1,25 @@
 //! Rules about agents that have ended, and about their items.
 
-use super::{Finding, MINUTE, Scene, TOWN, span};
+use super::{MINUTE, RuleFinding, RuleInput, TOWN, span};
 use crate::patrol::{ActionKind, AgentFacts, EndFacts, Presence};
 use crate::record::Outcome;
 use crate::{Role, respawn};
 
-/// Time for the hook of tmux to do its work first.
+/// Time that is left to the tmux hook, which respawns the agent first.
 const HOOK_GRACE: i64 = 45;
-/// Time for a start that has hooked an item and not started its agent yet.
+/// Time between the hooking of an item and the start of its agent, during which another process may
+/// be starting it.
 const START_GRACE: i64 = 2 * MINUTE;
-/// Time for a restore of lost agents.
+/// Time that a restore of lost agents may take.
 const RESTORE_GRACE: i64 = 10 * MINUTE;
-/// Run time after which a respawn was a success.
+/// Run time after which a respawn counts as successful.
 const WELL_AFTER: i64 = 10 * MINUTE;
-/// Age up to which deaths are part of a present mass death.
+/// Maximum age of a death that counts towards a mass death.
 const RECENT: i64 = 10 * MINUTE;
-/// Time after which the crash of a holder that is no polecat escalates.
+/// Time after which the crash of a holder, other than a polecat, is escalated.
 const HOLDER_AFTER: i64 = 60 * MINUTE;
 
-pub(super) fn server_died(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn server_died(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let server = &scene.snapshot.server;
     if !scene.settings.restore || server.lost.is_empty() {
         return Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn server_died(scene: &Scene<'_>) -> Vec<Finding> {
         false => "the tmux server died",
     };
     vec![
-        Finding::new(ActionKind::RestoreServer, TOWN, reason).evidence(format!(
+        RuleFinding::new(ActionKind::RestoreServer, TOWN, reason).evidence(format!(
             "{} lost: {}",
             server.lost.len(),
             server.lost.join(", ")
@@ -36,7 +37,7 @@ pub(super) fn server_died(scene: &Scene<'_>) -> Vec<Finding> {
     ]
 }
 
-pub(super) fn mass_death(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn mass_death(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let settings = scene.settings;
     let deaths = &scene.snapshot.deaths;
     if deaths.len() < settings.mass_deaths || !scene.is_due("mass-death", TOWN) {
@@ -67,13 +68,13 @@ pub(super) fn mass_death(scene: &Scene<'_>) -> Vec<Finding> {
             agents.join(", ")
         );
         let text = format!("{reason}: {}", agents.join(", "));
-        let alarm = Finding::new(ActionKind::MassDeathAlarm, TOWN, reason);
+        let alarm = RuleFinding::new(ActionKind::MassDeathAlarm, TOWN, reason);
         return vec![alarm.evidence(evidence).text(text)];
     }
     Vec::new()
 }
 
-pub(super) fn unrecorded(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn unrecorded(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let is_open = |end: &EndFacts| !end.is_recorded && scene.age(end.at) >= scene.at_speed(30);
     let open: Vec<&str> = scene
         .snapshot
@@ -86,12 +87,12 @@ pub(super) fn unrecorded(scene: &Scene<'_>) -> Vec<Finding> {
     if open.is_empty() || !scene.is_due("unrecorded-death", TOWN) {
         return Vec::new();
     }
-    let reason = "the journal lacks the ends of sessions";
-    vec![Finding::new(ActionKind::Record, TOWN, reason).evidence(open.join(", "))]
+    let reason = "the journal does not record the end of these sessions";
+    vec![RuleFinding::new(ActionKind::Record, TOWN, reason).evidence(open.join(", "))]
 }
 
 /// Returns the ended agents that their role respawns. Polecats and tasks have rules of their own.
-fn respawned<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = (&'a AgentFacts, &'a EndFacts)> {
+fn respawned<'a>(scene: &'a RuleInput<'_>) -> impl Iterator<Item = (&'a AgentFacts, &'a EndFacts)> {
     let agents = scene.snapshot.agents.iter();
     agents
         .filter(|agent| agent.presence == Presence::Dead && !agent.is_locked && !agent.is_adopted)
@@ -99,7 +100,7 @@ fn respawned<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = (&'a AgentFacts, 
         .filter_map(|agent| Some((agent, agent.ended.as_ref()?)))
 }
 
-pub(super) fn crash_loop(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn crash_loop(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     respawned(scene)
         .filter(|(agent, end)| {
             let is_given_up = agent.respawn.is_wanted && !agent.respawn.is_armed;
@@ -111,7 +112,7 @@ pub(super) fn crash_loop(scene: &Scene<'_>) -> Vec<Finding> {
                 "{} died {} times and is not started again",
                 agent.address, agent.respawn.deaths
             );
-            Finding::about(ActionKind::Escalate, agent, reason).evidence(format!(
+            RuleFinding::about(ActionKind::Escalate, agent, reason).evidence(format!(
                 "{}, {} ago",
                 end.how,
                 span(scene.age(end.at))
@@ -120,7 +121,7 @@ pub(super) fn crash_loop(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn dead_agent(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn dead_agent(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     respawned(scene)
         .filter(|(agent, end)| {
             let wait = respawn::wait_seconds(agent.respawn.deaths.max(1));
@@ -135,7 +136,7 @@ pub(super) fn dead_agent(scene: &Scene<'_>) -> Vec<Finding> {
         .map(|(agent, end, is_new)| {
             let ago = span(scene.age(end.at));
             let reason = format!("{} is dead and was not respawned", agent.address);
-            Finding::about(ActionKind::Respawn, agent, reason)
+            RuleFinding::about(ActionKind::Respawn, agent, reason)
                 .evidence(format!("{}, {ago} ago", end.how))
                 .evidence(format!("{} recent deaths", agent.respawn.deaths))
                 .anew(is_new)
@@ -143,7 +144,7 @@ pub(super) fn dead_agent(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn dead_polecat(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn dead_polecat(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let agents = scene.snapshot.agents.iter();
     agents
         .filter(|agent| agent.role == Role::Polecat && agent.presence != Presence::Alive)
@@ -161,8 +162,8 @@ pub(super) fn dead_polecat(scene: &Scene<'_>) -> Vec<Finding> {
                 false => ActionKind::Reassign,
             };
             let reason = format!("{} has {item} and does not run", agent.address);
-            let finding = Finding::about(kind, agent, reason).evidence(how);
-            Some(Finding {
+            let finding = RuleFinding::about(kind, agent, reason).evidence(how);
+            Some(RuleFinding {
                 subject: item.clone(),
                 ..finding
             })
@@ -172,7 +173,7 @@ pub(super) fn dead_polecat(scene: &Scene<'_>) -> Vec<Finding> {
 
 /// Returns why a polecat with an item does not run, or `None` if it is left alone: it was stopped
 /// on purpose, or ended just now.
-fn why_ended(scene: &Scene<'_>, agent: &AgentFacts, item: &str) -> Option<String> {
+fn why_ended(scene: &RuleInput<'_>, agent: &AgentFacts, item: &str) -> Option<String> {
     let Some(end) = &agent.ended else {
         let facts = scene.snapshot.items.iter().find(|facts| facts.id == item);
         let since = facts.and_then(|facts| facts.since)?;
@@ -186,22 +187,25 @@ fn why_ended(scene: &Scene<'_>, agent: &AgentFacts, item: &str) -> Option<String
         Outcome::Exited => scene.settings.exited_after,
         // Another session follows, or a person stopped it.
         Outcome::Handoff | Outcome::Stopped => return None,
-        // The item came after that session, and its agent was not started.
+        // The item was hooked after that session, and its agent was not started since.
         Outcome::Done => scene.at_speed(START_GRACE),
     };
     let age = scene.age(end.at);
     (age >= grace).then(|| format!("{}, {} ago", end.how, span(age)))
 }
 
-pub(super) fn unfinished_reassign(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn unfinished_reassign(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let items = scene.snapshot.items.iter();
     items
         .filter(|item| item.holder.is_none())
         .filter(|item| scene.is_due("unfinished-reassign", &item.id))
         .map(|item| {
-            let reason = format!("{} was taken from its agent and reached no other", item.id);
-            let finding = Finding::new(ActionKind::Reassign, item.id.clone(), reason);
-            Finding {
+            let reason = format!(
+                "{} was taken from its agent and not given to another one",
+                item.id
+            );
+            let finding = RuleFinding::new(ActionKind::Reassign, item.id.clone(), reason);
+            RuleFinding {
                 item: Some(item.id.clone()),
                 rig: item.rig.clone(),
                 ..finding.evidence("it is open and on no hook")
@@ -210,7 +214,7 @@ pub(super) fn unfinished_reassign(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn absent_holder(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn absent_holder(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let items = scene.snapshot.items.iter();
     items
         .filter_map(|item| {
@@ -240,8 +244,8 @@ pub(super) fn absent_holder(scene: &Scene<'_>) -> Vec<Finding> {
                 _ => return None,
             };
             let reason = format!("{} is on the hook of {holder}, which does not run", item.id);
-            let finding = Finding::new(ActionKind::Escalate, item.id.clone(), reason);
-            Some(Finding {
+            let finding = RuleFinding::new(ActionKind::Escalate, item.id.clone(), reason);
+            Some(RuleFinding {
                 item: Some(item.id.clone()),
                 rig: item.rig.clone(),
                 ..finding.evidence(evidence)

@@ -1,24 +1,24 @@
-//! Rules about what ended agents and killed processes leave, and about the disk.
+//! Rules about leftovers of ended agents and killed processes, and about the disk.
 
-use super::{Finding, MINUTE, Scene, TOWN, span};
+use super::{MINUTE, RuleFinding, RuleInput, TOWN, span};
 use crate::Role;
 use crate::patrol::{ActionKind, Leftover, Presence};
 
 const MEGABYTE: u64 = 1024 * 1024;
 
-pub(super) fn low_disk(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn low_disk(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let Some(free) = scene.snapshot.free_bytes else {
         return Vec::new();
     };
     if !scene.snapshot.is_disk_low(scene.settings) || !scene.is_due("low-disk", TOWN) {
         return Vec::new();
     }
-    let free = format!("{} MB are free", free / MEGABYTE);
+    let free = format!("{} MB free", free / MEGABYTE);
     let reason = "the disk of the town is nearly full; no agents are started";
-    vec![Finding::new(ActionKind::Escalate, TOWN, reason).evidence(free)]
+    vec![RuleFinding::new(ActionKind::Escalate, TOWN, reason).evidence(free)]
 }
 
-pub(super) fn zombie_container(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn zombie_container(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let agents = scene.snapshot.agents.iter();
     agents
         .filter(|agent| agent.is_on_demand || matches!(agent.role, Role::Polecat | Role::Dog))
@@ -34,12 +34,12 @@ pub(super) fn zombie_container(scene: &Scene<'_>) -> Vec<Finding> {
             let reason = format!("{} is dead and has no work", agent.address);
             let clean = ActionKind::Clean(Leftover::Container);
             let how = format!("{}, {} ago", end.how, span(age));
-            Some(Finding::about(clean, agent, reason).evidence(how))
+            Some(RuleFinding::about(clean, agent, reason).evidence(how))
         })
         .collect()
 }
 
-pub(super) fn leftover(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn leftover(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let leftovers = scene.snapshot.leftovers.iter();
     leftovers
         .filter(|left| {
@@ -55,7 +55,7 @@ pub(super) fn leftover(scene: &Scene<'_>) -> Vec<Finding> {
         .filter(|left| scene.is_due("leftover", &left.name))
         .map(|left| {
             let reason = format!("a {} is left over: {}", left.kind.as_str(), left.name);
-            let finding = Finding::new(ActionKind::Clean(left.kind), left.name.clone(), reason);
+            let finding = RuleFinding::new(ActionKind::Clean(left.kind), left.name.clone(), reason);
             finding.evidence(format!(
                 "{} old, its owner has ended",
                 span(scene.age(left.since))

@@ -1,11 +1,11 @@
 //! Rules about agents that run only for a digest or an errand. `core::digest` decides their start.
 
-use super::{Finding, Scene, span};
+use super::{RuleFinding, RuleInput, span};
 use crate::Role;
 use crate::patrol::{ActionKind, AgentFacts, Presence};
 use crate::state::State;
 
-fn on_demand<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = &'a AgentFacts> {
+fn on_demand<'a>(scene: &'a RuleInput<'_>) -> impl Iterator<Item = &'a AgentFacts> {
     let agents = scene.snapshot.agents.iter();
     agents
         .filter(|agent| agent.presence == Presence::Alive && agent.is_on_demand)
@@ -13,7 +13,7 @@ fn on_demand<'a>(scene: &'a Scene<'_>) -> impl Iterator<Item = &'a AgentFacts> {
 }
 
 /// Boot watches the deacon, and this rule watches boot.
-pub(super) fn overdue_boot(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn overdue_boot(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     on_demand(scene)
         // The rule about usage limits continues it.
         .filter(|agent| agent.role == Role::Boot && agent.state != State::Limited)
@@ -23,14 +23,14 @@ pub(super) fn overdue_boot(scene: &Scene<'_>) -> Vec<Finding> {
             if !is_overdue || !scene.is_due("overdue-boot", &agent.address) {
                 return None;
             }
-            let reason = "boot did not come to an end, and its session was ended; nothing watches the deacon";
-            let state = format!("{} since {}", agent.state.as_str(), span(age));
-            Some(Finding::about(ActionKind::End, agent, reason).evidence(state))
+            let reason = "boot exceeded its time limit, and its session was ended; nothing watches the deacon";
+            let state = format!("{} for {}", agent.state.as_str(), span(age));
+            Some(RuleFinding::about(ActionKind::End, agent, reason).evidence(state))
         })
         .collect()
 }
 
-pub(super) fn finished_round(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn finished_round(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     on_demand(scene)
         .filter(|agent| matches!(agent.state, State::Idle | State::Done))
         .filter(|agent| agent.item.is_none() && agent.queue.is_none() && agent.background == 0)
@@ -40,9 +40,12 @@ pub(super) fn finished_round(scene: &Scene<'_>) -> Vec<Finding> {
             if !is_idle || !scene.is_due("finished-round", &agent.address) {
                 return None;
             }
-            let reason = format!("{} has finished and not ended its session", agent.address);
+            let reason = format!(
+                "{} has finished and has not ended its session",
+                agent.address
+            );
             let evidence = format!("idle for {}, without work", span(age));
-            Some(Finding::about(ActionKind::End, agent, reason).evidence(evidence))
+            Some(RuleFinding::about(ActionKind::End, agent, reason).evidence(evidence))
         })
         .collect()
 }

@@ -1,10 +1,10 @@
-//! Rules about what waits in queues.
+//! Rules about waiting messages, merges, assignments and escalations.
 
-use super::{Finding, Scene, span};
+use super::{RuleFinding, RuleInput, span};
 use crate::patrol::{ActionKind, Presence};
 use crate::state::State;
 
-pub(super) fn old_message(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn old_message(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let agents = scene.snapshot.agents.iter();
     agents
         .filter(|agent| agent.presence == Presence::Alive && !agent.is_locked)
@@ -26,7 +26,7 @@ pub(super) fn old_message(scene: &Scene<'_>) -> Vec<Finding> {
             }
             let reason = format!("a message waits too long for {}", agent.address);
             Some(
-                Finding::about(ActionKind::Redeliver, agent, reason)
+                RuleFinding::about(ActionKind::Redeliver, agent, reason)
                     .evidence(format!(
                         "{} waiting, the oldest for {}",
                         queue.waiting,
@@ -39,7 +39,7 @@ pub(super) fn old_message(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn old_merge(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn old_merge(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let queues = scene.snapshot.merge_queues.iter();
     queues
         .filter(|queue| queue.waiting > 0 && queue.is_automatic && !queue.is_running)
@@ -51,7 +51,7 @@ pub(super) fn old_merge(scene: &Scene<'_>) -> Vec<Finding> {
                 return None;
             }
             let reason = format!("a merge of {} waits too long", queue.rig);
-            let finding = Finding::new(ActionKind::RunMergeQueue, queue.rig.clone(), reason);
+            let finding = RuleFinding::new(ActionKind::RunMergeQueue, queue.rig.clone(), reason);
             let finding = finding
                 .evidence(format!(
                     "{} waiting, the oldest for {}",
@@ -60,7 +60,7 @@ pub(super) fn old_merge(scene: &Scene<'_>) -> Vec<Finding> {
                 ))
                 .evidence("no process merges")
                 .anew(is_new);
-            Some(Finding {
+            Some(RuleFinding {
                 rig: Some(queue.rig.clone()),
                 ..finding
             })
@@ -68,7 +68,7 @@ pub(super) fn old_merge(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn old_schedule(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn old_schedule(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let Some(schedule) = scene.snapshot.schedule else {
         return Vec::new();
     };
@@ -84,15 +84,15 @@ pub(super) fn old_schedule(scene: &Scene<'_>) -> Vec<Finding> {
     }
     let reason = "assignments wait in the schedule";
     let waiting = format!("{} waiting, the oldest for {}", schedule.waiting, span(age));
-    vec![Finding::new(ActionKind::RunScheduler, super::TOWN, reason).evidence(waiting)]
+    vec![RuleFinding::new(ActionKind::RunScheduler, super::TOWN, reason).evidence(waiting)]
 }
 
-pub(super) fn escalation_due(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn escalation_due(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     let due = scene.snapshot.escalations_due.iter();
     due.filter(|id| scene.is_due("escalation-due", id))
         .map(|id| {
             let reason = format!("{id} is open and not acknowledged");
-            Finding::new(ActionKind::RaiseAgain, id.clone(), reason)
+            RuleFinding::new(ActionKind::RaiseAgain, id.clone(), reason)
                 .evidence("its interval has passed")
         })
         .collect()

@@ -12,8 +12,8 @@ const HOUR: i64 = 3_600;
 /// Runs rounds over one snapshot.
 struct Stage {
     snapshot: Snapshot,
-    memory: Memory,
-    settings: Settings,
+    memory: PatrolMemory,
+    settings: RuleSettings,
 }
 
 impl Stage {
@@ -26,8 +26,8 @@ impl Stage {
                 },
                 ..Snapshot::default()
             },
-            memory: Memory::default(),
-            settings: Settings::default(),
+            memory: PatrolMemory::default(),
+            settings: RuleSettings::default(),
         }
     }
 
@@ -54,8 +54,8 @@ impl Stage {
         &mut self.snapshot.agents[0]
     }
 
-    fn round(&mut self, after: i64) -> Vec<Action> {
-        round(
+    fn round(&mut self, after: i64) -> Vec<PatrolAction> {
+        decide_round(
             &self.snapshot,
             &mut self.memory,
             &self.settings,
@@ -121,7 +121,7 @@ fn witness() -> AgentFacts {
 
 #[test]
 fn names_are_unique_and_each_row_is_complete() {
-    let settings = Settings::default();
+    let settings = RuleSettings::default();
     let faster = settings.clone().faster(30);
     for (place, rule) in RULES.iter().enumerate() {
         assert!(RULES[..place].iter().all(|other| other.name != rule.name));
@@ -262,7 +262,7 @@ fn crash_loop_escalates_once() {
     stage.expect(1, &[("crash-loop", ActionKind::Escalate)]);
     stage.expect(20 * HOUR, &[]);
     // One that a person had started without respawns.
-    stage.memory = Memory::default();
+    stage.memory = PatrolMemory::default();
     stage.agent().respawn.is_wanted = false;
     stage.expect(HOUR, &[]);
 }
@@ -280,7 +280,7 @@ fn mass_death_is_one_alarm_without_a_respawn_storm() {
             },
             Outcome::Crash,
         ));
-        stage.snapshot.deaths.push(Death {
+        stage.snapshot.deaths.push(AgentDeath {
             agent: address,
             at: NOW + place,
         });
@@ -297,7 +297,7 @@ fn mass_death_is_one_alarm_without_a_respawn_storm() {
 
 #[test]
 fn deaths_of_one_agent_or_far_apart_are_no_mass_death() {
-    let death = |agent: &str, at| Death {
+    let death = |agent: &str, at| AgentDeath {
         agent: agent.to_owned(),
         at: NOW + at,
     };
@@ -324,7 +324,7 @@ fn lost_agents_are_restored_unless_disabled() {
     stage.expect(60, &[("server-died", ActionKind::RestoreServer)]);
     stage.expect(400, &[("server-died", ActionKind::RestoreServer)]);
     stage.expect(HOUR, &[("server-died", ActionKind::Escalate)]);
-    stage.memory = Memory::default();
+    stage.memory = PatrolMemory::default();
     stage.settings.restore = false;
     stage.expect(HOUR, &[]);
 }
@@ -370,6 +370,68 @@ fn hung_start_is_restarted_only_with_a_still_screen() {
     stage.expect(640, &[]);
     stage.expect(650, &[("hung-start", ActionKind::Restart)]);
     stage.expect(HOUR, &[("hung-start", ActionKind::Escalate)]);
+}
+
+#[test]
+fn no_rule_acts_on_an_agent_at_rest() {
+    for state in [State::Idle, State::Done] {
+        for after in [60, 900, HOUR, 30 * 24 * HOUR] {
+            let agent = AgentFacts {
+                state,
+                ..polecat(None)
+            };
+            assert!(agent.is_at_rest());
+            Stage::with(agent).expect(after, &[]);
+        }
+    }
+    let with_work = AgentFacts {
+        state: State::Idle,
+        ..polecat(Some("lb-1"))
+    };
+    assert!(!with_work.is_at_rest());
+}
+
+/// Agents that are not a patrol's to restart or to write to.
+fn agents_of_a_person(agent: &AgentFacts) -> Vec<AgentFacts> {
+    let with = |change: fn(&mut AgentFacts)| {
+        let mut agent = agent.clone();
+        change(&mut agent);
+        agent
+    };
+    vec![
+        with(|agent| agent.role = Role::Task),
+        with(|agent| agent.role = Role::Agent),
+        with(|agent| agent.role = Role::Overseer),
+        with(|agent| agent.is_adopted = true),
+        with(|agent| agent.is_attended = true),
+    ]
+}
+
+#[test]
+fn agents_of_a_person_are_neither_restarted_nor_written_to() {
+    let starting = AgentFacts {
+        state: State::Starting,
+        ..polecat(None)
+    };
+    let limited = AgentFacts {
+        state: State::Limited,
+        limit: Some(LimitFacts {
+            until: Some(NOW),
+            account: "demo".to_owned(),
+            continues: false,
+        }),
+        ..polecat(None)
+    };
+    let unattended = [
+        (starting, ("hung-start", ActionKind::Restart)),
+        (limited, ("limit-ended", ActionKind::ResumeAfterLimit)),
+    ];
+    for (agent, rule) in unattended {
+        for other in agents_of_a_person(&agent) {
+            Stage::with(other).expect(HOUR, &[]);
+        }
+        Stage::with(agent).expect(HOUR, &[rule]);
+    }
 }
 
 fn busy() -> AgentFacts {
@@ -532,7 +594,7 @@ fn agents_of_one_account_continue_one_after_another() {
     stage.expect(HOUR + 420, &[]);
     stage.agent().limit.as_mut().unwrap().continues = true;
     stage.snapshot.agents.truncate(1);
-    stage.memory = Memory::default();
+    stage.memory = PatrolMemory::default();
     stage.expect(9 * HOUR, &[]);
 }
 
@@ -551,7 +613,7 @@ fn old_queues_are_run_again() {
         is_running: false,
         is_automatic: true,
     });
-    stage.snapshot.schedule = Some(ScheduleFacts {
+    stage.snapshot.schedule = Some(WaitingFacts {
         waiting: 1,
         oldest_at: NOW,
         is_running: false,
@@ -607,7 +669,10 @@ fn memory_survives_its_file() {
         assert_eq!(stage.round(after).len(), 1);
     }
     let text = serde_json::to_string(&stage.memory).unwrap();
-    assert_eq!(serde_json::from_str::<Memory>(&text).unwrap(), stage.memory);
+    assert_eq!(
+        serde_json::from_str::<PatrolMemory>(&text).unwrap(),
+        stage.memory
+    );
 }
 
 #[test]

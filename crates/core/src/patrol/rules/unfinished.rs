@@ -1,15 +1,15 @@
-//! Rules about agents that are alive, have ended their turn, and are not done.
+//! Rules about agents that are alive and have ended their turn, but not their work.
 
-use super::{Finding, Scene, span};
+use super::{RuleFinding, RuleInput, span};
 use crate::patrol::{ActionKind, AgentFacts, Presence};
 use crate::state::State;
 
-/// Time after which a turn that fails is another failure.
+/// Time after which another failed turn counts as a new failure.
 const WELL_AFTER: i64 = 30 * 60;
 
-/// Agents without a person, in this state for at least this long.
+/// Returns the unattended agents that have been in this state for at least this long.
 fn resting<'a>(
-    scene: &'a Scene<'_>,
+    scene: &'a RuleInput<'_>,
     state: State,
     after: i64,
 ) -> impl Iterator<Item = (&'a AgentFacts, i64)> {
@@ -21,7 +21,7 @@ fn resting<'a>(
         .filter(move |(_, age)| *age >= after)
 }
 
-pub(super) fn failed_turn(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn failed_turn(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     resting(scene, State::Error, scene.settings.failed_after)
         .filter_map(|(agent, age)| {
             let (rule, subject) = ("failed-turn", &agent.address);
@@ -30,7 +30,7 @@ pub(super) fn failed_turn(scene: &Scene<'_>) -> Vec<Finding> {
         })
         .map(|(agent, age, is_new)| {
             let reason = format!("the turn of {} failed", agent.address);
-            Finding::about(ActionKind::Nudge, agent, reason)
+            RuleFinding::about(ActionKind::Nudge, agent, reason)
                 .evidence(format!("in error for {}", span(age)))
                 .anew(is_new)
                 .text("Your last turn failed. Continue from where you stopped.")
@@ -38,12 +38,12 @@ pub(super) fn failed_turn(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn unanswered_question(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn unanswered_question(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     resting(scene, State::Waiting, scene.settings.question_after)
         .filter(|(agent, _)| scene.is_due("unanswered-question", &agent.address))
         .map(|(agent, age)| {
             let reason = format!("{} asks a question", agent.address);
-            Finding::about(ActionKind::Escalate, agent, reason)
+            RuleFinding::about(ActionKind::Escalate, agent, reason)
                 .evidence(format!("waiting for {}", span(age)))
                 .text(format!(
                     "{0} asks a question: `gt answer {0}` shows it",
@@ -53,10 +53,10 @@ pub(super) fn unanswered_question(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Idle agents with an item for which no message waits. Without a message, the end of a turn would
-/// not start another one.
+/// Returns the idle agents that have an item and no waiting message. A waiting message would start
+/// the next turn by itself.
 fn idle_with_item<'a>(
-    scene: &'a Scene<'_>,
+    scene: &'a RuleInput<'_>,
     rule: &'static str,
     is_finished: bool,
 ) -> impl Iterator<Item = (&'a AgentFacts, &'a str, i64)> {
@@ -67,16 +67,16 @@ fn idle_with_item<'a>(
         .filter(move |(_, item, _)| scene.is_due(rule, item))
 }
 
-pub(super) fn not_handed_in(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn not_handed_in(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     idle_with_item(scene, "not-handed-in", true)
         .map(|(agent, item, age)| {
-            let reason = format!("{} has finished {item} and not handed it in", agent.address);
-            let finding = Finding::about(ActionKind::Nudge, agent, reason)
+            let reason = format!("{} has finished {item} and not submitted it", agent.address);
+            let finding = RuleFinding::about(ActionKind::Nudge, agent, reason)
                 .evidence(format!("idle for {}, all steps done", span(age)))
                 .text(format!(
                     "Your work on {item} looks complete. Check it, commit, and run `gt done`."
                 ));
-            Finding {
+            RuleFinding {
                 subject: item.to_owned(),
                 ..finding
             }
@@ -84,18 +84,18 @@ pub(super) fn not_handed_in(scene: &Scene<'_>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn idle_with_work(scene: &Scene<'_>) -> Vec<Finding> {
+pub(super) fn idle_with_work(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     idle_with_item(scene, "idle-with-work", false)
         .map(|(agent, item, age)| {
             let reason = format!("{} is idle with {item} on its hook", agent.address);
-            let finding = Finding::about(ActionKind::Nudge, agent, reason)
+            let finding = RuleFinding::about(ActionKind::Nudge, agent, reason)
                 .evidence(format!("idle for {} (by its {})", span(age), agent.source.as_str()))
                 .text(format!(
                     "You have {item} on your hook and are idle. `gt hook` shows it. Continue without \
-                     asking; when it is complete, run `gt done`. If you cannot go on, run \
+                     asking; when it is complete, run `gt done`. If you cannot continue, run \
                      `gt done --status escalated` with the reason."
                 ));
-            Finding {
+            RuleFinding {
                 subject: item.to_owned(),
                 ..finding
             }

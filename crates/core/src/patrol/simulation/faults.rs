@@ -1,6 +1,6 @@
 //! Faults of the simulated town, and new work.
 
-use super::world::{Cure, Doing, World};
+use super::world::{Cure, SimulatedActivity, World};
 use super::{HOUR, MINUTE};
 use crate::patrol::{LimitFacts, Presence};
 use crate::record::Outcome;
@@ -41,7 +41,7 @@ impl World {
     }
 
     fn harm(&mut self, agent: usize) {
-        let is_working = self.bodies[agent].doing == Doing::Working;
+        let is_working = self.bodies[agent].doing == SimulatedActivity::Working;
         if self.rng.chance(if is_working { 60 } else { 8 }) {
             // Some die again and again.
             return self.end(agent, Outcome::Crash, false);
@@ -55,12 +55,12 @@ impl World {
         }
         match self.rng.between(0, 1_000) {
             0..3 => self.end(agent, Outcome::Exited, false),
-            3..5 => self.set_state(agent, State::Busy, Doing::Hung(Cure::Nudge)),
-            5..7 => self.set_state(agent, State::Busy, Doing::Hung(Cure::Interrupt)),
-            7..9 => self.set_state(agent, State::Busy, Doing::Hung(Cure::Restart)),
-            9..13 => self.set_state(agent, State::Idle, Doing::Stalled),
-            13..16 => self.set_state(agent, State::Error, Doing::Stalled),
-            16 => self.set_state(agent, State::Waiting, Doing::Nothing),
+            3..5 => self.set_state(agent, State::Busy, SimulatedActivity::Hung(Cure::Nudge)),
+            5..7 => self.set_state(agent, State::Busy, SimulatedActivity::Hung(Cure::Interrupt)),
+            7..9 => self.set_state(agent, State::Busy, SimulatedActivity::Hung(Cure::Restart)),
+            9..13 => self.set_state(agent, State::Idle, SimulatedActivity::Stalled),
+            13..16 => self.set_state(agent, State::Error, SimulatedActivity::Stalled),
+            16 => self.set_state(agent, State::Waiting, SimulatedActivity::Nothing),
             17..20 => self.limit_account(agent),
             _ => {}
         }
@@ -72,11 +72,12 @@ impl World {
         let is_known = !self.rng.chance(2_000);
         let until = self.now + self.rng.between(MINUTE, 2 * HOUR);
         for other in 0..self.bodies.len() {
-            let works = self.is_alive(other) && self.bodies[other].doing == Doing::Working;
+            let works =
+                self.is_alive(other) && self.bodies[other].doing == SimulatedActivity::Working;
             if other % 2 != account || !works {
                 continue;
             }
-            self.set_state(other, State::Limited, Doing::Limited);
+            self.set_state(other, State::Limited, SimulatedActivity::Limited);
             self.snapshot.agents[other].limit = Some(LimitFacts {
                 until: is_known.then_some(until),
                 account: account.to_string(),

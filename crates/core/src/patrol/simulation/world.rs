@@ -17,13 +17,13 @@ const ROLES: [(&str, Role); 3] = [
 
 /// Real activity of an agent, which the patrol cannot see.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doing {
+pub(super) enum SimulatedActivity {
     Nothing,
     Working,
     /// Hangs until this action.
     Hung(Cure),
     Limited,
-    /// Ended its turn and does not go on by itself.
+    /// Ended its turn and does not continue by itself.
     Stalled,
     StartHangs,
 }
@@ -37,7 +37,7 @@ pub(super) enum Cure {
 
 /// The place of an item. It is always in exactly one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Place {
+pub(super) enum ItemPlace {
     Scheduled,
     Held(usize),
     /// Taken from one agent, and not given to another yet.
@@ -47,8 +47,8 @@ pub(super) enum Place {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Item {
-    pub(super) place: Place,
+pub(super) struct SimulatedItem {
+    pub(super) place: ItemPlace,
     since: i64,
     /// Seconds of work that are left.
     left: i64,
@@ -58,8 +58,8 @@ pub(super) struct Item {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Body {
-    pub(super) doing: Doing,
+pub(super) struct SimulatedAgent {
+    pub(super) doing: SimulatedActivity,
     messages: Vec<usize>,
     /// The tmux hook will respawn it then.
     respawn_at: Option<i64>,
@@ -73,9 +73,9 @@ pub(super) struct World {
     pub(super) rng: Rng,
     pub(super) now: i64,
     pub(super) snapshot: Snapshot,
-    pub(super) settings: Settings,
-    pub(super) bodies: Vec<Body>,
-    pub(super) items: Vec<Item>,
+    pub(super) settings: RuleSettings,
+    pub(super) bodies: Vec<SimulatedAgent>,
+    pub(super) items: Vec<SimulatedItem>,
     /// Number of deliveries of each message.
     pub(super) messages: Vec<usize>,
     /// A process merges, until it is killed.
@@ -92,7 +92,7 @@ impl World {
             rng: Rng(seed),
             now: 0,
             snapshot: Snapshot::default(),
-            settings: Settings::default(),
+            settings: RuleSettings::default(),
             bodies: Vec::new(),
             items: Vec::new(),
             messages: Vec::new(),
@@ -123,8 +123,8 @@ impl World {
 
     fn add(&mut self, agent: AgentFacts, account: usize) {
         self.snapshot.agents.push(agent);
-        self.bodies.push(Body {
-            doing: Doing::Nothing,
+        self.bodies.push(SimulatedAgent {
+            doing: SimulatedActivity::Nothing,
             messages: Vec::new(),
             respawn_at: None,
             account,
@@ -137,8 +137,8 @@ impl World {
         for _ in 0..count {
             let left = self.rng.between(5, 40) * MINUTE;
             let is_poison = self.rng.chance(200);
-            self.items.push(Item {
-                place: Place::Scheduled,
+            self.items.push(SimulatedItem {
+                place: ItemPlace::Scheduled,
                 since: self.now,
                 left,
                 is_poison,
@@ -147,14 +147,16 @@ impl World {
         }
     }
 
-    pub(super) fn place(&self, item: usize) -> Place {
+    pub(super) fn place(&self, item: usize) -> ItemPlace {
         self.items[item].place
     }
 
     /// Returns whether nothing happens: no item is open, and every agent is well.
     pub(super) fn is_calm(&self) -> bool {
-        let is_still = |item: &Item| item.place == Place::Merged || item.is_escalated;
-        let is_well = |body: &Body| body.doing == Doing::Nothing && body.messages.is_empty();
+        let is_still = |item: &SimulatedItem| item.place == ItemPlace::Merged || item.is_escalated;
+        let is_well = |body: &SimulatedAgent| {
+            body.doing == SimulatedActivity::Nothing && body.messages.is_empty()
+        };
         self.items.iter().all(is_still) && self.bodies.iter().all(is_well)
     }
 
@@ -162,7 +164,7 @@ impl World {
         self.snapshot.agents[agent].presence == Presence::Alive
     }
 
-    pub(super) fn set_state(&mut self, agent: usize, state: State, doing: Doing) {
+    pub(super) fn set_state(&mut self, agent: usize, state: State, doing: SimulatedActivity) {
         let now = self.now;
         let facts = &mut self.snapshot.agents[agent];
         facts.state = state;
@@ -177,7 +179,7 @@ impl World {
             Outcome::Exited => State::Exited,
             _ => State::Crashed,
         };
-        self.set_state(agent, state, Doing::Nothing);
+        self.set_state(agent, state, SimulatedActivity::Nothing);
         // A hook of tmux records most ends, and respawns most agents.
         let is_recorded = !self.rng.chance(1_000);
         let is_missed = self.rng.chance(2_000);
@@ -204,7 +206,7 @@ impl World {
             self.snapshot
                 .deaths
                 .retain(|death| now - death.at < 15 * MINUTE);
-            self.snapshot.deaths.push(Death { agent, at: now });
+            self.snapshot.deaths.push(AgentDeath { agent, at: now });
         }
         if facts.respawn.is_wanted && facts.respawn.is_armed {
             facts.respawn.deaths += 1;
@@ -239,16 +241,16 @@ impl World {
         if self.now < super::BUSY && self.rng.chance(300) {
             self.end(agent, Outcome::Crash, false);
         } else if self.now < super::BUSY && self.rng.chance(200) {
-            self.set_state(agent, State::Starting, Doing::StartHangs);
+            self.set_state(agent, State::Starting, SimulatedActivity::StartHangs);
         } else if has_item {
-            self.set_state(agent, State::Busy, Doing::Working);
+            self.set_state(agent, State::Busy, SimulatedActivity::Working);
         } else {
-            self.set_state(agent, State::Idle, Doing::Nothing);
+            self.set_state(agent, State::Idle, SimulatedActivity::Nothing);
         }
         Ok(())
     }
 
-    /// Lets time pass for all that goes well by itself.
+    /// Advances everything that works without intervention.
     pub(super) fn advance(&mut self, seconds: i64) -> Result<(), String> {
         self.now += seconds;
         for agent in 0..self.bodies.len() {
@@ -258,9 +260,9 @@ impl World {
             let waiting = self
                 .items
                 .iter_mut()
-                .find(|item| item.place == Place::Merging);
+                .find(|item| item.place == ItemPlace::Merging);
             if let Some(item) = waiting {
-                item.place = Place::Merged;
+                item.place = ItemPlace::Merged;
                 self.merge_at = self.now + self.rng.between(10, 120);
             }
         }
@@ -278,7 +280,10 @@ impl World {
             return self.start(agent);
         }
         let is_well = self.is_alive(agent)
-            && matches!(self.bodies[agent].doing, Doing::Nothing | Doing::Working);
+            && matches!(
+                self.bodies[agent].doing,
+                SimulatedActivity::Nothing | SimulatedActivity::Working
+            );
         if !is_well {
             return Ok(());
         }
@@ -287,7 +292,7 @@ impl World {
         if !body.messages.is_empty() && !body.is_cut_off && self.rng.chance(5_000) {
             self.deliver(agent)?;
         }
-        if self.bodies[agent].doing != Doing::Working {
+        if self.bodies[agent].doing != SimulatedActivity::Working {
             return Ok(());
         }
         // A long command prints nothing for up to 25 minutes.
@@ -297,7 +302,7 @@ impl World {
             self.snapshot.agents[agent].signs.printed_at = Some(self.now);
         }
         let Some(item) = self.item_of(agent) else {
-            self.set_state(agent, State::Idle, Doing::Nothing);
+            self.set_state(agent, State::Idle, SimulatedActivity::Nothing);
             return Ok(());
         };
         if self.items[item].is_poison {
@@ -306,11 +311,11 @@ impl World {
         }
         self.items[item].left -= seconds;
         if self.items[item].left <= 0 {
-            // Some forget to hand their work in.
+            // Some forget to submit their work.
             match self.rng.chance(500) {
                 true => {
                     self.snapshot.agents[agent].is_finished = true;
-                    self.set_state(agent, State::Idle, Doing::Stalled);
+                    self.set_state(agent, State::Idle, SimulatedActivity::Stalled);
                 }
                 false => self.hand_in(agent),
             }
@@ -321,16 +326,16 @@ impl World {
     pub(super) fn item_of(&self, agent: usize) -> Option<usize> {
         self.items
             .iter()
-            .position(|item| item.place == Place::Held(agent))
+            .position(|item| item.place == ItemPlace::Held(agent))
     }
 
-    /// Hands the work of a polecat in, and ends its session.
+    /// Submits the work of a polecat, and ends its session.
     fn hand_in(&mut self, agent: usize) {
         if let Some(item) = self.item_of(agent) {
-            self.items[item].place = Place::Merging;
+            self.items[item].place = ItemPlace::Merging;
             self.items[item].since = self.now;
         }
-        self.set_state(agent, State::Stopped, Doing::Nothing);
+        self.set_state(agent, State::Stopped, SimulatedActivity::Nothing);
         let facts = &mut self.snapshot.agents[agent];
         facts.item = None;
         facts.is_finished = false;
@@ -344,7 +349,7 @@ impl World {
             let next = self
                 .items
                 .iter()
-                .position(|item| item.place == Place::Scheduled);
+                .position(|item| item.place == ItemPlace::Scheduled);
             let Some(item) = next.filter(|_| self.assign_any()) else {
                 return Ok(());
             };
@@ -370,7 +375,7 @@ impl World {
         let Some(agent) = self.free_polecat() else {
             return Ok(());
         };
-        self.items[item].place = Place::Held(agent);
+        self.items[item].place = ItemPlace::Held(agent);
         self.items[item].since = self.now;
         let facts = &mut self.snapshot.agents[agent];
         facts.item = Some(name(item));
@@ -406,8 +411,8 @@ impl World {
         }
     }
 
-    /// Brings those facts up to date that are not kept so.
-    pub(super) fn observe(&mut self, memory: &Memory) {
+    /// Updates the facts that are derived from others.
+    pub(super) fn observe(&mut self, memory: &PatrolMemory) {
         self.snapshot.is_stopped = self.now < self.stopped_until;
         let is_low = self.now < self.disk_low_until;
         self.snapshot.free_bytes = Some(if is_low { 1 } else { u64::MAX });
@@ -420,8 +425,8 @@ impl World {
         let reassigned: BTreeSet<&str> = memory.reassigned().collect();
         for (place, item) in self.items.iter().enumerate() {
             let holder = match item.place {
-                Place::Held(agent) => Some(self.snapshot.agents[agent].address.clone()),
-                Place::Nowhere if reassigned.contains(name(place).as_str()) => None,
+                ItemPlace::Held(agent) => Some(self.snapshot.agents[agent].address.clone()),
+                ItemPlace::Nowhere if reassigned.contains(name(place).as_str()) => None,
                 _ => continue,
             };
             self.snapshot.items.push(ItemFacts {
@@ -436,7 +441,7 @@ impl World {
         let merging = self
             .items
             .iter()
-            .filter(|item| item.place == Place::Merging);
+            .filter(|item| item.place == ItemPlace::Merging);
         if let Some(oldest_at) = merging.map(|item| item.since).min() {
             self.snapshot.merge_queues.push(MergeQueueFacts {
                 rig: "lab".to_owned(),
@@ -449,9 +454,9 @@ impl World {
         let scheduled = self
             .items
             .iter()
-            .filter(|item| item.place == Place::Scheduled);
+            .filter(|item| item.place == ItemPlace::Scheduled);
         let oldest = scheduled.map(|item| item.since).min();
-        self.snapshot.schedule = oldest.map(|oldest_at| ScheduleFacts {
+        self.snapshot.schedule = oldest.map(|oldest_at| WaitingFacts {
             waiting: 1,
             oldest_at,
             is_running: false,
@@ -459,20 +464,20 @@ impl World {
         });
     }
 
-    fn agent_of(&self, action: &Action) -> Result<usize, String> {
+    fn agent_of(&self, action: &PatrolAction) -> Result<usize, String> {
         let mut agents = self.snapshot.agents.iter();
         let found = agents.position(|agent| Some(&agent.address) == action.agent.as_ref());
         found.ok_or_else(|| format!("an action without its agent: {action:?}"))
     }
 
-    fn item_in(&self, action: &Action) -> Result<usize, String> {
+    fn item_in(&self, action: &PatrolAction) -> Result<usize, String> {
         let number = action.item.as_deref().and_then(|id| id.strip_prefix("lb-"));
         let number = number.and_then(|number| number.parse().ok());
         number.ok_or_else(|| format!("an action without its item: {action:?}"))
     }
 
-    /// Carries an action out, as the engine would.
-    pub(super) fn apply(&mut self, action: &Action) -> Result<(), String> {
+    /// Carries out an action, as the engine would.
+    pub(super) fn apply(&mut self, action: &PatrolAction) -> Result<(), String> {
         match action.kind {
             ActionKind::Record => {
                 for agent in &mut self.snapshot.agents {
@@ -494,8 +499,8 @@ impl World {
                 let agent = self.agent_of(action)?;
                 self.check_force(agent, action)?;
                 self.snapshot.agents[agent].signs.printed_at = Some(self.now + 5);
-                if self.bodies[agent].doing == Doing::Hung(Cure::Interrupt) {
-                    self.set_state(agent, State::Idle, Doing::Stalled);
+                if self.bodies[agent].doing == SimulatedActivity::Hung(Cure::Interrupt) {
+                    self.set_state(agent, State::Idle, SimulatedActivity::Stalled);
                 }
             }
             ActionKind::Restart => {
@@ -534,30 +539,30 @@ impl World {
     }
 
     /// Takes the item off the hook of a dead polecat.
-    pub(super) fn take_from_holder(&mut self, action: &Action) -> Result<(), String> {
+    pub(super) fn take_from_holder(&mut self, action: &PatrolAction) -> Result<(), String> {
         let item = self.item_in(action)?;
         match self.items[item].place {
-            Place::Held(agent) if self.is_alive(agent) => {
+            ItemPlace::Held(agent) if self.is_alive(agent) => {
                 return Err(format!(
                     "duplicate assignment of an item at work: {action:?}"
                 ));
             }
-            Place::Held(agent) => self.snapshot.agents[agent].item = None,
-            Place::Nowhere => {}
+            ItemPlace::Held(agent) => self.snapshot.agents[agent].item = None,
+            ItemPlace::Nowhere => {}
             place => return Err(format!("duplicate assignment of an item that is {place:?}")),
         }
-        self.items[item].place = Place::Nowhere;
+        self.items[item].place = ItemPlace::Nowhere;
         Ok(())
     }
 
-    fn nudge(&mut self, agent: usize, action: &Action) -> Result<(), String> {
+    fn nudge(&mut self, agent: usize, action: &PatrolAction) -> Result<(), String> {
         if !self.is_alive(agent) {
             return Err(format!("a nudge to a dead agent: {action:?}"));
         }
         // The echo of the message.
         self.snapshot.agents[agent].signs.printed_at = Some(self.now + 5);
         match self.bodies[agent].doing {
-            Doing::Limited => {
+            SimulatedActivity::Limited => {
                 let account = self.bodies[agent].account;
                 let before = std::mem::replace(&mut self.account_used[account], self.now);
                 if self.now - before < 30 {
@@ -565,21 +570,27 @@ impl World {
                         "agents of one account continue together: {action:?}"
                     ));
                 }
-                self.set_state(agent, State::Busy, Doing::Working);
+                self.set_state(agent, State::Busy, SimulatedActivity::Working);
             }
             // Some nudges have no effect.
-            Doing::Stalled if self.rng.chance(2_500) => {}
-            Doing::Stalled if self.snapshot.agents[agent].is_finished => self.hand_in(agent),
-            Doing::Stalled => self.set_state(agent, State::Busy, Doing::Working),
-            Doing::Hung(Cure::Nudge) => self.set_state(agent, State::Busy, Doing::Working),
+            SimulatedActivity::Stalled if self.rng.chance(2_500) => {}
+            SimulatedActivity::Stalled if self.snapshot.agents[agent].is_finished => {
+                self.hand_in(agent);
+            }
+            SimulatedActivity::Stalled => {
+                self.set_state(agent, State::Busy, SimulatedActivity::Working);
+            }
+            SimulatedActivity::Hung(Cure::Nudge) => {
+                self.set_state(agent, State::Busy, SimulatedActivity::Working);
+            }
             _ => {}
         }
         Ok(())
     }
 
-    fn check_force(&self, agent: usize, action: &Action) -> Result<(), String> {
+    fn check_force(&self, agent: usize, action: &PatrolAction) -> Result<(), String> {
         match self.bodies[agent].doing {
-            Doing::Hung(_) | Doing::StartHangs => Ok(()),
+            SimulatedActivity::Hung(_) | SimulatedActivity::StartHangs => Ok(()),
             doing => Err(format!(
                 "force against an agent that is {doing:?}: {action:?}"
             )),
@@ -589,7 +600,7 @@ impl World {
     /// Checks that hooks and items agree: every held item is on exactly one hook.
     fn check_places(&self) -> Result<(), String> {
         for (place, item) in self.items.iter().enumerate() {
-            let Place::Held(holder) = item.place else {
+            let ItemPlace::Held(holder) = item.place else {
                 continue;
             };
             let agent = &self.snapshot.agents[holder];
@@ -606,7 +617,7 @@ impl World {
         let held = self
             .items
             .iter()
-            .filter(|item| matches!(item.place, Place::Held(_)))
+            .filter(|item| matches!(item.place, ItemPlace::Held(_)))
             .count();
         match hooked == held {
             true => Ok(()),
@@ -618,13 +629,13 @@ impl World {
     pub(super) fn check_end(&self, night: &mut Night) -> Result<(), String> {
         for (place, item) in self.items.iter().enumerate() {
             let is_escalated = item.is_escalated
-                || matches!(item.place, Place::Held(agent) if self.bodies[agent].is_escalated);
+                || matches!(item.place, ItemPlace::Held(agent) if self.bodies[agent].is_escalated);
             match item.place {
-                Place::Merged => night.merged += 1,
+                ItemPlace::Merged => night.merged += 1,
                 _ if is_escalated => night.escalated += 1,
                 at => {
                     let holder = match at {
-                        Place::Held(agent) => {
+                        ItemPlace::Held(agent) => {
                             Some((&self.snapshot.agents[agent], &self.bodies[agent]))
                         }
                         _ => None,

@@ -1,7 +1,7 @@
 //! Tests of states for which the screen is read.
 
 use super::*;
-use crate::screen::Looked;
+use crate::screen::CapturedScreen;
 
 fn preset() -> Preset {
     let mut preset = Preset::default();
@@ -14,8 +14,8 @@ fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn looked(lines: &[String]) -> Option<Looked<'_>> {
-    Some(Looked {
+fn looked(lines: &[String]) -> Option<CapturedScreen<'_>> {
+    Some(CapturedScreen {
         lines,
         silent_seconds: None,
     })
@@ -26,11 +26,11 @@ fn screen_decides_where_no_other_source_reports() {
     let asks = lines("Go on? [y/n]");
     let table = Patterns::default();
     let unknown = Preset::default();
-    let mut seen = Observed {
+    let mut seen = ObservedPane {
         tag: Some(State::Running),
         tag_source: Some(StateSource::Process),
         screen: looked(&asks),
-        ..Observed::default()
+        ..ObservedPane::default()
     };
     let report = judge(&seen, Some(&unknown), &table);
     assert_eq!(
@@ -64,12 +64,12 @@ fn screen_decides_where_no_other_source_reports() {
 fn the_screen_says_what_is_asked_where_a_hook_does_not() {
     let demo = crate::harness::resolve("demo", None).unwrap().value;
     let dialog = lines("Bash(rm -rf build)\n\nDo you want to proceed?\n❯ 1. Yes\n  2. No");
-    let mut seen = Observed {
+    let mut seen = ObservedPane {
         tag: Some(State::Waiting),
         tag_source: Some(StateSource::Hook),
         tag_reason: Some("demo needs your permission"),
         screen: looked(&dialog),
-        ..Observed::default()
+        ..ObservedPane::default()
     };
     let mut check = |title, told, source, reason: &str| {
         (seen.title, seen.tag_reason) = (title, told);
@@ -104,17 +104,17 @@ fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
     let at_prompt = screen("● Fine.");
     let works = screen("✻ Thinking… (esc to interrupt)");
     let check = |tag, reason, lines: &[String], silent, expected: &str| {
-        let seen = Observed {
+        let seen = ObservedPane {
             tag: Some(tag),
             tag_source: Some(StateSource::Hook),
             tag_since: Some(10),
             tag_reason: Some(reason),
             printed_at: Some(12),
-            screen: Some(Looked {
+            screen: Some(CapturedScreen {
                 lines,
                 silent_seconds: Some(silent),
             }),
-            ..Observed::default()
+            ..ObservedPane::default()
         };
         let report = judge(&seen, Some(&claude), &Patterns::default());
         let since = report.since.unwrap();
@@ -144,20 +144,20 @@ fn what_only_a_pane_shows_has_a_beginning_too() {
     let preset = preset();
     let unknown = Preset::default();
     let (asks, prints) = (lines("Go on? [y/n]"), lines("compiling"));
-    let seen = |title, lines| Observed {
+    let seen = |title, lines| ObservedPane {
         title,
         tag: Some(State::Running),
         tag_source: Some(StateSource::Process),
         tag_since: Some(10),
         printed_at: Some(30),
         typed_at: Some(20),
-        screen: Some(Looked {
+        screen: Some(CapturedScreen {
             lines,
             silent_seconds: Some(1),
         }),
-        ..Observed::default()
+        ..ObservedPane::default()
     };
-    let check = |preset: &Preset, seen: Observed<'_>, state, since| {
+    let check = |preset: &Preset, seen: ObservedPane<'_>, state, since| {
         let report = judge(&seen, Some(preset), &Patterns::default());
         assert_eq!((report.state, report.since), (state, since), "{report:?}");
     };
@@ -167,14 +167,14 @@ fn what_only_a_pane_shows_has_a_beginning_too() {
     // The last output is not the beginning of a state that prints constantly.
     check(&unknown, seen("", &prints), busy, Some(20));
     check(&preset, seen("◑ demo", &[]), busy, Some(20));
-    let untouched = Observed {
+    let untouched = ObservedPane {
         typed_at: Some(5),
         ..seen("", &prints)
     };
     check(&unknown, untouched, busy, Some(10));
     let mut says_all = preset.clone();
     says_all.title_marks.always = true;
-    let asked = Observed {
+    let asked = ObservedPane {
         tag: Some(waiting),
         tag_source: Some(StateSource::Hook),
         ..seen("", &[])
@@ -194,17 +194,17 @@ fn claude_screen(above: &str, footer: &str) -> Vec<String> {
 }
 
 fn judged(lines: &[String], tag: State, reason: &str, printed_at: i64, silent: i64) -> StateReport {
-    let seen = Observed {
+    let seen = ObservedPane {
         tag: Some(tag),
         tag_source: Some(StateSource::Hook),
         tag_since: Some(100),
         tag_reason: Some(reason),
         printed_at: Some(printed_at),
-        screen: Some(Looked {
+        screen: Some(CapturedScreen {
             lines,
             silent_seconds: Some(silent),
         }),
-        ..Observed::default()
+        ..ObservedPane::default()
     };
     judge(&seen, Some(&claude()), &Patterns::default())
 }

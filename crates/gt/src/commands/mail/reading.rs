@@ -1,7 +1,7 @@
 //! Reads, finds and archives messages.
 
 use super::super::ids;
-use super::{document, whose};
+use super::{document, inbox_owner};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -19,74 +19,74 @@ use std::collections::HashMap;
 /// List messages, the most urgent and newest first
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
-    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
+    /// The agent [default: the calling agent, or the agent of this folder or pane; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
-    /// Also those that are archived
+    /// Include archived messages
     #[arg(long)]
     all: bool,
-    /// Only those that are not read
+    /// Only unread messages
     #[arg(long, conflicts_with = "all")]
     unread: bool,
     #[command(flatten)]
-    shown: Shown,
+    shown: MailLimitArgs,
 }
 
 #[derive(Debug, Args)]
-struct Shown {
-    /// At most so many
+struct MailLimitArgs {
+    /// Maximum number of messages
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
 }
 
 /// Read a message
 ///
-/// It counts as read when who got it reads it.
+/// It counts as read when its recipient reads it.
 #[derive(Debug, Args)]
 pub(crate) struct ReadArgs {
     /// The message
     #[arg(value_name = "ID")]
     id: String,
-    /// All messages that belong together, in the order in which they were written
+    /// Show the whole thread, oldest message first
     #[arg(long)]
     thread: bool,
-    /// It still counts as not read
+    /// Keep it marked as unread
     #[arg(long)]
     keep_unread: bool,
-    /// Who reads [default: the agent that calls, or whose folder or pane this is; else `human`]
+    /// The reader [default: the calling agent, or the agent of this folder or pane; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
-/// Put messages away
+/// Archive messages
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
-    /// The messages: all of them, or none
+    /// The messages; if one cannot be archived, none is
     #[arg(value_name = "ID", required = true)]
     ids: Vec<String>,
-    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
+    /// The agent [default: the calling agent, or the agent of this folder or pane; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
-/// Find messages by their words: got or written, archived ones too
+/// Search received and sent messages, including archived ones
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
     /// Text in the subject or body
     text: String,
-    /// Whose [default: the agent that calls, or whose folder or pane this is; else `human`]
+    /// The agent [default: the calling agent, or the agent of this folder or pane; else `human`]
     #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
-    /// Everybody's
+    /// Search the messages of all agents and people
     #[arg(long, conflicts_with = "agent")]
     everybody: bool,
     #[command(flatten)]
-    shown: Shown,
+    shown: MailLimitArgs,
 }
 
 pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let query = MailQuery {
-        recipient: Some(whose(town, args.agent.as_deref())?),
+        recipient: Some(inbox_owner(town, args.agent.as_deref())?),
         archived: args.all,
         unread: args.unread,
         limit: Some(args.shown.limit),
@@ -99,7 +99,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
     let query = MailQuery {
         party: match args.everybody {
             true => None,
-            false => Some(whose(town, args.agent.as_deref())?),
+            false => Some(inbox_owner(town, args.agent.as_deref())?),
         },
         text: Some(args.text),
         archived: true,
@@ -111,7 +111,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
 
 pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let id = ids::full(town, &args.id)?;
-    let reader = whose(town, args.agent.as_deref())?;
+    let reader = inbox_owner(town, args.agent.as_deref())?;
     let work = Work::of(town);
     let asked = work.mail(&id)?;
     let mut messages = match args.thread {
@@ -151,7 +151,7 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
 
 pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let ids = ids::all(town, &args.ids)?;
-    let reader = whose(town, args.agent.as_deref())?;
+    let reader = inbox_owner(town, args.agent.as_deref())?;
     let archived = Work::of(town).archive(&reader, &ids)?;
     if context.json {
         let documents: Vec<Value> = archived.iter().map(|mail| document(mail, None)).collect();

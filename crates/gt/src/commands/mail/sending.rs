@@ -3,24 +3,24 @@
 use super::super::ids;
 use super::{document, writer};
 use crate::commands::stdin;
-use crate::commands::words::Words;
+use crate::commands::words::SuggestedWords;
 use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
 use gt_core::mail::{PRIORITY_WORDS, priority};
 use gt_town::Town;
-use gt_town::messaging::mail::{self, Sent};
+use gt_town::messaging::mail::{self, SentMail};
 use gt_town::records::items::MailDraft;
 use serde_json::{Value, json};
 
-/// Write to agents, to people or to groups
+/// Send mail to agents, people or groups
 ///
-/// The sender is the agent that calls, or `human`. A reader that runs is told at
-/// the end of its turn.
+/// The sender is the calling agent, or `human`. A running recipient is notified at the end of its
+/// turn.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// To whom: an agent, `human`, `RIG/*`, `RIG/crew/*`, `@crew`, `@polecats`,
+    /// The recipients: an agent, `human`, `RIG/*`, `RIG/crew/*`, `@crew`, `@polecats`,
     /// `@witnesses`, … or `@all`
     #[arg(value_name = "ADDRESS", required = true)]
     to: Vec<String>,
@@ -29,12 +29,12 @@ pub(crate) struct SendArgs {
     subject: String,
     #[command(flatten)]
     mail: MailFlags,
-    /// The message that it answers: it continues its thread
+    /// The message that it answers; it continues that thread
     #[arg(long, value_name = "ID")]
     reply_to: Option<String>,
 }
 
-/// Answer a message: who wrote it gets the answer
+/// Reply to a message; its sender gets the reply
 #[derive(Debug, Args)]
 pub(crate) struct ReplyArgs {
     /// The message
@@ -56,12 +56,12 @@ struct MailFlags {
     #[arg(long, conflicts_with = "message")]
     stdin: bool,
     /// From 0, the most urgent, to 4; or urgent, high, normal, low, lowest
-    #[arg(long, short, value_name = "N", default_value = "normal", value_parser = Words::of(PRIORITY_WORDS))]
+    #[arg(long, short, value_name = "N", default_value = "normal", value_parser = SuggestedWords::of(PRIORITY_WORDS))]
     priority: String,
     /// Equivalent to `--priority 0`
     #[arg(long, conflicts_with = "priority")]
     urgent: bool,
-    /// Do not tell a reader that runs
+    /// Do not notify running recipients
     #[arg(long)]
     no_nudge: bool,
 }
@@ -112,7 +112,7 @@ impl MailFlags {
     }
 }
 
-fn sent_document(sent: &Sent) -> Value {
+fn sent_document(sent: &SentMail) -> Value {
     let mut document = document(&sent.mail, None);
     document["nudged"] = json!(sent.nudged);
     document["problem"] = json!(sent.problem.as_ref().map(why));
@@ -125,10 +125,14 @@ fn why(problem: &Problem) -> String {
     format!("{problem}{}", causes.collect::<String>())
 }
 
-fn told(sent: &Sent) -> Result<(), Problem> {
+fn told(sent: &SentMail) -> Result<(), Problem> {
     let mail = &sent.mail;
     if let Some(problem) = &sent.problem {
-        output::warn(format!("{} was not told: {}", mail.recipient, why(problem)));
+        output::warn(format!(
+            "{} was not notified: {}",
+            mail.recipient,
+            why(problem)
+        ));
     }
     output::line(output::clean(&format!(
         "Sent {} to {}.",

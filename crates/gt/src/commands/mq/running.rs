@@ -5,32 +5,32 @@ use super::showing;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::merge::{Merge, MergeStatus, Refusal, some_of};
-use gt_core::problem::Kind;
+use gt_core::merge::{Merge, MergeRefusal, MergeStatus, list_some};
+use gt_core::problem::ProblemKind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
 use gt_town::Town;
 use gt_town::records::items::Work;
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
-use gt_town::workflow::merge::{self, Note, RunOptions, background};
+use gt_town::workflow::merge::{self, MergeMessage, RunOptions, background};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-/// Merge what waits: checked for conflicts, validated, and then into the base
+/// Merge the waiting entries: check for conflicts, validate, then move the base
 ///
-/// The rig's commands (`validate` under [rigs.RIG.merge] in town.toml) must succeed on the
-/// merged state before the base moves to it. What cannot be merged becomes an item.
+/// The rig's commands (`validate` under [rigs.RIG.merge] in town.toml) must succeed on the merged
+/// commit before the base moves to it. An entry that cannot be merged gets a repair item.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Rigs, or entries of the queue [default: all rigs]
     #[arg(value_name = "RIG|ID")]
     what: Vec<String>,
-    /// One of each rig, and no more
+    /// Merge at most one entry of each rig
     #[arg(long)]
     once: bool,
-    /// Only say what would come of it: no command is run and nothing is changed
+    /// Only predict the results: no command runs, and nothing changes
     #[arg(long)]
     dry_run: bool,
 }
@@ -38,15 +38,15 @@ pub(crate) struct RunArgs {
 pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> CommandResult {
     let wanted = wanted(args, town)?;
     if args.dry_run {
-        return foresee(&wanted, town, context);
+        return predict(&wanted, town, context);
     }
     context.catch_interrupts();
     // Progress lines are for people; with `--json`, stdout has only JSON.
-    let tell = |note: Note<'_>| match note {
-        Note::Warning(text) => output::warn(text),
-        Note::Progress(_) if context.json => {}
+    let tell = |note: MergeMessage<'_>| match note {
+        MergeMessage::Warning(text) => output::warn(text),
+        MergeMessage::Progress(_) if context.json => {}
         // A closed stdout does not stop the merge: the results are also stored.
-        Note::Progress(text) => drop(output::line(output::clean(text))),
+        MergeMessage::Progress(text) => drop(output::line(output::clean(text))),
     };
     let mut all: Vec<Merge> = Vec::new();
     let mut failed: Option<Problem> = None;
@@ -112,9 +112,9 @@ pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> 
         // A failure to write the log does not stop the merge.
         drop(output::line(format!("{at} {}", output::clean(text))));
     };
-    let tell = |note: Note<'_>| match note {
-        Note::Warning(text) => log(&format!("warning: {text}")),
-        Note::Progress(text) => log(text),
+    let tell = |note: MergeMessage<'_>| match note {
+        MergeMessage::Warning(text) => log(&format!("warning: {text}")),
+        MergeMessage::Progress(text) => log(text),
     };
     let result = background::run(&town, rig, &tell);
     if let Err(problem) = &result {
@@ -131,7 +131,7 @@ pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> 
 fn tell_stuck(wanted: &BTreeMap<String, Vec<WorkId>>, town: &Town) -> Result<(), Problem> {
     for (rig, _) in wanted.iter().filter(|(_, only)| only.is_empty()) {
         for (merge, repair) in Work::of(town).stuck_merges(Some(rig))? {
-            output::warn(showing::stuck(&merge, repair.as_ref()));
+            output::warn(showing::needs_person(&merge, repair.as_ref()));
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
         let merge = Work::of(town).merge(&ids::full(town, word)?)?;
         if !merge.status.is_waiting() {
             return Err(Problem::new(
-                Kind::Conflict,
+                ProblemKind::Conflict,
                 format!("{} is {}", merge.id, merge.status.as_str()),
             )
             .hint(format!("`gt mq retry {}` queues it again", merge.id)));
@@ -172,14 +172,14 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
     Ok(wanted)
 }
 
-fn foresee(
+fn predict(
     wanted: &BTreeMap<String, Vec<WorkId>>,
     town: &Town,
     context: &Context,
 ) -> CommandResult {
-    let mut foreseen: Vec<(Merge, Option<Refusal>)> = Vec::new();
+    let mut foreseen: Vec<(Merge, Option<MergeRefusal>)> = Vec::new();
     for (rig, only) in wanted {
-        foreseen.extend(merge::foresee(town, rig, only)?);
+        foreseen.extend(merge::predict(town, rig, only)?);
     }
     if context.json {
         let documents: Vec<Value> = foreseen
@@ -202,7 +202,7 @@ fn foresee(
         for (merge, refusal) in &foreseen {
             let what = match refusal {
                 None => "would be validated and merged".to_owned(),
-                Some(refusal) => format!("{}: {}", refusal.reason, some_of(&refusal.files)),
+                Some(refusal) => format!("{}: {}", refusal.reason, list_some(&refusal.files)),
             };
             let line = format!("{} {}: {what}", merge.id, merge.branch);
             output::line(output::clean(&line))?;

@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use gt_core::Problem;
-use gt_core::merge::{Merge, MergeStatus, short, some_of};
+use gt_core::merge::{Merge, MergeStatus, list_some, short};
 use gt_core::work::Item;
 use gt_town::Town;
 use gt_town::records::items::Work;
@@ -44,7 +44,7 @@ fn status(status: MergeStatus) -> Cell {
 }
 
 /// Returns the warning that an entry needs a person, with the command that continues it.
-pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
+pub(super) fn needs_person(merge: &Merge, repair: Option<&Item>) -> String {
     let Merge { id, item, .. } = merge;
     let why = match repair {
         Some(repair) => format!("its repair {} is {}", repair.id, repair.status.as_str()),
@@ -60,7 +60,7 @@ pub(super) fn stuck(merge: &Merge, repair: Option<&Item>) -> String {
     )
 }
 
-pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), Problem> {
+pub(super) fn print_one(merge: &Merge, town: &Town, context: &Context) -> Result<(), Problem> {
     let is_stuck = Work::of(town).stuck_with(merge)?;
     if context.json {
         let mut document = json!(merge);
@@ -80,7 +80,7 @@ pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), P
         ("reason", merge.reason.clone()),
         (
             "files",
-            Some(some_of(&merge.files)).filter(|all| !all.is_empty()),
+            Some(list_some(&merge.files)).filter(|all| !all.is_empty()),
         ),
         ("log", merge.log.clone()),
         ("repair", repair),
@@ -98,7 +98,7 @@ pub(super) fn one(merge: &Merge, town: &Town, context: &Context) -> Result<(), P
         }
     }
     if let Some(repair) = is_stuck {
-        output::warn(stuck(merge, repair.as_ref()));
+        output::warn(needs_person(merge, repair.as_ref()));
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `gt rig remove`.
 
 use super::super::CommandResult;
-use super::super::polecat::would_be_refused;
+use super::super::polecat::print_refusal;
 use crate::context::Context;
 use crate::error;
 use crate::output;
@@ -11,19 +11,19 @@ use gt_town::workflow::rig_removal::{self, RigRemoval};
 use serde_json::json;
 use std::process::ExitCode;
 
-/// Take a rig out of the town, with its agents and worktrees
+/// Remove a rig from the town, with its agents and worktrees
 ///
-/// The repository that it was copied from is not touched, and its work items and sessions stay.
-/// It is refused while agents run, while merges wait, and where work would be lost.
+/// The source repository is not changed, and the rig's work items and sessions stay. Fails while
+/// agents run, while merges wait, and if work would be lost.
 #[derive(Debug, Args)]
 pub(crate) struct RemoveArgs {
     /// The rig
     rig: String,
-    /// Stop its agents, and keep work that is nowhere else: as refs/gt/saved/ in the rig's copy,
-    /// which moves to the folder .saved of the town
+    /// Stop its agents, and keep unsaved work: as refs/gt/saved/ in the rig's clone, which moves to
+    /// the folder .saved of the town
     #[arg(long)]
     force: bool,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     dry_run: bool,
 }
@@ -53,7 +53,7 @@ pub(super) fn run(args: &RemoveArgs, context: &Context) -> CommandResult {
 
 fn tell(args: &RemoveArgs, removal: &RigRemoval) -> Result<(), Problem> {
     if let Some(refusal) = &removal.refusal {
-        return would_be_refused(refusal);
+        return print_refusal(refusal);
     }
     let rig = &args.rig;
     output::line(match args.dry_run {

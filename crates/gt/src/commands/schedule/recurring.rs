@@ -41,7 +41,7 @@ pub(crate) struct AddArgs {
     /// The agent program [default: the role's, GT_HARNESS, the town's]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
-    /// The model, in the words of the agent program
+    /// The model, by the agent program's own name for it
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 }
@@ -88,7 +88,7 @@ pub(super) fn run(name: &str, town: &Town, context: &Context) -> Result<(), Prob
 pub(super) fn remove(name: &str, town: &Town, context: &Context) -> Result<(), Problem> {
     recurring::remove(town, name)?;
     if !context.json {
-        output::line(format!("{name} does not recur any more."))?;
+        output::line(format!("{name} no longer recurs."))?;
     }
     Ok(())
 }

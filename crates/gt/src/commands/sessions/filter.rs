@@ -7,10 +7,10 @@ use gt_core::record::Outcome;
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::time;
-use gt_town::records::sessions::{Query, Sessions};
+use gt_town::records::sessions::{SessionQuery, Sessions};
 
 #[derive(Debug, Args)]
-pub(crate) struct Filter {
+pub(crate) struct SessionFilterArgs {
     /// Only this agent's: an address or any other target
     #[arg(long)]
     agent: Option<String>,
@@ -20,25 +20,25 @@ pub(crate) struct Filter {
     /// Only this role's
     #[arg(long)]
     role: Option<String>,
-    /// Only those that worked on this
+    /// Only sessions that worked on this item
     #[arg(long, value_name = "BEAD")]
     work: Option<String>,
-    /// Only those of this chain
+    /// Only sessions of this chain
     #[arg(long, value_name = "ID")]
     chain: Option<String>,
-    /// Only those that ended so
+    /// Only sessions with this outcome
     #[arg(long, value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::as_str)))]
     outcome: Option<String>,
-    /// Only those that run, or that do not
+    /// Only sessions with this status
     #[arg(long, value_enum)]
     status: Option<StatusArg>,
-    /// Only those of this program
+    /// Only sessions of this agent program
     #[arg(long)]
     harness: Option<String>,
-    /// Only those that began since: 24h, yesterday, 2026-01-17
+    /// Only sessions that began since: 24h, yesterday, 2026-01-17
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only those that began before
+    /// Only sessions that began before this time
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -58,8 +58,8 @@ impl StatusArg {
     }
 }
 
-impl Filter {
-    pub(super) fn query(&self, town: &Town, sessions: &Sessions) -> Result<Query, Problem> {
+impl SessionFilterArgs {
+    pub(super) fn query(&self, town: &Town, sessions: &Sessions) -> Result<SessionQuery, Problem> {
         // Any session of a chain, or a prefix of its id, names the chain.
         let chain = match &self.chain {
             Some(chain) => {
@@ -73,7 +73,7 @@ impl Filter {
             // An agent that no longer exists is matched by its address.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
-        Ok(Query {
+        Ok(SessionQuery {
             agent,
             rig: self.rig.clone(),
             role: self.role.clone(),

@@ -4,7 +4,7 @@ use super::replay::Span;
 use crate::raw_mode::RawMode;
 use gt_core::Problem;
 use gt_core::cast::view::PlaybackScreen;
-use gt_core::cast::{CastEvent, What};
+use gt_core::cast::{CastContent, CastEvent};
 use gt_town::Cancel;
 use gt_town::terminal::recording::Recording;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -36,7 +36,7 @@ pub(super) struct Player<'a> {
     is_paused: bool,
 }
 
-enum Key {
+enum PlayerKey {
     Pause,
     Step,
     Quit,
@@ -60,7 +60,7 @@ impl<'a> Player<'a> {
 
     pub(super) fn play(mut self, recording: &Recording) -> Result<(), Problem> {
         let mut outcome = Ok(());
-        let read = recording.each(|event| {
+        let read = recording.for_each(|event| {
             let flow = self.event(&event).unwrap_or_else(|error| {
                 outcome = Err(error);
                 ControlFlow::Break(())
@@ -84,8 +84,8 @@ impl<'a> Player<'a> {
         if event.at > self.span.to {
             return Ok(ControlFlow::Break(()));
         }
-        let text = match (&event.what, event.what.remark()) {
-            (What::Output(text), _) => self.screen.push(text),
+        let text = match (&event.what, event.what.remark_text()) {
+            (CastContent::Output(text), _) => self.screen.push(text),
             (_, Some(remark)) => {
                 self.screen.interrupt();
                 format!("\x1b[0m\r\n[{remark}]\r\n")
@@ -123,16 +123,16 @@ impl<'a> Player<'a> {
                 return Ok(ControlFlow::Continue(()));
             }
             match self.key((!self.is_paused).then_some(left))? {
-                Some(Key::Quit) => return Ok(ControlFlow::Break(())),
-                Some(Key::Pause) => {
+                Some(PlayerKey::Quit) => return Ok(ControlFlow::Break(())),
+                Some(PlayerKey::Pause) => {
                     self.is_paused = !self.is_paused;
                     self.due = Instant::now() + left;
                 }
-                Some(Key::Step) if self.is_paused => {
+                Some(PlayerKey::Step) if self.is_paused => {
                     self.due = Instant::now();
                     return Ok(ControlFlow::Continue(()));
                 }
-                Some(Key::Step) | None => {}
+                Some(PlayerKey::Step) | None => {}
             }
         }
     }
@@ -145,7 +145,7 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the key that is pressed before the timeout.
-    fn key(&mut self, timeout: Option<Duration>) -> io::Result<Option<Key>> {
+    fn key(&mut self, timeout: Option<Duration>) -> io::Result<Option<PlayerKey>> {
         // Bounded, because a signal may arrive just before the wait begins.
         const LONGEST: Duration = Duration::from_millis(500);
         let timeout = timeout.unwrap_or(LONGEST).min(LONGEST);
@@ -164,12 +164,12 @@ impl<'a> Player<'a> {
         // Bypasses the buffer of `Stdin`, because `poll` does not see buffered bytes.
         let mut pressed = [0; 1];
         if rustix::io::read(&input, &mut pressed)? == 0 {
-            return Ok(Some(Key::Quit));
+            return Ok(Some(PlayerKey::Quit));
         }
         Ok(match pressed[0] {
-            b' ' => Some(Key::Pause),
-            b'.' => Some(Key::Step),
-            b'q' | 0x03 => Some(Key::Quit),
+            b' ' => Some(PlayerKey::Pause),
+            b'.' => Some(PlayerKey::Step),
+            b'q' | 0x03 => Some(PlayerKey::Quit),
             _ => None,
         })
     }

@@ -4,8 +4,8 @@ use super::player::{Pace, Player};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::cast::view::Plain;
-use gt_core::cast::{CastEvent, What};
+use gt_core::cast::view::PlainView;
+use gt_core::cast::{CastContent, CastEvent};
 use gt_core::record::{Record, SessionStep};
 use gt_core::{Problem, Role};
 use gt_town::Town;
@@ -20,28 +20,28 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::path::PathBuf;
 
-/// Play what was recorded of a session, in this terminal
+/// Play the recording of a session in this terminal
 ///
-/// Space pauses and continues, `.` shows the next piece of a paused one, `q` or Ctrl-C ends
-/// it. If stdout is not a terminal, the text is printed at once. Sequences that reach
-/// beyond the screen (clipboard, titles, questions to the terminal) are left out. With
-/// --json it is only described.
+/// Space pauses and continues, `.` shows the next event of a paused recording, `q` or Ctrl-C ends
+/// it. If stdout is not a terminal, the text is printed at once. Sequences that affect more than
+/// the screen (clipboard, titles, terminal queries) are filtered. With --json the recording is only
+/// described.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The session's id, or the beginning of it
+    /// The session's id, or a prefix of it
     id: String,
-    /// So many times as fast; 0 is the same as --dump
+    /// Playback speed as a factor; 0 is the same as --dump
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = number)]
     speed: f64,
-    /// No pause is longer than so many seconds; 0 leaves them as they were
+    /// Maximum length of a pause in seconds; 0 keeps the original pauses
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = number)]
     idle_limit: f64,
     /// Only one step: its name, its reference or its number in `gt step list`
     ///
-    /// A terminal gets what came before it at once, so that the picture is right.
+    /// A terminal first gets all earlier output at once, so that the screen is correct.
     #[arg(long, value_name = "STEP")]
     step: Option<String>,
-    /// Write all of it at once, as a terminal would get it
+    /// Write everything at once, in the form for a terminal
     #[arg(long)]
     dump: bool,
     /// Write it as one asciicast v2 file, unchanged; `-` is stdout
@@ -224,9 +224,9 @@ fn export(recording: &Recording, file: Option<&Path>) -> Result<Summary, Problem
         Some(file) if file.metadata().is_ok_and(|meta| !meta.is_file()) => {
             let opened = OpenOptions::new().write(true).open(file);
             let written = opened.and_then(|file| write_to(&mut BufWriter::new(file)));
-            written.map_err(|error| files::cannot("write", file, &error))
+            written.map_err(|error| files::io_problem("write", file, &error))
         }
-        Some(file) => files::write_whole_by(file, |out| write_to(out)),
+        Some(file) => files::write_whole_with(file, |out| write_to(out)),
     };
     trouble.and(written).map(|()| summary)
 }
@@ -238,7 +238,7 @@ fn write_cast(
 ) -> Result<std::io::Result<()>, Problem> {
     let mut written = out.write_all(recording.header()?.line().as_bytes());
     if written.is_ok() {
-        recording.each(|event| {
+        recording.for_each(|event| {
             summary.add(&event);
             written = out.write_all(event.line().as_bytes());
             Ok(match written {
@@ -255,7 +255,7 @@ fn write_cast(
 fn summary(recording: &Recording, span: Span) -> Result<Summary, Problem> {
     let mut summary = Summary::default();
     let mut first = None;
-    recording.each(|event| {
+    recording.for_each(|event| {
         if span.holds(event.at) {
             first.get_or_insert(event.at);
             summary.add(&event);
@@ -270,15 +270,15 @@ fn summary(recording: &Recording, span: Span) -> Result<Summary, Problem> {
 
 /// Prints only the text, for files and pipes.
 fn print_text(recording: &Recording, span: Span) -> Result<(), Problem> {
-    let mut plain = Plain::default();
+    let mut plain = PlainView::default();
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut written = Ok(());
-    recording.each(|CastEvent { at, what }| {
+    recording.for_each(|CastEvent { at, what }| {
         if !span.holds(at) {
             return Ok(ControlFlow::Continue(()));
         }
-        let text = match (&what, what.remark()) {
-            (What::Output(text), _) => plain.push(text),
+        let text = match (&what, what.remark_text()) {
+            (CastContent::Output(text), _) => plain.push(text),
             (_, Some(remark)) => format!("{}[{remark}]\n", plain.interrupt()),
             _ => String::new(),
         };
@@ -302,7 +302,7 @@ fn warn_if_too_small(recording: &Recording) -> Result<(), Problem> {
     let here = rustix::termios::tcgetwinsize(std::io::stdout());
     if here.is_ok_and(|here| here.ws_col < header.width || here.ws_row < header.height) {
         output::warn(format!(
-            "it was recorded with {} columns and {} rows, which this terminal has not",
+            "it was recorded with {} columns and {} rows; this terminal has another size",
             header.width, header.height
         ));
     }

@@ -1,6 +1,6 @@
 //! Statistics of sessions.
 
-use super::filter::Filter;
+use super::filter::SessionFilterArgs;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint, usage};
@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::record::Outcome;
 use gt_town::Town;
-use gt_town::records::sessions::{By, Sessions, Tally};
+use gt_town::records::sessions::{SessionTally, Sessions, StatsBy};
 use serde_json::{Map, Value, json};
 
 /// Add up sessions, time, tokens and cost, by agent, rig or day
@@ -17,17 +17,17 @@ use serde_json::{Map, Value, json};
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     /// Group the rows by this
-    #[arg(long, value_enum, default_value_t = ByArg::Agent)]
-    by: ByArg,
+    #[arg(long, value_enum, default_value_t = StatsByArg::Agent)]
+    by: StatsByArg,
     /// Figure that the bars show
     #[arg(long, value_enum, default_value_t = Measure::Sessions)]
     bars: Measure,
     #[command(flatten)]
-    filter: Filter,
+    filter: SessionFilterArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ByArg {
+enum StatsByArg {
     Agent,
     Rig,
     Role,
@@ -46,7 +46,7 @@ enum Measure {
 }
 
 impl Measure {
-    fn of(self, tally: &Tally) -> f64 {
+    fn of(self, tally: &SessionTally) -> f64 {
         match self {
             Measure::Sessions => tally.sessions as f64,
             Measure::Time => tally.seconds as f64,
@@ -63,11 +63,11 @@ pub(super) fn run(
     context: &Context,
 ) -> Result<(), Problem> {
     let by = match args.by {
-        ByArg::Agent => By::Agent,
-        ByArg::Rig => By::Rig,
-        ByArg::Role => By::Role,
-        ByArg::Harness => By::Harness,
-        ByArg::Day => By::Day,
+        StatsByArg::Agent => StatsBy::Agent,
+        StatsByArg::Rig => StatsBy::Rig,
+        StatsByArg::Role => StatsBy::Role,
+        StatsByArg::Harness => StatsBy::Harness,
+        StatsByArg::Day => StatsBy::Day,
     };
     let tallies = sessions.stats(by, &args.filter.query(town, sessions)?, |running| {
         gt_town::records::usage::refresh(town, running);
@@ -82,7 +82,7 @@ pub(super) fn run(
     output::print(&table(&tallies, title(by), args.bars).render(Paint::for_stdout()))
 }
 
-fn document(tally: &Tally, by: By) -> Value {
+fn document(tally: &SessionTally, by: StatsBy) -> Value {
     let words = Outcome::ALL
         .iter()
         .map(|outcome| outcome.as_str().to_owned());
@@ -100,7 +100,7 @@ fn document(tally: &Tally, by: By) -> Value {
     }))
 }
 
-fn table(tallies: &[Tally], title: &'static str, bars: Measure) -> Table {
+fn table(tallies: &[SessionTally], title: &'static str, bars: Measure) -> Table {
     let most = tallies
         .iter()
         .map(|tally| bars.of(tally))
@@ -149,13 +149,13 @@ fn heading(outcome: Outcome) -> &'static str {
     }
 }
 
-fn title(by: By) -> &'static str {
+fn title(by: StatsBy) -> &'static str {
     match by {
-        By::Agent => "AGENT",
-        By::Rig => "RIG",
-        By::Role => "ROLE",
-        By::Harness => "HARNESS",
-        By::Day => "DAY",
+        StatsBy::Agent => "AGENT",
+        StatsBy::Rig => "RIG",
+        StatsBy::Role => "ROLE",
+        StatsBy::Harness => "HARNESS",
+        StatsBy::Day => "DAY",
     }
 }
 

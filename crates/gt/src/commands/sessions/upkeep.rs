@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::Problem;
+use gt_core::plural::counted;
 use gt_town::base::time;
 use gt_town::records::sessions::Sessions;
 use serde_json::json;
@@ -19,14 +20,14 @@ pub(crate) struct ExportArgs {
 
 /// Move old sessions out of the journal into compressed files
 ///
-/// `show`, `chain`, `export` and `list --work` still find them. It also happens by itself, once a day,
-/// to sessions that ended longer ago than `archive_after_days` in town.toml says.
+/// `show`, `chain`, `export` and `list --work` still find them. gt also does so automatically, once
+/// a day, for sessions that ended more than `archive_after_days` (town.toml) ago.
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
-    /// Those that ended before: 90d, 2026-01-17 [default: as town.toml says]
+    /// Sessions that ended before: 90d, 2026-01-17 [default: as in town.toml]
     #[arg(long, value_name = "TIME")]
     before: Option<String>,
-    /// Only say how many there are
+    /// Only count them
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,7 +38,7 @@ pub(crate) struct RebuildArgs {}
 
 /// Prints every session. Reports damage of the archive at the end.
 pub(super) fn export(sessions: &Sessions) -> Result<(), Problem> {
-    let damages = sessions.each(|session| output::line(document(session).to_string()))?;
+    let damages = sessions.for_each(|session| output::line(document(session).to_string()))?;
     for damage in &damages {
         output::warn(damage.to_string());
     }
@@ -75,8 +76,8 @@ pub(super) fn rebuild(sessions: &Sessions, context: &Context) -> Result<(), Prob
         count => format!(" and knows of {count} in the archive"),
     };
     output::line(format!(
-        "The index has {} sessions{archived}.",
-        rebuilt.sessions
+        "The index has {}{archived}.",
+        counted(rebuilt.sessions, "session")
     ))
 }
 

@@ -17,29 +17,29 @@ use gt_town::workflow::task;
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 
-/// Go to a task's container
+/// Open a task's container in this terminal
 ///
-/// If its branch is behind the base, gt asks first: m merges the base and goes there, s goes
-/// there without a merge, Esc cancels. Without a terminal, --merge or --skip is required.
+/// If its branch is behind the base, gt asks first: m merges the base and attaches, s attaches
+/// without a merge, Esc cancels. Without a terminal, --merge or --skip is required.
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     pub(super) bead: WorkId,
-    /// Merge the base into its branch first, where it is behind
+    /// Merge the base into its branch first, if it is behind
     #[arg(long, conflicts_with = "skip")]
     merge: bool,
-    /// Go there as it is
+    /// Attach without a merge
     #[arg(long)]
     skip: bool,
-    /// Look only: no key reaches the agent
+    /// Read-only: no key reaches the agent
     #[arg(long)]
     read_only: bool,
 }
 
 /// Action for a branch that is behind its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
+enum BehindBaseChoice {
     Merge,
     Skip,
     Cancel,
@@ -54,24 +54,24 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> CommandR
     })?;
     let choice = match (args.merge, args.skip) {
         // Without a worktree no branch can be behind.
-        _ if workspace::task_worktree(town, &agent).is_none() => Choice::Skip,
-        (true, _) => Choice::Merge,
-        (_, true) => Choice::Skip,
+        _ if workspace::task_worktree(town, &agent).is_none() => BehindBaseChoice::Skip,
+        (true, _) => BehindBaseChoice::Merge,
+        (_, true) => BehindBaseChoice::Skip,
         _ => {
-            workspace::glance(town, &rig);
+            workspace::try_fetch(town, &rig);
             let branch = task::branch_of(town, id)?;
             match branch.behind {
-                0 => Choice::Skip,
+                0 => BehindBaseChoice::Skip,
                 // A merge is in progress; a second one is not started.
-                _ if branch.merging => Choice::Skip,
+                _ if branch.merging => BehindBaseChoice::Skip,
                 _ => choose(id, &branch, context)?,
             }
         }
     };
     match choice {
-        Choice::Cancel => return Ok(ExitCode::SUCCESS),
-        Choice::Skip => {}
-        Choice::Merge => {
+        BehindBaseChoice::Cancel => return Ok(ExitCode::SUCCESS),
+        BehindBaseChoice::Skip => {}
+        BehindBaseChoice::Merge => {
             let updated = updating::merged(town, id, false, context)?;
             if !updated.result.is_done() {
                 return Err(updating::conflict(town, &updated));
@@ -90,11 +90,11 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> CommandR
             .server()
             .run(Command::new("select-window").target(pane.pane));
     }
-    attach::go(town, container.name(), args.read_only, context)
+    attach::attach_terminal(town, container.name(), args.read_only, context)
 }
 
 /// Asks the person. Fails without a terminal.
-fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<Choice, Problem> {
+fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<BehindBaseChoice, Problem> {
     let at_a_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     if context.json || !at_a_terminal {
         return Err(Problem::conflict(format!(
@@ -115,10 +115,10 @@ fn choose(id: &WorkId, branch: &Branch, context: &Context) -> Result<Choice, Pro
     let mut keys = std::io::stdin().lock().bytes();
     loop {
         match keys.next() {
-            Some(Ok(b'm' | b'M')) => return Ok(Choice::Merge),
-            Some(Ok(b's' | b'S')) => return Ok(Choice::Skip),
+            Some(Ok(b'm' | b'M')) => return Ok(BehindBaseChoice::Merge),
+            Some(Ok(b's' | b'S')) => return Ok(BehindBaseChoice::Skip),
             // Esc, Ctrl-C, or a terminal that is gone.
-            Some(Ok(0x1b | 0x03) | Err(_)) | None => return Ok(Choice::Cancel),
+            Some(Ok(0x1b | 0x03) | Err(_)) | None => return Ok(BehindBaseChoice::Cancel),
             Some(Ok(_)) => {}
         }
     }

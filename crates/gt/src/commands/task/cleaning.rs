@@ -15,18 +15,18 @@ use serde_json::{Value, json};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// End a task: container, worktree and branches go, and its item is open again
+/// Clean up a task: remove its container, worktree and branches, and reopen its item
 ///
-/// All that will be done is named first, and asked about. Work that is nowhere else is not
-/// removed: neither files that are not committed, nor commits that are not in the base, not
-/// pushed and not in the merge queue. The remote's branch goes only if it is in the base. A
-/// clean-up that was cut off is finished by the next.
+/// Lists everything that it will do, and asks first. Work that exists nowhere else is not removed:
+/// uncommitted files, and commits that are not in the base, not pushed and not in the merge queue.
+/// The remote's branch is removed only if it is in the base. The next call completes a clean-up
+/// that was interrupted.
 #[derive(Debug, Args)]
 pub(crate) struct CleanupArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     pub(super) bead: WorkId,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Do not ask
@@ -35,8 +35,8 @@ pub(crate) struct CleanupArgs {
     /// Close the item
     #[arg(long)]
     close: bool,
-    /// Also with work that is nowhere else, which is kept under refs/gt/saved/; and the
-    /// remote's branch as well
+    /// Clean up even if there is unsaved work, which is kept under refs/gt/saved/; also remove the
+    /// remote's branch
     #[arg(long)]
     force: bool,
 }
@@ -64,7 +64,7 @@ pub(super) fn run(town: &Town, args: &CleanupArgs, context: &Context) -> Command
     if !context.json {
         show(&plan)?;
     }
-    if !args.yes && !plan.steps.is_empty() && !confirm("Go on? [y/N] ") {
+    if !args.yes && !plan.steps.is_empty() && !confirm("Continue? [y/N] ") {
         output::line("Nothing was done.")?;
         return Ok(ExitCode::SUCCESS);
     }

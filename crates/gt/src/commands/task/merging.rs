@@ -6,23 +6,23 @@ use super::pausing::{done, warn};
 use crate::context::Context;
 use crate::output;
 use clap::Args;
-use gt_core::merge::{MergeStatus, short, some_of};
+use gt_core::merge::{MergeStatus, list_some, short};
 use gt_core::shell;
 use gt_core::work::WorkId;
-use gt_core::{Kind, Problem};
+use gt_core::{Problem, ProblemKind};
 use gt_town::Town;
-use gt_town::workflow::merge::{MergePlan, Note};
+use gt_town::workflow::merge::{MergeMessage, MergePlan};
 use gt_town::workflow::task::{self, HandedIn, PullRequestOptions};
 use serde_json::json;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
-/// Hand a task's branch to the merge queue, and merge it
+/// Submit a task's branch to the merge queue, and wait for the result
 ///
-/// As the agent's own `gt done` does, except that the agent stays. The queue runs in the
-/// background: checked, validated, and then into the base; this command waits for the
-/// result. A branch that is in conflict with the base is not queued; `gt task update`
-/// brings the two together. The first merge of a rig says what it does, and asks.
+/// Submits the branch as the agent's own `gt done` does, but the agent keeps running. The queue
+/// runs in the background: it checks for conflicts, validates, and moves the base. A branch that
+/// conflicts with the base is not queued; run `gt task update` first. The first merge of a rig
+/// lists its steps and asks for confirmation.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// The work item
@@ -31,20 +31,20 @@ pub(crate) struct MergeArgs {
     /// Do not ask; the next merge in this rig does not ask either
     #[arg(long)]
     yes: bool,
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
 }
 
-/// Make a pull request of a task's branch, by way of gh
+/// Open a pull request for a task's branch with gh
 ///
-/// The branch is pushed first. Where it has an open pull request already, that is named.
+/// Pushes the branch first. If it already has an open pull request, the command prints its address.
 #[derive(Debug, Args)]
 pub(crate) struct PrArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     pub(super) bead: WorkId,
-    /// As a draft
+    /// Open it as a draft
     #[arg(long)]
     draft: bool,
     /// The title [default: the item's]
@@ -53,7 +53,7 @@ pub(crate) struct PrArgs {
     /// The text [default: the item's description, and its id]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     body: Option<String>,
-    /// Only say what would be run: nothing is pushed
+    /// Only show what would run: nothing is pushed
     #[arg(long)]
     dry_run: bool,
 }
@@ -71,10 +71,10 @@ pub(super) fn merge(town: &Town, args: &MergeArgs, context: &Context) -> Command
         plan.remember(town)?;
     }
     context.catch_interrupts();
-    let tell = |note: Note<'_>| match note {
-        Note::Warning(text) => output::warn(text),
-        Note::Progress(_) if context.json => {}
-        Note::Progress(text) => drop(output::line(output::clean(text))),
+    let tell = |note: MergeMessage<'_>| match note {
+        MergeMessage::Warning(text) => output::warn(text),
+        MergeMessage::Progress(_) if context.json => {}
+        MergeMessage::Progress(text) => drop(output::line(output::clean(text))),
     };
     let handed = task::hand_in(town, &args.bead, &tell)?;
     let merge = handed.merge.as_ref();
@@ -140,7 +140,7 @@ fn ask(plan: &MergePlan, args: &MergeArgs, context: &Context) -> Result<bool, Pr
         ));
     }
     let problem = Problem::new(
-        Kind::Unconfirmed,
+        ProblemKind::Unconfirmed,
         format!("the first merge in {} has to be confirmed", plan.rig),
     );
     let problem = plan
@@ -159,7 +159,7 @@ fn not_merged(handed: &HandedIn) -> Problem {
     let HandedIn {
         id, branch, base, ..
     } = handed;
-    let files = output::clean(&some_of(&handed.files));
+    let files = output::clean(&list_some(&handed.files));
     let with_files = |problem: Problem| match files.is_empty() {
         true => problem,
         false => problem.cause(files.clone()),

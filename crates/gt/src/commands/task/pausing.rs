@@ -16,9 +16,8 @@ use std::process::ExitCode;
 
 /// Interrupt a task's agent, to continue later
 ///
-/// Its turn is interrupted, in its own pane; the program and its conversation stay. What is
-/// not committed goes into a commit `wip: paused session`, if there is anything. Messages
-/// for the agent wait until `gt task resume`.
+/// Interrupts its turn; the program and its conversation stay. Uncommitted changes become a commit
+/// `wip: paused session`. Messages for the agent wait until `gt task resume`.
 #[derive(Debug, Args)]
 pub(crate) struct PauseArgs {
     /// The work item
@@ -29,10 +28,10 @@ pub(crate) struct PauseArgs {
     reason: Option<String>,
 }
 
-/// Go on with a task that was paused, or whose agent is gone
+/// Resume a task that was paused, or whose agent has ended
 ///
-/// The commit of the pause is undone, if the branch still ends in it and it was not pushed:
-/// the files are as they were. An agent that is there is told to continue; one that is not is
+/// Undoes the commit of the pause, if it is the last commit of the branch and was not pushed, so
+/// that its changes are uncommitted again. A running agent is told to continue; an ended one is
 /// started again in the same conversation.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
@@ -45,7 +44,7 @@ pub(crate) struct ResumeArgs {
     /// Message to the agent [default: continue]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// Go on when an init command fails
+    /// Continue if an init command fails
     #[arg(long)]
     continue_on_failure: bool,
 }
@@ -104,7 +103,7 @@ fn still_paused(resumed: &Resumed, why: NotNow) -> Problem {
     let (id, agent) = (&resumed.id, &resumed.agent);
     Problem::failed(format!(
         "{id} is still paused: the message is in its input line and could not be submitted: {}",
-        why.words()
+        why.describe()
     ))
     .hint(format!(
         "`gt attach {agent}` shows it; Enter there submits it"
@@ -115,7 +114,7 @@ fn still_paused(resumed: &Resumed, why: NotNow) -> Problem {
 fn show_resumed(resumed: &Resumed) -> Result<(), Problem> {
     warn(&resumed.warnings);
     let what = match &resumed.started {
-        None => "goes on",
+        None => "continues",
         Some(Conversation::New) => "was started again, in a new conversation",
         Some(_) => "was started again and resumed its conversation",
     };
@@ -135,7 +134,7 @@ fn show_resumed(resumed: &Resumed) -> Result<(), Problem> {
     if let Some(why) = resumed.waits {
         output::line(format!(
             "  The message is delivered later: {}.",
-            why.words()
+            why.describe()
         ))?;
     }
     Ok(())
@@ -162,8 +161,8 @@ fn resumed_document(resumed: &Resumed) -> Value {
         "conversation": conversation,
         "undone": undone,
         "kept": kept,
-        "still_paused": resumed.still_paused.map(NotNow::words),
-        "queued": resumed.waits.map(NotNow::words),
+        "still_paused": resumed.still_paused.map(NotNow::describe),
+        "queued": resumed.waits.map(NotNow::describe),
         "warnings": resumed.warnings,
     }))
 }

@@ -15,14 +15,14 @@ use std::sync::atomic::AtomicBool;
 
 /// Show what a task has changed since its branch left the base
 ///
-/// Committed or not, with files that git does not know yet; what git ignores is left out. It
-/// is git's own diff, with your colours and your pager.
+/// Includes uncommitted changes and untracked files, but no ignored files. It is git's own diff,
+/// with your colours and your pager.
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     pub(super) bead: WorkId,
-    /// Only how much has changed in which files
+    /// Only the changed files and the number of changed lines
     #[arg(long)]
     stat: bool,
 }

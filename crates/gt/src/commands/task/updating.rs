@@ -15,23 +15,23 @@ use std::process::ExitCode;
 
 /// Merge the base into a task's branch
 ///
-/// Without a conflict the branch has both at once. With one the merge is begun in the
-/// worktree, and an agent in the window `merge` is told which files are in conflict; the
-/// command then ends with 1, and again as long as that is not over. Conflicts under .beads/
-/// do not count: the branch keeps its own.
+/// Without conflicts the branch is merged at once. With conflicts the merge is started in the
+/// worktree, and an agent in the window `merge` resolves the conflicting files; the command exits
+/// with 1, as does every further call until the merge is committed. Conflicts under .beads/ do not
+/// count: the branch keeps its own files.
 #[derive(Debug, Args)]
 pub(crate) struct UpdateArgs {
     /// The work item
     #[arg(value_name = "BEAD")]
     pub(super) bead: WorkId,
-    /// Go on when an init command fails, where a container is made for the conflicts
+    /// Continue if an init command fails while a container is made for the conflicts
     #[arg(long)]
     continue_on_failure: bool,
 }
 
-/// Take back a merge that is under way in a task's worktree
+/// Abort a merge in a task's worktree
 ///
-/// The worktree is as it was before `gt task update`, and the window `merge` is closed.
+/// Restores the worktree to the state before `gt task update`, and closes the window `merge`.
 #[derive(Debug, Args)]
 pub(crate) struct AbortMergeArgs {
     /// The work item
@@ -94,7 +94,7 @@ pub(super) fn conflict(town: &Town, updated: &Updated) -> Problem {
         (None, UpdateResult::Merging, false) => {
             format!("a merge is under way in {id}, and not all is resolved")
         }
-        (None, ..) => "Conflicts detected, and no agent is there to resolve them.".to_owned(),
+        (None, ..) => "Conflicts detected, and no agent resolves them.".to_owned(),
     };
     let mut problem = Problem::failed(words);
     if !updated.files.is_empty() {

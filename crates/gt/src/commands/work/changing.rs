@@ -3,14 +3,14 @@
 use super::super::ids;
 use super::listing::document;
 use crate::context::Context;
-use crate::output::{self, progress::Progress};
+use crate::output::{self, progress::ProgressLine};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::work::{Item, WorkId};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::files;
-use gt_town::records::items::{Changed, Draft, Patch, Work};
+use gt_town::records::items::{ChangedItem, ItemDraft, Patch, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
 use gt_town::workflow::merge;
@@ -23,7 +23,7 @@ use std::path::PathBuf;
 pub(crate) struct CreateArgs {
     /// Title, in one line
     title: String,
-    /// The whole of it; `-` reads it from standard input
+    /// The description; `-` reads it from standard input
     #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     /// The rig it belongs to, or `hq` for the town [default: that of this folder, or the only one]
@@ -35,7 +35,7 @@ pub(crate) struct CreateArgs {
     /// From 0, the most urgent, to 4 [default: 2]
     #[arg(long, short)]
     priority: Option<u8>,
-    /// Who is to do it
+    /// The assignee
     #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
     /// A label; may be given several times
@@ -47,7 +47,7 @@ pub(crate) struct CreateArgs {
     /// Item that must be closed before it; may be given several times
     #[arg(long = "dep", value_name = "ITEM")]
     deps: Vec<String>,
-    /// Not worth keeping once it is closed
+    /// Mark it as ephemeral: it may be deleted once it is closed
     #[arg(long)]
     ephemeral: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct UpdateArgs {
     /// Title, in one line
     #[arg(long, allow_hyphen_values = true)]
     title: Option<String>,
-    /// The whole of it; `-` reads it from standard input
+    /// The description; `-` reads it from standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: Option<String>,
     /// Kind of work: task, bug, feature, epic, chore, …
@@ -73,7 +73,7 @@ pub(crate) struct UpdateArgs {
     /// open, in_progress, blocked or pinned
     #[arg(long)]
     status: Option<String>,
-    /// Agent that is to do it; an empty value removes it
+    /// The assignee; an empty value removes it
     #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
     /// New notes, in place of the present ones
@@ -95,13 +95,13 @@ pub(crate) struct UpdateArgs {
     remove_label: Vec<String>,
 }
 
-/// Close work items: they are done, or will not be
+/// Close work items that are done or will not be done
 #[derive(Debug, Args)]
 pub(crate) struct CloseArgs {
     /// Their ids
     #[arg(value_name = "ITEM", required = true)]
     items: Vec<String>,
-    /// Why
+    /// The reason
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     reason: Option<String>,
 }
@@ -114,13 +114,13 @@ pub(crate) struct ReopenArgs {
     item: String,
 }
 
-/// Say what must be done before what
+/// Add or remove dependencies between items
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum DepCommand {
-    /// ITEM can only be begun when BLOCKER is closed
+    /// Make ITEM wait until BLOCKER is closed
     Add(DepArgs),
-    /// ITEM does not wait for BLOCKER any more
+    /// Remove the dependency of ITEM on BLOCKER
     Remove(DepArgs),
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct DepArgs {
     blocker: String,
 }
 
-/// Take over work items from a file of JSON lines, such as beads' issues.jsonl
+/// Import work items from a file of JSON lines, such as beads' issues.jsonl
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
     /// `-` reads standard input
@@ -156,7 +156,7 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
         (None, Some(rig)) => rig::work_prefix(town, rig)?,
         (None, None) => rig::work_prefix_here(town),
     };
-    let draft = Draft {
+    let draft = ItemDraft {
         prefix,
         parent,
         title: args.title,
@@ -241,9 +241,9 @@ pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Resul
 }
 
 /// Warns about a merge that was withdrawn because its item was reopened.
-fn tell_withdrawn(town: &Town, changed: &Changed) {
+fn tell_withdrawn(town: &Town, changed: &ChangedItem) {
     if let Some(entry) = &changed.withdrawn {
-        merge::tell_withdrawn(town, entry);
+        merge::emit_withdrawn(town, entry);
         output::warn(entry.withdrawal());
     }
 }
@@ -265,7 +265,7 @@ pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Resul
             )?;
             (
                 item,
-                format!("{} does not wait for {} any more.", args.item, args.blocker),
+                format!("{} no longer waits for {}.", args.item, args.blocker),
             )
         }
     };
@@ -280,10 +280,10 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
         bytes
     } else {
         let path = context.around().current_dir.join(&args.file);
-        std::fs::read(&path).map_err(|error| files::cannot("read", &path, &error))?
+        std::fs::read(&path).map_err(|error| files::io_problem("read", &path, &error))?
     };
     let imported = {
-        let _progress = Progress::spinner("Taking over work items");
+        let _progress = ProgressLine::spinner("Taking over work items");
         Work::of(town).import(&text)?
     };
     for (line, why) in &imported.skipped {

@@ -10,68 +10,68 @@ use gt_core::beads::exported;
 use gt_core::work::{Item, ItemStatus, WorkId, check_priority};
 use gt_town::Town;
 use gt_town::agents::target;
-use gt_town::records::items::{Query, Work};
+use gt_town::records::items::{ItemQuery, Work};
 use gt_town::repo::rig;
 use serde_json::{Value, json};
 
 /// List work items, the most urgent first
 ///
-/// Molecules, their steps and handoff beads are only among them if a type, a label, a parent,
-/// what is pinned or `--all` is asked for.
+/// Molecules, their steps and handoff beads are listed only with a type, a label, a parent, the
+/// status `pinned` or `--all`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     #[command(flatten)]
-    filter: Filter,
-    /// Only those of this status: open, hooked, in_progress, blocked, pinned, closed
+    filter: ItemFilterArgs,
+    /// Only items with this status: open, hooked, in_progress, blocked, pinned, closed
     #[arg(long)]
     status: Option<String>,
-    /// Also those that are closed
+    /// Include closed items
     #[arg(long)]
     all: bool,
 }
 
-/// List what can be begun: open, and without an open blocker
+/// List the items that can be started: open, without open blockers
 #[derive(Debug, Args)]
 pub(crate) struct ReadyArgs {
     #[command(flatten)]
-    filter: Filter,
+    filter: ItemFilterArgs,
 }
 
-/// Find work items by their words, closed ones too
+/// Search work items, including closed ones
 #[derive(Debug, Args)]
 pub(crate) struct SearchArgs {
     /// Text in the title, description, notes or id
     text: String,
     #[command(flatten)]
-    filter: Filter,
+    filter: ItemFilterArgs,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct Filter {
+pub(crate) struct ItemFilterArgs {
     /// Only this rig's; `hq` stands for the town itself
     #[arg(long)]
     rig: Option<String>,
-    /// Only those of this agent
+    /// Only items of this agent
     #[arg(long = "agent", alias = "assignee", value_name = "TARGET")]
     assignee: Option<String>,
-    /// Only those of this type
+    /// Only items of this type
     #[arg(long = "type", value_name = "TYPE")]
     kind: Option<String>,
-    /// Only those with this label
+    /// Only items with this label
     #[arg(long)]
     label: Option<String>,
-    /// Only the parts of this one
+    /// Only the parts of this item
     #[arg(long, value_name = "ITEM")]
     parent: Option<String>,
-    /// Only those of this priority, from 0 to 4
+    /// Only items of this priority, from 0 to 4
     #[arg(long)]
     priority: Option<u8>,
-    /// At most so many
+    /// Maximum number of items
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
 }
 
-/// Show all of a work item
+/// Show a work item in full
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
     /// Its id
@@ -84,13 +84,13 @@ pub(crate) struct ShowArgs {
 /// With --json all of them are one array.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// One JSON object in each line, which is the default
+    /// One JSON object per line, which is the default
     #[arg(long)]
     jsonl: bool,
 }
 
-impl Filter {
-    fn query(&self, town: &Town) -> Result<Query, Problem> {
+impl ItemFilterArgs {
+    fn query(&self, town: &Town) -> Result<ItemQuery, Problem> {
         let prefix = self
             .rig
             .as_deref()
@@ -112,7 +112,7 @@ impl Filter {
         if self.limit == Some(0) {
             return Err(Problem::usage("a limit of 0 shows nothing").hint("`--limit 1` or more"));
         }
-        Ok(Query {
+        Ok(ItemQuery {
             prefix,
             assignee,
             kind: self.kind.clone(),
@@ -120,13 +120,13 @@ impl Filter {
             parent,
             priority: self.priority,
             limit: self.limit,
-            ..Query::default()
+            ..ItemQuery::default()
         })
     }
 }
 
 pub(super) fn list(args: &ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = Query {
+    let query = ItemQuery {
         status: args.status.as_deref().map(str::parse).transpose()?,
         all: args.all,
         ..args.filter.query(town)?
@@ -135,7 +135,7 @@ pub(super) fn list(args: &ListArgs, town: &Town, context: &Context) -> Result<()
 }
 
 pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = Query {
+    let query = ItemQuery {
         ready: true,
         ..args.filter.query(town)?
     };
@@ -143,18 +143,18 @@ pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<
 }
 
 pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let query = Query {
+    let query = ItemQuery {
         all: true,
         ..args.filter.query(town)?
     };
-    let query = Query {
+    let query = ItemQuery {
         text: Some(args.text),
         ..query
     };
     found(&query, town, context)
 }
 
-fn found(query: &Query, town: &Town, context: &Context) -> Result<(), Problem> {
+fn found(query: &ItemQuery, town: &Town, context: &Context) -> Result<(), Problem> {
     let work = Work::of(town);
     table(&work.find(query)?, context)?;
     warn_unread(&work)

@@ -7,7 +7,7 @@ use crate::output::usage::dollars;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
-use gt_core::tree::{Progress, WorkNode};
+use gt_core::tree::{ItemProgress, WorkNode};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::views::work_tree;
@@ -77,11 +77,11 @@ fn draw(node: &WorkNode, own: &str, below: &str, lines: &mut Vec<String>, paint:
 
 fn line(node: &WorkNode, paint: Paint) -> String {
     let mark = match node.progress {
-        Progress::Landed => paint.green("✓"),
-        Progress::Failed => paint.red("✗"),
-        Progress::Working | Progress::Merging => paint.cyan("●"),
-        Progress::Queued | Progress::Blocked => paint.yellow("…"),
-        Progress::Open => paint.dim("○"),
+        ItemProgress::Landed => paint.green("✓"),
+        ItemProgress::Failed => paint.red("✗"),
+        ItemProgress::Working | ItemProgress::Merging => paint.cyan("●"),
+        ItemProgress::Queued | ItemProgress::Blocked => paint.yellow("…"),
+        ItemProgress::Open => paint.dim("○"),
     };
     let mut facts = vec![match &node.reason {
         Some(reason) => format!("{}: {}", node.progress.as_str(), output::clean(reason)),
@@ -91,7 +91,7 @@ fn line(node: &WorkNode, paint: Paint) -> String {
         // A parent is shown by the progress of its parts.
         let landed = format!("{} of {} landed", parts.closed, parts.all);
         match node.progress {
-            Progress::Working if node.holder.is_none() => facts = vec![landed],
+            ItemProgress::Working if node.holder.is_none() => facts = vec![landed],
             _ => facts.push(landed),
         }
     }

@@ -6,7 +6,6 @@ use crate::sessions;
 use gt_tmux::Command as Tmux;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 const GT: &str = env!("CARGO_BIN_EXE_gt");
@@ -68,9 +67,10 @@ fn handoff_killed_before_it_forgets_an_adopted_agent_has_released_it() {
     let desk = Desk::open(&env, &env.path("other"));
     let pid = desk.start_program("")["pid"].to_string();
     env.json(&["adopt", &pid, "--as", MAX]);
-    let mut handoff = env.gt_command(&["handoff", MAX, "--force", "-m", "go on"]);
-    let killed = handoff.env("GT_FAULT", "handoff.given_back").output();
-    assert_eq!(killed.unwrap().status.signal(), Some(9));
+    env.kill_at_fault(
+        &["handoff", MAX, "--force", "-m", "go on"],
+        "handoff.given_back",
+    );
     let format = "#{session_name} #{@gt_agent}#{@gt_adopted}";
     let containers = desk.tmux(&["list-sessions", "-F", format]);
     assert_eq!(containers.trim_end(), "desk");

@@ -1,7 +1,7 @@
 //! Adoptions that run concurrently, fail, or are killed between two steps.
 
 use super::{Desk, GT};
-use crate::env::{Answer, TIMEOUT, TestEnv, run};
+use crate::env::{Answer, TIMEOUT, TestEnv};
 use gt_tmux::Command as Tmux;
 use gt_tmux::testing::wait_until;
 use std::fs;
@@ -32,9 +32,7 @@ fn adoption_that_is_killed_leaves_an_agent_or_nothing() {
         let env = TestEnv::with_town();
         let desk = Desk::open(&env, &env.path("other"));
         let pid = desk.start_program("")["pid"].to_string();
-        let mut adopt = env.gt_command(&["adopt", &pid, "--name", "helper"]);
-        let killed = run(adopt.env("GT_FAULT", step));
-        assert_eq!(killed.code, -9, "{step}: {}", killed.stderr);
+        env.kill_at_fault(&["adopt", &pid, "--name", "helper"], step);
         env.gt(&["sync"]).ok();
         if *is_agent {
             let nudged = env.json(&["nudge", "agent/helper", "hello there"]);
@@ -55,9 +53,7 @@ fn stop_that_is_killed_after_it_removed_the_hooks_is_completed_by_a_sync() {
     let pid = desk.start_program("")["pid"].to_string();
     env.json(&["adopt", &pid, "--name", "helper"]);
     assert!(desk.settings().exists());
-    let mut stop = env.gt_command(&["stop", "agent/helper"]);
-    let killed = run(stop.env("GT_FAULT", "adopt.unhooked"));
-    assert_eq!(killed.code, -9, "{}", killed.stderr);
+    env.kill_at_fault(&["stop", "agent/helper"], "adopt.unhooked");
     assert!(!desk.settings().exists());
     assert_eq!(notes(&env), 1, "the note is removed last");
     env.gt(&["sync"]).ok();

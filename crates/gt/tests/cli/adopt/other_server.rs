@@ -8,7 +8,6 @@ use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::time::Instant;
 
 /// Returns the global options, hooks and keys of the desk's server.
 fn global_options(desk: &Desk<'_>) -> String {
@@ -27,9 +26,8 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     let pid = desk.start_program(&format!("--session-id {CONVERSATION}"))["pid"].to_string();
     let before = global_options(&desk);
     let watch = Watch::begin(&env);
-    let since = Instant::now();
     env.json(&["adopt", &pid, "--name", "helper"]);
-    let (line, _) = watch.expect_of("agent/helper", "idle", since);
+    let line = watch.expect_of("agent/helper", "idle");
     assert_eq!(line["container"], "agent_helper", "{line}");
 
     let status = env.json(&["status"]);
@@ -38,13 +36,12 @@ fn it_is_in_status_watch_and_save_and_gets_mail() {
     assert_eq!(helper["socket"], json!(desk.socket), "{helper}");
 
     // Mail to the agent, also through a group, is announced in its pane.
-    let since = Instant::now();
     // The turn lasts: `gt watch` may read the state only after a short one.
     let news = ["-s", "News [[delay=60]]", "-m", "Look"];
     let sent = env.json(&[&["mail", "send", "agent/helper"], &news[..]].concat());
     assert_eq!(sent[0]["nudged"], true, "{sent}");
     env.wait_screen("agent/helper", "News");
-    watch.expect_of("agent/helper", "busy", since);
+    watch.expect_of("agent/helper", "busy");
     watch.end();
 
     let saved = env.json(&["save"]);

@@ -3,7 +3,7 @@
 
 use super::Desk;
 use crate::attach::{terminal, wait_shown};
-use crate::env::{TIMEOUT, TestEnv, run};
+use crate::env::{TIMEOUT, TestEnv};
 use gt_tmux::testing::{TestServer, wait_until};
 use std::fs;
 
@@ -31,9 +31,7 @@ fn hook_of_an_adopted_program_writes_the_receipt_of_a_message() {
         let pid = desk.start_program("")["pid"].to_string();
         env.json(&["adopt", &pid, "--name", "helper"]);
         let _person = sit_down(&env, &desk);
-        let mut nudge = env.gt_command(&["nudge", "agent/helper", "exactly once"]);
-        let killed = run(nudge.env("GT_FAULT", "nudge.entered"));
-        assert_eq!(killed.code, -9, "{}", killed.stderr);
+        env.kill_at_fault(&["nudge", "agent/helper", "exactly once"], "nudge.entered");
         let receipts = env.town().join(".runtime/nudges/agent.helper/done");
         wait_until("the receipt of the message", TIMEOUT, || {
             let mut all = fs::read_dir(&receipts).ok()?.flatten();

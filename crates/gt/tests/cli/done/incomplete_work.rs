@@ -203,7 +203,7 @@ fn a_submodule_is_not_pointed_to_a_commit_that_is_nowhere_else() {
     assert_snapshot!(env.snapshot(&DONE), @"
     exit code: 4
     --- stderr
-    error: the work points to commits that exist nowhere else, inside of lib
+    error: the work points to commits that exist nowhere else, inside lib
     hint: push them there, such as with `git -C 'lib' push origin HEAD:BRANCH`
     ");
     // A pushed tag makes the commit available, although it is on no branch.

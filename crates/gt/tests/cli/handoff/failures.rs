@@ -158,9 +158,10 @@ fn handoff_with_harness_starts_another_program_with_a_new_conversation() {
 #[test]
 fn session_that_never_started_is_not_shown_as_running() {
     let env = with_max();
-    let mut command = env.gt_command(&["handoff", MAX, "--force", "-m", "Go on"]);
-    let killed = run(command.env("GT_FAULT", "handoff.recorded"));
-    assert_eq!(killed.code, -9, "{killed:?}");
+    env.kill_at_fault(
+        &["handoff", MAX, "--force", "-m", "Go on"],
+        "handoff.recorded",
+    );
     env.gt(&["handoff", MAX, "--force", "-m", "Go on"]).ok();
     let running = list_sessions(&env, &["--status", "running"]);
     assert_eq!(running.len(), 1, "{running:?}");

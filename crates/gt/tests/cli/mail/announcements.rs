@@ -28,7 +28,7 @@ fn sender_is_told_which_recipients_were_not_reached() {
     Sent hq-[ID] to gastown/crew/max.
     Sent hq-[ID] to gastown/crew/amy.
     --- stderr
-    warning: gastown/crew/max was not told: cannot make the folder ~/gt/.runtime/nudges/gastown.crew.max/new: Not a directory (os error 20)
+    warning: gastown/crew/max was not notified: cannot make the folder ~/gt/.runtime/nudges/gastown.crew.max/new: Not a directory (os error 20)
     ");
     // Without tmux it is unknown which agents run.
     let without_tmux = |args: &[&str]| {
@@ -37,7 +37,7 @@ fn sender_is_told_which_recipients_were_not_reached() {
     };
     let sent = without_tmux(&["mail", "send", "gastown/amy", "human", "-s", "Plan"]).ok();
     assert!(sent.stdout.contains("to human"), "{}", sent.stdout);
-    let warnings = sent.stderr.matches("was not told").count();
+    let warnings = sent.stderr.matches("was not notified").count();
     assert_eq!(warnings, 1, "people are not told: {}", sent.stderr);
     let before = env.json(&["mail", "search", "Plan", "--everybody"]);
     let refused = without_tmux(&["mail", "send", "@crew", "-s", "Plan"]);

@@ -84,6 +84,17 @@ fn held_up(env: &TestEnv) -> (PathBuf, String) {
     (gate, format!("[rigs.gastown.merge]\nvalidate = {lines}\n"))
 }
 
+/// Hands in max's work and waits until its validation runs. Returns the path of the gate file, the
+/// entry, and the process that merges.
+fn run_held_up(env: &TestEnv) -> (PathBuf, String, u32) {
+    let (gate, settings) = held_up(env);
+    env.add_settings(&settings);
+    let (_, merge) = finish(env, "max", "a.txt", "a\n");
+    wait_merge(env, &merge, "merging");
+    let runner = wait_runner(env);
+    (gate, merge, runner)
+}
+
 #[test]
 fn done_in_the_agents_own_pane_is_merged_without_another_command() {
     let env = automatic(&["max"], "");
@@ -197,11 +208,7 @@ fn work_handed_in_during_a_run_is_merged_and_no_third_process_waits() {
 #[test]
 fn the_next_work_continues_a_run_that_was_killed() {
     let env = automatic(&["max", "amy"], "");
-    let (gate, settings) = held_up(&env);
-    env.add_settings(&settings);
-    let (_, first) = finish(&env, "max", "a.txt", "a\n");
-    wait_merge(&env, &first, "merging");
-    let runner = wait_runner(&env);
+    let (gate, first, runner) = run_held_up(&env);
     signal(runner, Signal::KILL);
     fs::write(gate, "").unwrap();
     let (_, second) = finish(&env, "amy", "b.txt", "b\n");
@@ -218,11 +225,7 @@ fn the_next_work_continues_a_run_that_was_killed() {
 /// Kills the process that merges the only entry during its validation, which succeeds immediately
 /// afterwards.
 fn killed_run(env: &TestEnv) -> String {
-    let (gate, settings) = held_up(env);
-    env.add_settings(&settings);
-    let (_, merge) = finish(env, "max", "a.txt", "a\n");
-    wait_merge(env, &merge, "merging");
-    let runner = wait_runner(env);
+    let (gate, merge, runner) = run_held_up(env);
     signal(runner, Signal::KILL);
     wait_until("it is dead", TIMEOUT, || (!is_alive(runner)).then_some(()));
     fs::write(gate, "").unwrap();
@@ -285,8 +288,9 @@ fn doctor_names_a_killed_run_and_fix_resumes_it() {
     let env = automatic(&["max"], "");
     let merge = killed_run(&env);
     let found = env.gt(&["doctor"]).ok().stdout;
-    let expected =
-        format!("no process merges what waits in gastown: {merge}; the last run was killed");
+    let expected = format!(
+        "no process merges the waiting entries of gastown: {merge}; the last run was killed"
+    );
     assert!(found.contains(&expected), "{found}");
     let fixed = env.gt(&["doctor", "--fix"]).ok().stdout;
     assert!(
@@ -301,11 +305,7 @@ fn doctor_names_a_killed_run_and_fix_resumes_it() {
 #[test]
 fn terminated_run_reports_nothing_and_is_resumed_by_the_timer() {
     let env = automatic(&["max"], "");
-    let (gate, settings) = held_up(&env);
-    env.add_settings(&settings);
-    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
-    wait_merge(&env, &merge, "merging");
-    let runner = wait_runner(&env);
+    let (gate, merge, runner) = run_held_up(&env);
     signal(runner, Signal::TERM);
     wait_until("it has ended", TIMEOUT, || {
         (!is_alive(runner)).then_some(())
@@ -320,14 +320,12 @@ fn terminated_run_reports_nothing_and_is_resumed_by_the_timer() {
 
 #[test]
 fn work_of_a_killed_done_is_merged_by_the_timer() {
-    let mut env = automatic(&["max"], "");
+    let env = automatic(&["max"], "");
     let id = item(&env, &["Write", "--rig", "gastown"]);
     env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
     let dir = env.town().join("gastown/crew/max");
     commit(&env, &dir, "a.txt", "a\n");
-    env.set("GT_FAULT", "done.queued");
-    env.gt(&["done", "--agent", "gastown/max"]).fails(-9);
-    env.set("GT_FAULT", "");
+    env.kill_at_fault(&["done", "--agent", "gastown/max"], "done.queued");
     assert_eq!(runners(&env), [0; 0]);
     env.gt(&["save", "--auto", "--timer"]).ok();
     wait_until("the item is closed", TIMEOUT, || {
@@ -372,11 +370,7 @@ fn job_of(process: &str) -> [String; 3] {
 #[test]
 fn a_run_outlives_the_group_and_the_session_of_its_caller() {
     let env = automatic(&["max"], "");
-    let (gate, settings) = held_up(&env);
-    env.add_settings(&settings);
-    let (_, merge) = finish(&env, "max", "a.txt", "a\n");
-    wait_merge(&env, &merge, "merging");
-    let runner = wait_runner(&env);
+    let (gate, merge, runner) = run_held_up(&env);
     let [group, session, terminal] = job_of(&runner.to_string());
     let [_, own, _] = job_of("self");
     assert_ne!(session, own);

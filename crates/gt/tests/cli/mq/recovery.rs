@@ -3,7 +3,7 @@
 use crate::env::{Answer, TIMEOUT, TestEnv, signal};
 use crate::mq::{
     MERGED, commit, files, finish, item, repository, status, validate_with, with_bare_remote,
-    worktree,
+    with_base, worktree,
 };
 use gt_tmux::testing::wait_until;
 use gt_town::base::lock::FileLock;
@@ -195,21 +195,9 @@ fn a_repair_that_is_open_again_is_given_to_the_next() {
 #[test]
 fn merged_entry_cannot_be_rejected() {
     for is_bare in [false, true] {
-        let (env, dir, name) = match is_bare {
-            true => {
-                let (env, bare) = with_bare_remote(&["max", "amy"]);
-                (env, bare, "main")
-            }
-            false => {
-                let env = TestEnv::with_crew(&["max", "amy"]);
-                let dir = repository(&env);
-                (env, dir, MERGED)
-            }
-        };
+        let (env, dir, name) = with_base(is_bare, &["max", "amy"]);
         let (id, merge) = finish(&env, "max", "a.txt", "a\n");
-        let mut killed = env.gt_command(&["mq", "run"]);
-        let killed = killed.env("GT_FAULT", "mq.advanced").output().unwrap();
-        assert_eq!(killed.status.code(), None, "{killed:?}");
+        env.kill_at_fault(&["mq", "run"], "mq.advanced");
         let reject = ["mq", "reject", &merge, "--reason", "no", "--reopen"];
         let refused = env.gt(&reject).fails(4);
         assert!(refused.stderr.contains("is merged"), "{}", refused.stderr);
@@ -222,9 +210,7 @@ fn merged_entry_cannot_be_rejected() {
         assert_eq!(told[0]["type"], "merge_merged", "{told}");
         // An entry whose run was killed before the base advanced is rejected as usual.
         let (id, merge) = finish(&env, "amy", "b.txt", "b\n");
-        let mut killed = env.gt_command(&["mq", "run"]);
-        let killed = killed.env("GT_FAULT", "mq.validated").output().unwrap();
-        assert_eq!(killed.status.code(), None, "{killed:?}");
+        env.kill_at_fault(&["mq", "run"], "mq.validated");
         let rejected = env.json(&["mq", "reject", &merge, "--reason", "no"]);
         assert_eq!(rejected["status"], "rejected", "{rejected}");
         assert_eq!(status(&env, &id), "closed");
@@ -296,6 +282,7 @@ fn queue_that_asks_the_remote_blocks_no_command() {
             go.display()
         ),
     );
+    env.add_settings("[git]\nallow = ['remote.origin.uploadpack']\n");
     let slow = ["config", "remote.origin.uploadpack", slow.to_str().unwrap()];
     env.git(&repository(&env), &slow);
     let run = env.spawn(&["mq", "run"]);
@@ -338,17 +325,22 @@ fn next_run_ends_the_processes_of_a_killed_run() {
 
 #[test]
 fn worktree_is_removed_under_the_repository_lock() {
-    let env = TestEnv::with_crew(&["max"]);
+    let mut env = TestEnv::with_crew(&["max"]);
     let (reached, go) = (env.path("reached"), env.path("go"));
-    // git calls this hook when it deletes a branch.
+    // A git that waits before it deletes a branch.
+    fs::create_dir(env.path("slow")).unwrap();
+    let path = std::env::var("PATH").unwrap();
     write_hook(
-        &repository(&env).join("hooks/reference-transaction"),
+        &env.path("slow/git"),
         &format!(
-            "#!/bin/sh\ntouch {}\nwhile ! test -e {}; do sleep 0.02; done\n",
+            "#!/bin/sh\nPATH='{path}'\ncase \"$*\" in *'branch '*-D*)\ntouch {}\n\
+             while ! test -e {}; do sleep 0.02; done;; esac\nexec git \"$@\"\n",
             reached.display(),
             go.display()
         ),
     );
+    let slow = format!("{}:{path}", env.path("slow").display());
+    env.set("PATH", &slow);
     let run = env.spawn(&["crew", "rm", "max"]);
     wait_until("its branch goes", TIMEOUT, || {
         reached.exists().then_some(())

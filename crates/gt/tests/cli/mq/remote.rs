@@ -130,7 +130,7 @@ fn conflicting_upstream_merge_is_reported_before_any_merge() {
     assert_snapshot!(env.snapshot(&["mq", "run"]), @"
     exit code: 4
     --- stdout
-    taking over what is new in main as it was merged here
+    merging main as it was merged here
     0 merged, 0 not.
     --- stderr
     error: main of the remote and what was merged here are in conflict: 1 file is in conflict with main

@@ -39,7 +39,7 @@ fn an_item_that_is_opened_again_is_not_merged_as_it_was() {
     --- stdout
     Changed gt-[ID].
     --- stderr
-    warning: the merge mr-[ID] of polecat/Toast/gt-[ID] is withdrawn: gt-[ID] was taken up again; its commit [HEX] is kept
+    warning: the merge mr-[ID] of polecat/Toast/gt-[ID] is withdrawn: gt-[ID] was reopened; its commit [HEX] is kept
     ");
     let entry = env.json(&["mq", "status", merge]);
     assert_eq!(entry["status"], "withdrawn", "{entry}");
@@ -175,7 +175,7 @@ fn failed_entry_of_a_reopened_item_is_withdrawn() {
     --- stdout
     Changed gt-[ID].
     --- stderr
-    warning: the merge mr-[ID] of crew/max is withdrawn: gt-[ID] was taken up again; its repair gt-[ID].1 stays on the hook of gastown/polecats/Toast; its commit [HEX] is kept
+    warning: the merge mr-[ID] of crew/max is withdrawn: gt-[ID] was reopened; its repair gt-[ID].1 stays on the hook of gastown/polecats/Toast; its commit [HEX] is kept
     ");
     assert_eq!(env.json(&["mq", "status", &merge])["status"], "withdrawn");
     assert_eq!(status(&env, &repair), "hooked");
@@ -237,7 +237,7 @@ fn a_repair_that_is_opened_again_is_waited_for() {
     --- stdout
     Changed gt-[ID].1.
     --- stderr
-    warning: the merge mr-[ID] of polecat/Toast/gt-[ID].1 waits for its repair again: its repair gt-[ID].1 was taken up again
+    warning: the merge mr-[ID] of polecat/Toast/gt-[ID].1 waits for its repair again: its repair gt-[ID].1 was reopened
     ");
     let events = env.json(&["events", "--type", "merge_withdrawn"]);
     assert_eq!(events[0]["payload"]["merge"], json!(merge), "{events}");

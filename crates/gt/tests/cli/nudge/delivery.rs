@@ -3,6 +3,7 @@
 //! Assertions use the agent's own log of its prompts.
 
 use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
+use crate::stopwatch::Stopwatch;
 use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, SessionName};
 use insta::assert_snapshot;
@@ -157,9 +158,9 @@ fn text_without_a_visible_character_is_refused() {
 fn queued_message_reaches_an_idle_agent_without_another_command() {
     for more in ["", WITHOUT_HOOKS] {
         let env = stage(more);
-        let began = Instant::now();
+        let watch = Stopwatch::start();
         let sent = env.json(&["nudge", "gastown/max", "one", "--mode", "queue"]);
-        assert!(began.elapsed().as_secs() < 5);
+        watch.assert_within("queueing", Duration::from_secs(5));
         assert_eq!(sent["delivered"], "queue", "{sent}");
         assert_eq!(sent["deliverer"], "background", "{sent}");
         assert!(sent["tries_until"].is_string(), "{sent}");
@@ -366,7 +367,7 @@ fn message_that_is_shown_as_another_text_is_set_aside_and_the_next_is_delivered(
     assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "garble", "--timeout", "20"]), @"
     exit code: 1
     --- stderr
-    error: the message to gastown/crew/max was set aside: not delivered, its program shows another text than was typed
+    error: the message to gastown/crew/max was set aside: not delivered: its program shows a different text than was typed
     hint: it is kept: `gt nudge gastown/crew/max --list` shows it, `--again [UUID]` sends it again, `--cancel [UUID]` drops it
     ");
     let next = env.json(&["nudge", "gastown/max", "next", "--timeout", "20"]);
@@ -377,7 +378,7 @@ fn message_that_is_shown_as_another_text_is_set_aside_and_the_next_is_delivered(
     assert_eq!(listed[0]["text"], "garble", "{listed}");
     let events = env.gt(&["events", "--type", "nudge", "--json"]).ok().stdout;
     assert!(
-        events.contains("not delivered, its program shows"),
+        events.contains("not delivered: its program shows"),
         "{events}"
     );
     let id = listed[0]["id"].as_str().unwrap();
@@ -387,11 +388,11 @@ fn message_that_is_shown_as_another_text_is_set_aside_and_the_next_is_delivered(
 
 #[test]
 fn message_is_in_one_place_after_a_kill_while_it_is_set_aside() {
-    let mut env = stage_garbling();
-    env.set("GT_FAULT", "nudge.aside");
-    let killed = env.gt(&["nudge", "gastown/max", "garble", "--timeout", "20"]);
-    assert_eq!(killed.code, -9, "{}", killed.stderr);
-    env.set("GT_FAULT", "");
+    let env = stage_garbling();
+    env.kill_at_fault(
+        &["nudge", "gastown/max", "garble", "--timeout", "20"],
+        "nudge.aside",
+    );
     let listed = env.json(&["nudge", "gastown/max", "--list"]);
     assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(listed[0]["phase"], "set aside", "{listed}");
@@ -426,15 +427,15 @@ fn message_that_is_not_shown_at_all_is_set_aside_in_the_end() {
 
 #[test]
 fn own_paste_in_the_line_is_submitted_before_an_immediate_message() {
-    let mut env = stage("");
-    env.set("GT_FAULT", "nudge.pasted");
-    let killed = env.gt(&[
-        "nudge",
-        "gastown/max",
-        "left in the line 👨\u{200d}👩\u{200d}👧\u{200d}👦",
-    ]);
-    assert_eq!(killed.code, -9, "{}", killed.stderr);
-    env.set("GT_FAULT", "");
+    let env = stage("");
+    env.kill_at_fault(
+        &[
+            "nudge",
+            "gastown/max",
+            "left in the line 👨\u{200d}👩\u{200d}👧\u{200d}👦",
+        ],
+        "nudge.pasted",
+    );
     env.wait_screen("gastown/max", "❯ left in the line");
     let sent = env.gt(&[
         "nudge",
@@ -458,10 +459,11 @@ fn own_paste_in_the_line_is_submitted_before_an_immediate_message() {
 #[test]
 fn cancel_removes_a_recognised_text_from_the_input_line() {
     // A hook that is late would have the message delivered by a background process.
-    let mut env = stage(WITHOUT_HOOKS);
-    env.set("GT_FAULT", "nudge.pasted");
-    env.gt(&["nudge", "gastown/max", "not\nwanted\nany more"]);
-    env.set("GT_FAULT", "");
+    let env = stage(WITHOUT_HOOKS);
+    env.kill_at_fault(
+        &["nudge", "gastown/max", "not\nwanted\nany more"],
+        "nudge.pasted",
+    );
     env.wait_screen("gastown/max", "any more");
     let listed = env.json(&["nudge", "gastown/max", "--list"]);
     assert_eq!(listed[0]["phase"], "pasting", "{listed}");
@@ -501,11 +503,8 @@ fn cancel_leaves_another_text_of_the_same_sender_in_the_input_line() {
 #[test]
 fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
     for more in ["", WITHOUT_HOOKS] {
-        let mut env = stage(more);
-        env.set("GT_FAULT", "nudge.entered");
-        let killed = env.gt(&["nudge", "gastown/max", "exactly once"]);
-        assert_eq!(killed.code, -9, "{}", killed.stderr);
-        env.set("GT_FAULT", "");
+        let env = stage(more);
+        env.kill_at_fault(&["nudge", "gastown/max", "exactly once"], "nudge.entered");
         await_prompts(&env, &["exactly once"]);
         env.gt(&["wait", "gastown/max", "--timeout", "30"]).ok();
         kill_server(&env);
@@ -518,11 +517,8 @@ fn message_is_not_sent_twice_after_gt_and_tmux_have_died() {
 
 #[test]
 fn message_without_any_proof_is_set_aside_and_sent_again_by_request() {
-    let mut env = stage(WITHOUT_PROOF);
-    env.set("GT_FAULT", "nudge.entered");
-    let killed = env.gt(&["nudge", "gastown/max", "perhaps"]);
-    assert_eq!(killed.code, -9, "{}", killed.stderr);
-    env.set("GT_FAULT", "");
+    let env = stage(WITHOUT_PROOF);
+    env.kill_at_fault(&["nudge", "gastown/max", "perhaps"], "nudge.entered");
     await_prompts(&env, &["perhaps"]);
     kill_server(&env);
     env.gt(&["crew", "start", "max", "--no-prompt"]).ok();

@@ -42,7 +42,7 @@ fn a_broken_worktree_is_linked_again_by_the_next_sling_with_its_files() {
     state  stopped
     item  gt-[ID]
     branch  -
-    worktree  broken: the folder is there, and git does not know it
+    worktree  broken: the folder exists, but git does not know it as a worktree
     ahead  -
     changed  -
     container  -

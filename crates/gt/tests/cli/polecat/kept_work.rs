@@ -82,7 +82,7 @@ fn autostash_of_a_rebase_is_not_removed() {
     assert!(dir.exists(), "{passed_over}");
     env.gt(&["hook", &id, "--agent", "gastown/polecats/Toast"])
         .ok();
-    let saved = removed_by_force(&env, &id, "a rebase that is half done");
+    let saved = removed_by_force(&env, &id, "an unfinished rebase");
     let kept = kept(&env, &saved, "README.md");
     assert!(kept.contains(&"changed\n".to_owned()), "{kept:?}");
 }
@@ -123,7 +123,7 @@ fn locked_worktree_is_not_removed() {
     assert_snapshot!(env.snapshot(&NUKE), @r#"
     exit code: 4
     --- stderr
-    error: gastown/polecats/Toast has work that exists nowhere else: a worktree that is locked
+    error: gastown/polecats/Toast has work that exists nowhere else: a locked worktree
     caused by: it was locked because of "mine"
     hint: `git worktree unlock` in it, or `--force`
     "#);

@@ -77,7 +77,7 @@ fn an_interrupted_restore_leaves_nothing_half_done() {
     fs::write(env.town().join("harnesses/demo.toml"), preset).unwrap();
     let restore = env.spawn(&["restore"]);
     wait_until("both come up", TIMEOUT, || {
-        let is_up = |name: &str| history(&env, name).contains("# gt: back");
+        let is_up = |name: &str| history(&env, name).contains("# gt: restored");
         (env.sessions().len() == 2 && is_up("hq-mayor") && is_up("hq-deacon")).then_some(())
     });
     signal(restore.id(), Signal::INT);

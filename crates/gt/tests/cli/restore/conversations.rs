@@ -125,7 +125,7 @@ fn missing_conversation_starts_a_new_one() {
     assert_eq!(agent["conversation"], "new", "{agent}");
     assert_eq!(env.format("hq-mayor", "#{window_panes}"), "2");
     env.wait_screen("mayor", "[GAS TOWN] mayor <- gt");
-    assert!(history(&env, "hq-mayor").contains("# gt: back"));
+    assert!(history(&env, "hq-mayor").contains("# gt: restored"));
     let record = agent["session"].as_str().unwrap();
     let chain = env.json(&["sessions", "chain", record]);
     assert_eq!(

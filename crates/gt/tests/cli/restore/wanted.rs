@@ -102,7 +102,7 @@ fn agent_lost_before_any_save_is_restored_from_the_journal() {
     assert_eq!(mayor["conversation_id"], started[0]["harness_session_id"]);
     assert_eq!(env.agent("mayor")["work_dir"], *folder.to_str().unwrap());
     let text = history(&env, "hq-mayor");
-    assert!(text.contains("was not saved yet"), "{text}");
+    assert!(text.contains("its earlier text was not saved"), "{text}");
     // An old save is restored as it is.
     env.gt(&["start", "boot"]).ok();
     env.gt(&["save"]).ok();

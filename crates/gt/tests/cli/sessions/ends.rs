@@ -109,7 +109,8 @@ fn clean_exit_of_crew_is_final() {
     env.gt(&["crew", "start", "max", "--auto-respawn", "--no-prompt"])
         .ok();
     let session = list_sessions(&env, &[])[0].clone();
-    env.gt(&["nudge", MAX, "/exit", "--mode", "immediate"]).ok();
+    env.gt(&["nudge", MAX, "/exit", "--command", "--mode", "immediate"])
+        .ok();
     let ended = await_outcome(&env, &session["id"], "exited");
     assert_eq!(ended["exit_code"], 0, "{ended}");
     assert_eq!(env.agent(MAX)["state"], "exited");
@@ -151,8 +152,15 @@ fn clean_exit_of_an_always_on_role_restarts_in_the_conversation() {
     env.gt(&["nudge", "mayor", "remember the apple"]).ok();
     env.wait_screen("mayor", "You said: remember the apple");
     let first = list_sessions(&env, &[])[0].clone();
-    env.gt(&["nudge", "mayor", "/exit", "--mode", "immediate"])
-        .ok();
+    env.gt(&[
+        "nudge",
+        "mayor",
+        "/exit",
+        "--command",
+        "--mode",
+        "immediate",
+    ])
+    .ok();
     let second = await_session(&env, "mayor", 2);
     await_outcome(&env, &first["id"], "exited");
     assert_eq!(second["harness_session_id"], first["harness_session_id"]);
@@ -166,8 +174,15 @@ fn clean_exit_of_an_always_on_role_restarts_in_the_conversation() {
     let role = env.town().join("roles/mayor.toml");
     fs::create_dir_all(role.parent().unwrap()).unwrap();
     fs::write(role, "[start]\non_exit = \"stop\"\n").unwrap();
-    env.gt(&["nudge", "mayor", "/exit", "--mode", "immediate"])
-        .ok();
+    env.gt(&[
+        "nudge",
+        "mayor",
+        "/exit",
+        "--command",
+        "--mode",
+        "immediate",
+    ])
+    .ok();
     await_outcome(&env, &second["id"], "exited");
     wait_until("it is not wanted back", TIMEOUT, || {
         env.format("hq-mayor", "#{@gt_auto_respawn}")
@@ -190,7 +205,7 @@ fn restore_leaves_clean_exits_alone_unless_a_restart_was_due() {
                 .target(target)
                 .args(["@gt_bin", "/bin/true"]),
         );
-        env.gt(&["nudge", agent, "/exit", "--mode", "immediate"])
+        env.gt(&["nudge", agent, "/exit", "--command", "--mode", "immediate"])
             .ok();
         await_state(&env, agent, "exited");
     }

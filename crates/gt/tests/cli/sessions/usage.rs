@@ -148,7 +148,7 @@ fn a_conversation_that_was_cleared_still_counts() {
     let env = TestEnv::with_town();
     let id = start(&env, &[]);
     talk(&env, "before it was cleared");
-    env.gt(&["nudge", "mayor", "/clear"]).ok();
+    env.gt(&["nudge", "mayor", "/clear", "--command"]).ok();
     wait_until("it has another conversation", TIMEOUT, || {
         let files = fs::read_dir(env.town().join(".runtime/demo/sessions")).unwrap();
         (files.count() == 2).then_some(())

@@ -3,13 +3,14 @@
 use crate::checkpoint::current_session;
 use crate::env::{TestEnv, signal};
 use crate::prime::{MAX, as_agent, await_rest, give_work};
+use crate::stopwatch::Stopwatch;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::process::Signal;
 use serde_json::json;
 use std::fs::File;
 use std::io::Write;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Shortest timeout of any program for a hook whose output it reads.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -27,11 +28,10 @@ fn crew_at_work() -> TestEnv {
 /// Runs a hook and checks its duration. Measures only the hook: the agent's environment was read
 /// before.
 fn in_time<T>(what: &str, call: impl FnOnce() -> T) -> T {
-    let began = Instant::now();
+    let watch = Stopwatch::start();
     let answer = call();
-    let took = began.elapsed();
     let limit = if what == "signal" { REPORTING } else { LIMIT };
-    assert!(took < limit, "{what} took {took:?}");
+    watch.assert_within(what, limit);
     answer
 }
 

@@ -47,7 +47,7 @@ fn work_only_in_a_submodule_is_refused_and_kept_by_force() {
     let answer = env.gt(&["task", "cleanup", &id, "--yes"]).fails(4);
     let words = &answer.stderr;
     assert!(
-        words.contains("1 commit") && words.contains("inside of sub"),
+        words.contains("1 commit") && words.contains("inside sub"),
         "{words}"
     );
     // Stashed and uncommitted changes are refused as well.
@@ -89,7 +89,7 @@ fn crew_removal_checks_submodules() {
     exit code: 4
     --- stderr
     error: gastown/crew/max has work that exists nowhere else: 1 commit
-    caused by: some of it is inside of sub
+    caused by: part of it is inside sub
     hint: commit and push it, or `--force`: it is then kept under refs/gt/saved/
     ");
     assert!(dir.exists());
@@ -123,7 +123,7 @@ fn submodule_removed_from_the_branch_is_checked() {
     exit code: 4
     --- stderr
     error: gt-[ID] has work that exists nowhere else: 1 commit
-    caused by: some of it is inside of sub
+    caused by: part of it is inside sub
     hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
     hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
     ");
@@ -149,7 +149,7 @@ fn nested_repository_without_gitmodules_is_checked() {
     exit code: 4
     --- stderr
     error: gt-[ID] has work that exists nowhere else: 1 commit
-    caused by: some of it is inside of nested
+    caused by: part of it is inside nested
     hint: `gt task merge gt-[ID]` brings it into the base, `gt task pr gt-[ID]` onto the remote
     hint: with `--force` it is kept under refs/gt/saved/, and the rest goes
     ");
@@ -318,8 +318,7 @@ fn a_clean_up_that_is_killed_anywhere_is_finished_by_the_next() {
         let words = [
             "task", "cleanup", &id, "--yes", "--force", "--close", "--json",
         ];
-        let killed = run(env.gt_command(&words).env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&words, point);
         env.gt(&words).ok();
         is_gone(&env, &id, &dir);
         assert_eq!(remote_branches(&env), ["main"], "{point}");
@@ -382,15 +381,15 @@ fn a_person_is_asked_and_may_say_no() {
         &env,
         &format!("{gt} task cleanup {id}; {gt} task cleanup {id}"),
     );
-    let screen = person.sees("Go on? [y/N]");
+    let screen = person.sees("Continue? [y/N]");
     let container = format!("stop everything in the container {id}-az");
     assert!(screen.contains(&container), "{screen}");
     person.presses("Enter");
     person.sees("Nothing was done.");
     assert!(dir.exists());
     wait_until("the second question", TIMEOUT, || {
-        let screen = person.sees("Go on? [y/N]");
-        (screen.matches("Go on?").count() == 2).then_some(())
+        let screen = person.sees("Continue? [y/N]");
+        (screen.matches("Continue?").count() == 2).then_some(())
     });
     person.presses("y");
     person.presses("Enter");

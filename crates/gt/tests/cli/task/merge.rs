@@ -192,7 +192,7 @@ fn paused_task_with_uncommitted_changes_is_not_merged() {
     assert_snapshot!(env.snapshot(&["task", "merge", &id]), @"
     exit code: 4
     --- stderr
-    error: gt-[ID] is paused: its branch ends in a commit of what was not committed
+    error: gt-[ID] is paused: the last commit of its branch holds uncommitted changes
     hint: `gt task resume gt-[ID]` undoes it; `--keep-wip` keeps it as an ordinary commit
     ");
 }

@@ -1,7 +1,7 @@
 //! `gt task pause` and `gt task resume`.
 
 use super::*;
-use crate::env::{run, signal};
+use crate::env::signal;
 use crate::sessions::list_sessions;
 use gt_core::nudge::fingerprint;
 use insta::assert_snapshot;
@@ -73,6 +73,16 @@ fn a_turn_is_stopped_and_the_work_kept_until_it_goes_on() {
         ""
     );
     env.gt(&["task", "resume", &id]).fails(4);
+}
+
+#[test]
+fn resume_wakes_an_agent_that_is_not_to_be_disturbed() {
+    let (env, id, _) = working();
+    let agent = format!("task/{id}");
+    env.gt(&["task", "pause", &id]).ok();
+    env.gt(&["dnd", "on", &agent]).ok();
+    env.gt(&["task", "resume", &id]).ok();
+    env.wait_screen(&agent, "You said: continue");
 }
 
 /// Makes a task whose turn was interrupted, and whose program put the message back into its input
@@ -266,7 +276,7 @@ fn program_that_drops_a_finished_message_does_not_get_it_again() {
     env.gt(&["task", "resume", &id]).ok();
     wait_state(&env, &id, "idle");
     let said = "continue\n\nYour turn was stopped, and you may have forgotten the message that it \
-                was about. If so, say that, and do not begin anew with an earlier one.";
+                was about. If so, say that, and do not start over with an earlier one.";
     assert_eq!(told(&env, &id).0, fingerprint(said));
 }
 
@@ -295,13 +305,13 @@ fn changes_in_a_submodule_are_reported_and_not_committed() {
     let paused = env.json(&["task", "pause", &id]);
     assert_eq!(paused["wip"], Value::Null, "{paused}");
     let warning = paused["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("inside of sub "), "{warning}");
+    assert!(warning.contains("inside sub "), "{warning}");
     assert_eq!(head(&env, &dir), before);
     // The other file is committed all the same.
     fs::write(dir.join("new"), "x\n").unwrap();
     let paused = env.json(&["task", "pause", &id]);
     let warning = paused["warnings"][0].as_str().unwrap();
-    assert!(warning.contains("inside of sub "), "{warning}");
+    assert!(warning.contains("inside sub "), "{warning}");
     let files = env.git(&dir, &["show", "--format=", "--name-only"]);
     assert_eq!(files, "new\n");
     env.gt(&["task", "resume", &id]).ok();
@@ -381,7 +391,7 @@ fn typing_to_a_paused_agent_ends_the_pause_and_undoes_its_commit() {
     assert_snapshot!(env.snapshot(&["task", "update", &id]), @"
     exit code: 4
     --- stderr
-    error: gt-[ID] is paused: its branch ends in a commit of what was not committed
+    error: gt-[ID] is paused: the last commit of its branch holds uncommitted changes
     hint: `gt task resume gt-[ID]` undoes it; `--keep-wip` keeps it as an ordinary commit
     ");
     env.gt(&["keys", &agent, "h", "i", "Enter"]).ok();
@@ -470,9 +480,7 @@ fn a_pause_that_is_killed_is_finished_by_the_next_and_loses_nothing() {
         let (env, id, dir) = working();
         let before = head(&env, &dir);
         fs::write(dir.join("new"), "x\n").unwrap();
-        let mut pause = env.gt_command(&["task", "pause", &id, "--json"]);
-        let killed = run(pause.env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&["task", "pause", &id, "--json"], point);
         assert_eq!(read(&dir, "new"), "x\n", "{point}");
         let paused = env.json(&["task", "pause", &id]);
         assert_eq!(paused["wip"], json!(head(&env, &dir)), "{point}: {paused}");
@@ -502,9 +510,7 @@ fn staged_changes_stay_staged_after_a_kill_at_any_point() {
             env.gt(&["task", "pause", &id]).ok();
         }
         let word = if is_pause { "pause" } else { "resume" };
-        let mut killed = env.gt_command(&["task", word, &id]);
-        let killed = run(killed.env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&["task", word, &id], point);
         let has_moved = head(&env, &dir) != before;
         let resumed = env.json(&["task", "resume", &id]);
         assert_eq!(resumed["kept"], Value::Null, "{point}: {resumed}");

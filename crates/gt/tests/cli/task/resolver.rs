@@ -60,6 +60,14 @@ fn wait_reason(env: &TestEnv, id: &str, text: &str) -> Value {
     })
 }
 
+/// Waits for a notification that contains a text; returns all notifications so far.
+#[track_caller]
+fn wait_note(env: &TestEnv, text: &str) -> Vec<String> {
+    wait_until(&format!("a notification with {text:?}"), TIMEOUT, || {
+        Some(notes(env)).filter(|notes| notes.iter().any(|note| note.contains(text)))
+    })
+}
+
 #[test]
 fn question_of_a_resolver_is_notified_shown_and_answered() {
     let (env, id, dir, watches) = watched();
@@ -134,7 +142,7 @@ fn question_of_a_resolver_is_notified_shown_and_answered() {
     answer(asked["fingerprint"].as_str().unwrap()).fails(4);
     env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
     // The resolver has finished, and the conflict remains.
-    wait_reason(&env, &id, "merge stands at its prompt");
+    wait_reason(&env, &id, "merge waits at its prompt");
     assert_eq!(card(&env, &id)["column"], "needs_you");
     assert!(made("made-second"));
     env.gt(&["answer", &agent, "--window", "merge"]).fails(4);
@@ -157,7 +165,7 @@ fn question_of_a_resolver_is_notified_shown_and_answered() {
     assert_snapshot!(answer.rendered(&env), @"
     exit code: 4
     --- stderr
-    error: merge of task/gt-[ID] asks nothing
+    error: merge of task/gt-[ID] has no open question
     hint: its window merge shows it: `gt attach task/gt-[ID]`
     ");
     // An aborted merge produces no failure notice.
@@ -193,9 +201,7 @@ fn redrawn_question_is_not_notified_again() {
     }
     let agent = format!("task/{id}");
     env.gt(&["answer", &agent, "--window", "merge", "yes"]).ok();
-    let told = wait_until("the next one", TIMEOUT, || {
-        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("made-second")))
-    });
+    let told = wait_note(&env, "made-second");
     end(watches);
     assert_eq!(told.len(), 2, "{told:?}");
 }
@@ -262,9 +268,7 @@ choose = ["Yes"]
     assert_eq!(harness, "slow", "it is up");
     // Later questions are for people.
     fs::write(tty, "Do you want it?\r\n").unwrap();
-    let told = wait_until("its question", TIMEOUT, || {
-        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("Do you want")))
-    });
+    let told = wait_note(&env, "Do you want");
     end(watches);
     assert_eq!(told.len(), 1, "{told:?}");
 }
@@ -335,9 +339,7 @@ fn failure_after_the_merge_is_not_notified() {
     assert_eq!(card(&env, &id)["column"], "review");
     // Both watchers see the exit before this question.
     env.gt(&["nudge", &agent, "[[tool=touch x]]"]).ok();
-    let told = wait_until("its own question", TIMEOUT, || {
-        Some(notes(&env)).filter(|told| told.iter().any(|note| note.contains("touch x")))
-    });
+    let told = wait_note(&env, "touch x");
     end(watches);
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told[0].contains("merge asks: Go on?"), "{told:?}");

@@ -455,9 +455,7 @@ fn a_start_that_is_killed_anywhere_is_finished_by_the_next() {
              [[background]]\ncommand = 'echo z >> made-z; exec sleep 1000'\n",
         );
         fs::write(env.path("source-gastown/.env"), "A=1\n").unwrap();
-        let mut command = env.gt_command(&["task", "start", &id, "--work", "--json"]);
-        let killed = crate::env::run(command.env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&["task", "start", &id, "--work", "--json"], point);
         let finished = env.json(&["task", "start", &id, "--work"]);
         assert_eq!(finished["branch"], json!(id), "{point}");
         assert_ne!(finished["session"], Value::Null, "{point}");

@@ -1,7 +1,6 @@
 //! `gt task update` and `gt task attach`: merges, conflicts and questions.
 
 use super::*;
-use crate::env::run;
 use crate::errors::interrupt;
 use insta::assert_snapshot;
 use serde_json::json;
@@ -66,7 +65,7 @@ fn conflicting_uncommitted_changes_are_not_touched() {
     exit code: 4
     --- stderr
     error: gt-[ID] cannot be merged into as it is
-    caused by: `git -C ~/gastown-gt-[ID] -c maintenance.auto=false -c gc.auto=0 -c core.hooksPath=/dev/null -c commit.gpgSign=false merge --quiet --no-edit --no-stat --no-autostash --no-verify-signatures --ff-only [HEX]` failed (exit status: 1)
+    caused by: `git -C ~/gastown-gt-[ID] -c commit.gpgSign=false merge --quiet --no-edit --no-stat --no-autostash --no-verify-signatures --ff-only [HEX]` failed (exit status: 1)
     caused by: error: Your local changes to the following files would be overwritten by merge:
                	README.md
                Please commit your changes or stash them before you merge.
@@ -276,9 +275,7 @@ fn an_update_that_is_killed_is_gone_on_with_by_the_next() {
         let (env, id, dir) = running();
         commit(&env, &dir, "README.md", "ours\n");
         commit_to_base(&env, "README.md", "theirs\n");
-        let mut update = env.gt_command(&["task", "update", &id, "--json"]);
-        let killed = run(update.env("GT_FAULT", point));
-        assert_eq!(killed.code, -9, "{point}: {killed:?}");
+        env.kill_at_fault(&["task", "update", &id, "--json"], point);
         let next = env.gt(&["task", "update", &id, "--json"]).fails(1).json();
         assert_eq!(next["files"], json!(["README.md"]), "{point}: {next}");
         let all = windows(&env, &id);

@@ -18,14 +18,14 @@ const STREAM: &[u8] = b"%begin 10 1 0\n%end 10 1 0\n%session-changed $0 a\n\
     %begin 11 2 1\nx\n%end 11 1 1\n%end 10 2 1\n%sessions-changed\n\n%end 11 2 1\n\
     stray\n%begin 11 3 1\ncan't find session: q\n%error 11 3 1\n%exit\n";
 
-fn expected() -> Vec<Message> {
-    let note = Message::Notification;
+fn expected() -> Vec<ControlMessage> {
+    let note = ControlMessage::Notification;
     vec![
-        Message::Injected(block(10, 1, 0, true, "")),
+        ControlMessage::Injected(block(10, 1, 0, true, "")),
         note(Notification::parse(b"%session-changed $0 a")),
         // An end with other numbers, or a line that looks like a notification, belongs to the
         // answer.
-        Message::Reply(block(
+        ControlMessage::Reply(block(
             11,
             2,
             1,
@@ -36,25 +36,25 @@ fn expected() -> Vec<Message> {
             name: String::new(),
             rest: "stray".into(),
         }),
-        Message::Reply(block(11, 3, 1, false, "can't find session: q\n")),
+        ControlMessage::Reply(block(11, 3, 1, false, "can't find session: q\n")),
         note(Notification::Exit { reason: None }),
     ]
 }
 
 #[test]
 fn reads_a_stream() {
-    assert_eq!(Parser::default().push(STREAM), expected());
+    assert_eq!(ControlParser::default().push(STREAM), expected());
 }
 
 #[test]
 fn it_does_not_matter_where_the_stream_is_cut() {
     for cut in 0..=STREAM.len() {
-        let mut parser = Parser::default();
+        let mut parser = ControlParser::default();
         let mut messages = parser.push(&STREAM[..cut]);
         messages.extend(parser.push(&STREAM[cut..]));
         assert_eq!(messages, expected(), "cut at {cut}");
     }
-    let mut parser = Parser::default();
+    let mut parser = ControlParser::default();
     let messages: Vec<_> = STREAM
         .iter()
         .flat_map(|byte| parser.push(&[*byte]))
@@ -64,7 +64,7 @@ fn it_does_not_matter_where_the_stream_is_cut() {
 
 #[test]
 fn keeps_no_more_than_its_limit() {
-    let mut parser = Parser::with_limit(16);
+    let mut parser = ControlParser::with_limit(16);
     parser.push(b"%begin 1 2 1\n");
     for _ in 0..1000 {
         parser.push(b"0123456789\n");
@@ -78,14 +78,16 @@ fn keeps_no_more_than_its_limit() {
             .is_some_and(|open| open.body.len() <= 16 && open.truncated)
     );
     let messages = parser.push(b"\n%end 1 2 1\n%window-add @1\n");
-    assert!(matches!(&messages[0], Message::Reply(block) if block.truncated && block.succeeded));
+    assert!(
+        matches!(&messages[0], ControlMessage::Reply(block) if block.truncated && block.succeeded)
+    );
     assert_eq!(messages.len(), 2);
 }
 
 #[test]
 fn bytes_that_are_no_text_stay_as_they_are() {
-    let messages = Parser::default().push(b"%begin 1 2 1\n\xff\x00\n%end 1 2 1\n");
-    assert!(matches!(&messages[..], [Message::Reply(block)] if block.body == b"\xff\x00\n"));
+    let messages = ControlParser::default().push(b"%begin 1 2 1\n\xff\x00\n%end 1 2 1\n");
+    assert!(matches!(&messages[..], [ControlMessage::Reply(block)] if block.body == b"\xff\x00\n"));
 }
 
 /// Generates pieces of a valid stream, and invalid ones.
@@ -112,8 +114,8 @@ proptest! {
         limit in 1usize..64,
     ) {
         let stream = pieces.concat();
-        let whole = Parser::with_limit(limit).push(&stream);
-        let mut parser = Parser::with_limit(limit);
+        let whole = ControlParser::with_limit(limit).push(&stream);
+        let mut parser = ControlParser::with_limit(limit);
         let mut piecewise = Vec::new();
         let mut rest = &stream[..];
         for cut in cuts.iter().cycle() {

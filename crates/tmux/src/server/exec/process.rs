@@ -18,7 +18,7 @@ const SILENCE: Duration = Duration::from_millis(300);
 
 /// The result of a process that has exited.
 #[derive(Debug)]
-pub(in crate::server) struct Finished {
+pub(in crate::server) struct ProcessOutput {
     /// `None` if a signal ended the process.
     pub(in crate::server) code: Option<i32>,
     pub(in crate::server) stdout: Vec<u8>,
@@ -48,7 +48,7 @@ pub(super) fn run(
     input: &[u8],
     timeout: Duration,
     stopped: impl Fn() -> Option<i32>,
-) -> Result<Finished, ProcessError> {
+) -> Result<ProcessOutput, ProcessError> {
     let deadline = Instant::now() + timeout;
     let mut child = program.spawn().map_err(|error| match error.kind() {
         ErrorKind::NotFound => ProcessError::NotFound,
@@ -63,7 +63,7 @@ pub(super) fn run(
     }
     let status = child.wait()?;
     let (stdout, stderr) = drained?;
-    Ok(Finished {
+    Ok(ProcessOutput {
         code: status.code(),
         stdout,
         stderr,

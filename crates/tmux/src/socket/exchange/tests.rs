@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 fn message(kind: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    assert!(append(&mut bytes, Layout::Long, kind, data, false));
+    assert!(append(&mut bytes, HeaderLayout::Long, kind, data, false));
     bytes
 }
 
@@ -51,12 +51,12 @@ fn check(outcome: ExchangeOutcome) {
 fn collects_until_the_exit_wherever_the_stream_is_cut() {
     let bytes = answer();
     for size in 1..bytes.len() {
-        let mut exchange = Exchange::new(Layout::Long, b"");
+        let mut exchange = Exchange::new(HeaderLayout::Long, b"");
         let outcome = bytes
             .chunks(size)
             .find_map(|chunk| match exchange.take(chunk) {
-                Step::Continue => None,
-                Step::Done(outcome) => Some(outcome),
+                ExchangeStep::Continue => None,
+                ExchangeStep::Done(outcome) => Some(outcome),
             });
         check(outcome.unwrap());
     }
@@ -64,7 +64,7 @@ fn collects_until_the_exit_wherever_the_stream_is_cut() {
 
 #[test]
 fn streams_are_acknowledged_and_files_refused() {
-    let mut exchange = Exchange::new(Layout::Long, b"");
+    let mut exchange = Exchange::new(HeaderLayout::Long, b"");
     exchange.take(&message(kind::WRITE_OPEN, &numbers(&[7, STDOUT, 0])));
     assert_eq!(
         exchange.take_replies(),
@@ -91,11 +91,11 @@ fn streams_are_acknowledged_and_files_refused() {
 #[test]
 fn stdin_is_given_in_pieces() {
     let input = vec![b'x'; 40_000];
-    let mut exchange = Exchange::new(Layout::Long, &input);
+    let mut exchange = Exchange::new(HeaderLayout::Long, &input);
     exchange.take(&message(kind::READ_OPEN, &numbers(&[5, STDIN])));
     let replies = exchange.take_replies();
     let (mut rest, mut read) = (replies.as_slice(), 0);
-    while let Next::Message(received, length) = parse(rest, Layout::Long) {
+    while let ParsedMessage::Message(received, length) = parse(rest, HeaderLayout::Long) {
         rest = &rest[length..];
         match received.kind {
             kind::READ => read += received.data.len() - 4,
@@ -110,35 +110,38 @@ fn stdin_is_given_in_pieces() {
 
 #[test]
 fn an_exit_may_carry_a_message() {
-    let mut exchange = Exchange::new(Layout::Long, b"");
+    let mut exchange = Exchange::new(HeaderLayout::Long, b"");
     let step = exchange.take(&message(
         kind::EXIT,
         &[&numbers(&[1])[..], b"gone\0"].concat(),
     ));
     assert!(
-        matches!(step, Step::Done(ExchangeOutcome::Finished { code: 1, stderr, .. }) if stderr == b"gone")
+        matches!(step, ExchangeStep::Done(ExchangeOutcome::Finished { code: 1, stderr, .. }) if stderr == b"gone")
     );
 }
 
 #[test]
 fn a_refused_version_means_that_nothing_was_run() {
-    let mut exchange = Exchange::new(Layout::Long, b"");
+    let mut exchange = Exchange::new(HeaderLayout::Long, b"");
     let step = exchange.take(&message(kind::VERSION, b""));
-    assert!(matches!(step, Step::Done(ExchangeOutcome::NotTried)));
+    assert!(matches!(
+        step,
+        ExchangeStep::Done(ExchangeOutcome::NotTried)
+    ));
 }
 
 #[test]
 fn a_hang_up_is_a_loss() {
-    let mut exchange = Exchange::new(Layout::Long, b"");
+    let mut exchange = Exchange::new(HeaderLayout::Long, b"");
     assert!(matches!(
         exchange.take(b""),
-        Step::Done(ExchangeOutcome::Lost { .. })
+        ExchangeStep::Done(ExchangeOutcome::Lost { .. })
     ));
-    let mut exchange = Exchange::new(Layout::Long, b"");
+    let mut exchange = Exchange::new(HeaderLayout::Long, b"");
     let unopened = message(kind::WRITE, &text(1, b"x"));
     assert!(matches!(
         exchange.take(&unopened),
-        Step::Done(ExchangeOutcome::Lost { .. })
+        ExchangeStep::Done(ExchangeOutcome::Lost { .. })
     ));
 }
 
@@ -149,7 +152,7 @@ proptest! {
         kind in 0u32..400,
         data in proptest::collection::vec(any::<u8>(), 0..20),
     ) {
-        for layout in [Layout::Short, Layout::Long] {
+        for layout in [HeaderLayout::Short, HeaderLayout::Long] {
             Exchange::new(layout, b"input").take(&bytes);
             let mut framed = Vec::new();
             prop_assert!(append(&mut framed, layout, kind, &data, false));

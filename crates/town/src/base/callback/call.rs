@@ -34,6 +34,8 @@ pub enum Call {
     Respawn,
     /// Resumes the agents whose usage limit has ended.
     ResumeLimited,
+    /// Becomes the program of an agent, with the secret variables of its role.
+    RunAgent,
     /// Saves the containers and does the other periodic work of a town.
     Save,
     /// Starts the assignments that wait in the schedule.
@@ -47,7 +49,7 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 20] = [
+    pub const ALL: [Call; 21] = [
         Call::AwaitDeath,
         Call::CheckBudgets,
         Call::Cycle,
@@ -63,6 +65,7 @@ impl Call {
         Call::ReplayScrollback,
         Call::Respawn,
         Call::ResumeLimited,
+        Call::RunAgent,
         Call::Save,
         Call::Schedule,
         Call::Settle,
@@ -88,6 +91,7 @@ impl Call {
             Call::ReplayScrollback => "replay-scrollback",
             Call::Respawn => "respawn",
             Call::ResumeLimited => "resume-limited",
+            Call::RunAgent => "run-agent",
             Call::Save => "save",
             Call::Schedule => "schedule",
             Call::Settle => "settle",

@@ -124,7 +124,7 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
         .collect()
 }
 
-pub(super) fn words(pid: u32) -> Vec<String> {
+pub(super) fn arguments(pid: u32) -> Vec<String> {
     // Empty for a process that has ended.
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     split_by_nul(&line)
@@ -151,7 +151,7 @@ pub(super) fn details(pid: u32) -> Details {
     let open = fs::read_dir(format!("/proc/{pid}/fd"));
     let open = open.into_iter().flatten().flatten();
     Details {
-        words: words(pid),
+        words: arguments(pid),
         env: variables.filter_map(pair).collect(),
         // Unreadable for processes of other users, and after the end.
         folder: fs::read_link(format!("/proc/{pid}/cwd")).ok(),
@@ -162,7 +162,7 @@ pub(super) fn details(pid: u32) -> Details {
     }
 }
 
-pub(super) fn carrying(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
+pub(super) fn with_variables(candidates: &[u32], sets: &[[String; 3]]) -> BTreeSet<u32> {
     let me = rustix::process::geteuid().as_raw();
     let mut environ = Vec::with_capacity(1 << 16);
     let mut carries = |pid: &u32| {
@@ -195,11 +195,11 @@ pub fn birth_certificate(pid: u32) -> Option<String> {
 }
 
 /// Returns a handle on the process, if it still matches the certificate.
-pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
+pub fn is_born_as(pid: u32, certificate: &str) -> Option<ProcessHandle> {
     let now = birth_certificate(pid)?;
     let (started, _) = certificate.split_once('@')?;
     (now == certificate)
-        .then(|| Handle::open(pid, started.parse().ok()?))
+        .then(|| ProcessHandle::open(pid, started.parse().ok()?))
         .flatten()
 }
 
@@ -215,19 +215,19 @@ pub fn is_deaf_to_hangups() -> bool {
 
 /// A handle on one process. It never refers to another process with the same pid.
 #[derive(Debug)]
-pub struct Handle {
+pub struct ProcessHandle {
     pid: u32,
     fd: OwnedFd,
 }
 
-impl Handle {
+impl ProcessHandle {
     /// Opens a handle if the process still has this start time.
     pub fn open(pid: u32, started: u64) -> Option<Self> {
         // Fails if the process has ended.
         let fd = pidfd_open(to_pid(pid)?, PidfdFlags::empty()).ok()?;
         // Checked after the handle is open, so that the result stays valid.
         let process = read(pid)?;
-        (process.started == started && !process.zombie).then_some(Handle { pid, fd })
+        (process.started == started && !process.zombie).then_some(ProcessHandle { pid, fd })
     }
 
     pub fn pid(&self) -> u32 {
@@ -252,8 +252,8 @@ impl Handle {
     }
 }
 
-pub(super) fn wait_any(handles: &[Handle], timeout: Duration) {
-    let mut fds: Vec<PollFd<'_>> = handles.iter().map(Handle::poll_fd).collect();
+pub(super) fn wait_any(handles: &[ProcessHandle], timeout: Duration) {
+    let mut fds: Vec<PollFd<'_>> = handles.iter().map(ProcessHandle::poll_fd).collect();
     let timeout = Timespec::try_from(timeout).ok();
     // An interrupted wait is not an error: the caller checks again.
     let _ = poll(&mut fds, timeout.as_ref());
@@ -269,9 +269,9 @@ mod tests {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
         let seen = read(child.id()).unwrap();
         assert_eq!(seen.parent, std::process::id());
-        let handle = Handle::open(child.id(), seen.started).unwrap();
+        let handle = ProcessHandle::open(child.id(), seen.started).unwrap();
         assert!(
-            Handle::open(child.id(), seen.started + 1).is_none(),
+            ProcessHandle::open(child.id(), seen.started + 1).is_none(),
             "another start time"
         );
         assert!(!handle.has_ended());
@@ -303,16 +303,16 @@ mod tests {
         };
         // Until its exec completes, the child shows our own environment.
         gt_tmux::testing::wait_until("it is found", Duration::from_secs(10), || {
-            carrying(&[child.id()], &set(&tag, "x,"))
+            with_variables(&[child.id()], &set(&tag, "x,"))
                 .contains(&child.id())
                 .then_some(())
         });
         assert!(
-            !carrying(&[child.id()], &set(&tag, "x")).contains(&child.id()),
+            !with_variables(&[child.id()], &set(&tag, "x")).contains(&child.id()),
             "not the whole value"
         );
         assert!(
-            !carrying(&[child.id()], &set("other", "x,")).contains(&child.id()),
+            !with_variables(&[child.id()], &set("other", "x,")).contains(&child.id()),
             "not all of them"
         );
         child.kill().unwrap();

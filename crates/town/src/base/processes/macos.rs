@@ -65,7 +65,7 @@ pub(super) fn aliases(pid: u32) -> Vec<String> {
 }
 
 /// Returns only the program's path: the arguments are not available here.
-pub(super) fn words(pid: u32) -> Vec<String> {
+pub(super) fn arguments(pid: u32) -> Vec<String> {
     let path = libproc::path(pid);
     let word = path.map(|path| path.to_string_lossy().into_owned());
     word.into_iter().collect()
@@ -73,13 +73,13 @@ pub(super) fn words(pid: u32) -> Vec<String> {
 
 pub(super) fn details(pid: u32) -> Details {
     Details {
-        words: words(pid),
+        words: arguments(pid),
         ..Details::default()
     }
 }
 
 /// Returns nothing: the environment of other processes is not available here.
-pub(super) fn carrying(_candidates: &[u32], _sets: &[[String; 3]]) -> BTreeSet<u32> {
+pub(super) fn with_variables(_candidates: &[u32], _sets: &[[String; 3]]) -> BTreeSet<u32> {
     BTreeSet::new()
 }
 
@@ -88,9 +88,9 @@ pub fn birth_certificate(pid: u32) -> Option<String> {
     Some(format!("{}@macos", process.started))
 }
 
-pub fn is_born_as(pid: u32, certificate: &str) -> Option<Handle> {
+pub fn is_born_as(pid: u32, certificate: &str) -> Option<ProcessHandle> {
     let (started, _) = certificate.split_once('@')?;
-    Handle::open(pid, started.parse().ok()?)
+    ProcessHandle::open(pid, started.parse().ok()?)
 }
 
 /// Returns true: the ignored signals are not known here, so they are left unchanged.
@@ -99,14 +99,14 @@ pub fn is_deaf_to_hangups() -> bool {
 }
 
 #[derive(Debug)]
-pub struct Handle {
+pub struct ProcessHandle {
     pid: u32,
     started: u64,
 }
 
-impl Handle {
+impl ProcessHandle {
     pub fn open(pid: u32, started: u64) -> Option<Self> {
-        let handle = Handle { pid, started };
+        let handle = ProcessHandle { pid, started };
         (!handle.has_ended()).then_some(handle)
     }
 
@@ -126,6 +126,6 @@ impl Handle {
     }
 }
 
-pub(super) fn wait_any(_handles: &[Handle], timeout: Duration) {
+pub(super) fn wait_any(_handles: &[ProcessHandle], timeout: Duration) {
     std::thread::sleep(timeout.min(Duration::from_millis(10)));
 }

@@ -1,6 +1,6 @@
 //! `[patrol]` of `town.toml`.
 
-use super::{Length, Limits};
+use super::{Length, LimitSettings};
 use gt_core::patrol;
 use serde::Deserialize;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct PatrolSettings {
 
 impl Default for PatrolSettings {
     fn default() -> Self {
-        let rules = patrol::Settings::default();
+        let rules = patrol::RuleSettings::default();
         let length = |seconds: i64| Length(u64::try_from(seconds).unwrap_or_default());
         PatrolSettings {
             automatic: true,
@@ -79,9 +79,9 @@ const MEGABYTE: u64 = 1024 * 1024;
 
 impl PatrolSettings {
     /// Returns the settings of the rules.
-    pub fn rules(&self, limits: &Limits) -> patrol::Settings {
+    pub fn rules(&self, limits: &LimitSettings) -> patrol::RuleSettings {
         let seconds = |length: Length| i64::try_from(length.0).unwrap_or(i64::MAX);
-        patrol::Settings {
+        patrol::RuleSettings {
             off: self.off.clone(),
             restore: self.restore,
             resumes: self.resumes,
@@ -99,7 +99,7 @@ impl PatrolSettings {
             clean_after: seconds(self.clean_after),
             worktree_after: seconds(self.worktree_after),
             min_free: self.min_free_mb.saturating_mul(MEGABYTE),
-            ..patrol::Settings::default()
+            ..patrol::RuleSettings::default()
         }
         .faster(i64::from(self.speed))
     }

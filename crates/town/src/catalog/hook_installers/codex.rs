@@ -1,6 +1,6 @@
 //! Hooks of Codex: it takes them on its command line, in addition to those in the user's file.
 //!
-//! It asks a person to review unknown hooks, because a repository may bring some. A review is
+//! It asks a person to review unknown hooks, because a repository may contain some. A review is
 //! stored as a hash of the hook, which can be given on the command line too: so exactly our own
 //! hooks are trusted, and all others are still reviewed. The format of the hash is internal to the
 //! program: if a version changes it, the review appears and a person has to answer it. Measured on
@@ -33,13 +33,13 @@ const COMPACT_SECONDS: u32 = 30;
 const COMMAND_LINE: &str = "/<session-flags>/config.toml";
 
 /// One hook of an event.
-struct Hook {
+struct CodexHook {
     command: String,
     seconds: u32,
 }
 
 pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Wiring {
-    let quick = |command| Hook {
+    let quick = |command| CodexHook {
         command,
         seconds: TIMEOUT_SECONDS,
     };
@@ -47,7 +47,7 @@ pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Wiring {
         args: args(|event| match event {
             "SessionStart" => vec![quick(prime_line(town))],
             "PreCompact" => {
-                let handoff = compact_line(town, on_compact).map(|command| Hook {
+                let handoff = compact_line(town, on_compact).map(|command| CodexHook {
                     command,
                     seconds: COMPACT_SECONDS,
                 });
@@ -62,12 +62,12 @@ pub(super) fn wire(town: &Town, on_compact: OnCompact) -> Wiring {
     }
 }
 
-fn args(hooks: impl Fn(&str) -> Vec<Hook>) -> Vec<String> {
+fn args(hooks: impl Fn(&str) -> Vec<CodexHook>) -> Vec<String> {
     let (mut settings, mut reviewed) = (Vec::new(), Vec::new());
     for (event, label) in EVENTS {
         let mut groups = Vec::new();
         // One group per hook: the review record names a hook by both indexes.
-        for (group, Hook { command, seconds }) in hooks(event).into_iter().enumerate() {
+        for (group, CodexHook { command, seconds }) in hooks(event).into_iter().enumerate() {
             let hash = hash(label, &command, seconds);
             reviewed.push(format!(
                 "\"{COMMAND_LINE}:{label}:{group}:0\"={{trusted_hash=\"{hash}\"}}"
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn nothing_in_a_path_leaves_its_quotes() {
         let args = args(|_| {
-            vec![Hook {
+            vec![CodexHook {
                 command: "'/a \"b\\c'\\''d/gt' signal".to_owned(),
                 seconds: 3,
             }]

@@ -5,7 +5,7 @@ use super::conversation::{self, FoundConversation};
 use crate::Town;
 use crate::base::processes;
 use crate::catalog::programs::Programs;
-use gt_core::process::Table;
+use gt_core::process::ProcessTable;
 use gt_core::{Identity, Role};
 use gt_tmux::{Command, PaneId, Socket, WindowId};
 use std::collections::{BTreeSet, HashSet};
@@ -18,7 +18,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A program that could be adopted.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub struct AdoptionCandidate {
     pub pid: u32,
     pub harness: String,
     pub socket: PathBuf,
@@ -35,7 +35,7 @@ pub struct Candidate {
     pub identity: Option<Identity>,
 }
 
-impl Candidate {
+impl AdoptionCandidate {
     /// Returns whether the text names this candidate.
     pub fn is_called(&self, text: &str) -> bool {
         text == self.pid.to_string()
@@ -50,7 +50,7 @@ impl Candidate {
 }
 
 gt_tmux::query! {
-    struct Row {
+    struct CandidateRow {
         server_pid: u32 = "#{pid}",
         session_name: String = "#{session_name}",
         place: String = "#{session_name}:#{window_index}.#{pane_index}",
@@ -66,7 +66,7 @@ gt_tmux::query! {
 }
 
 /// Returns all candidates, sorted by server and pane.
-pub fn candidates(town: &Town) -> Vec<Candidate> {
+pub fn candidates(town: &Town) -> Vec<AdoptionCandidate> {
     let table = processes::snapshot();
     let programs = Programs::of(town);
     let own = town.server().socket_path();
@@ -74,12 +74,12 @@ pub fn candidates(town: &Town) -> Vec<Candidate> {
     for socket in sockets(town, &table, &programs) {
         let server = match socket == own {
             true => town.clone(),
-            false => town.at(&socket),
+            false => town.with_server(&socket),
         };
         let server = server.with_timeout(SERVER_TIMEOUT);
         let list = Command::new("list-panes").arg("-a");
         // A server that does not answer or has another version has no candidates.
-        if let Ok(rows) = server.server().rows::<Row>(list) {
+        if let Ok(rows) = server.server().rows::<CandidateRow>(list) {
             found.extend(on_server(town, &socket, &rows, &table, &programs));
         }
     }
@@ -89,10 +89,10 @@ pub fn candidates(town: &Town) -> Vec<Candidate> {
 fn on_server(
     town: &Town,
     socket: &Path,
-    rows: &[Row],
-    table: &Table,
+    rows: &[CandidateRow],
+    table: &ProcessTable,
     programs: &Programs,
-) -> Vec<Candidate> {
+) -> Vec<AdoptionCandidate> {
     // Several sessions may show one window, and one of them may be a container.
     let taken: HashSet<PaneId> = rows
         .iter()
@@ -113,7 +113,7 @@ fn on_server(
         }
         let details = processes::details(pid);
         let identity = Identity::from_container(&row.session_name, town.registry());
-        found.push(Candidate {
+        found.push(AdoptionCandidate {
             pid,
             harness: preset.name.clone(),
             socket: socket.to_owned(),
@@ -133,7 +133,7 @@ fn on_server(
 
 /// Returns the sockets of this user's tmux servers: the town's, those in tmux's own folders, and
 /// those in the environment of running agent programs.
-fn sockets(town: &Town, table: &Table, programs: &Programs) -> Vec<PathBuf> {
+fn sockets(town: &Town, table: &ProcessTable, programs: &Programs) -> Vec<PathBuf> {
     let mut sockets = BTreeSet::from([town.server().socket_path()]);
     let folder = Socket::Default.path();
     if let Some(folder) = folder.parent() {

@@ -52,7 +52,7 @@ pub(super) fn find(
 fn told_by_status_file(preset: &Preset, root: &Path, pid: u32) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Status {
+    struct ClaudeStatus {
         pid: u32,
         session_id: String,
     }
@@ -61,7 +61,7 @@ fn told_by_status_file(preset: &Preset, root: &Path, pid: u32) -> Option<String>
     }
     // Only some releases of the program write it.
     let text = std::fs::read(root.join(format!("sessions/{pid}.json"))).ok()?;
-    let status: Status = serde_json::from_slice(&text).ok()?;
+    let status: ClaudeStatus = serde_json::from_slice(&text).ok()?;
     (status.pid == pid && core::is_id(&status.session_id)).then_some(status.session_id)
 }
 

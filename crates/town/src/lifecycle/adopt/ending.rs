@@ -41,7 +41,7 @@ pub fn note_end(
     if let Some(pid) = pid {
         // The hook must not wait: the program exits only after its hook has returned.
         let [internal, record_end] = Call::RecordEnd.words();
-        callback::apart(home, &[internal, record_end, pid.trim()]);
+        callback::start_detached(home, &[internal, record_end, pid.trim()]);
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Finds the agent of one pane. The cost does not depend on the number of panes: hooks ask this.
 
 use crate::base::processes;
-use crate::terminal::adopted::{Note, agent_of_pane};
+use crate::terminal::adopted::{AdoptionNote, agent_of_pane};
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Adopted, tmux_problem};
 use crate::{Result, Town};
@@ -78,7 +78,7 @@ pub(super) fn agent_in(home: &Town, pane: PaneId) -> Result<Option<String>> {
         return Ok(Some(tags.agent));
     }
     let socket = home.server().socket_path();
-    for note in Note::all(home) {
+    for note in AdoptionNote::all(home) {
         let is_its = note.socket == socket && note.pane() == Some(pane) && note.program_runs();
         // The person has moved the pane, and no container shows it yet.
         if is_its && linked::moved_to(home, &note)?.is_some() {

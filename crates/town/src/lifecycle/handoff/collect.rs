@@ -2,7 +2,7 @@
 
 use crate::base::git::WorktreeStatus as Worktree;
 use crate::messaging::mail;
-use crate::records::items::{Query, Work};
+use crate::records::items::{ItemQuery, Work};
 use crate::repo::workspace;
 use crate::work::molecule;
 use crate::{Result, Town};
@@ -52,8 +52,8 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
     let work = Work::of(town);
     let address = agent.address();
     let prefix = agent.rig().and_then(|rig| town.registry().prefix_of(rig));
-    let lines = |query: Query| -> Result<Vec<String>> {
-        let query = Query {
+    let lines = |query: ItemQuery| -> Result<Vec<String>> {
+        let query = ItemQuery {
             limit: Some(MOST),
             ..query
         };
@@ -61,16 +61,16 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
     };
     Ok(Collected {
         hooked: work.hooked(&address)?.map(|hooked| line(&hooked.item)),
-        in_progress: lines(Query {
+        in_progress: lines(ItemQuery {
             status: Some(ItemStatus::InProgress),
             assignee: Some(address.clone()),
-            ..Query::default()
+            ..ItemQuery::default()
         })?,
         ready: match agent.role().looks_for_work() {
-            true => lines(Query {
+            true => lines(ItemQuery {
                 ready: true,
                 prefix: prefix.map(str::to_owned),
-                ..Query::default()
+                ..ItemQuery::default()
             })?,
             false => Vec::new(),
         },
@@ -89,7 +89,7 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
 /// Returns the state of the repository. A missing repository is an error only for agents that have
 /// a worktree.
 fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
-    let git = workspace::git_of(town, agent, dir).within(LIMIT);
+    let git = workspace::git_of(town, agent, dir).with_time_limit(LIMIT);
     let most = format!("--max-count={MOST}");
     let log = ["log", "--format=%h %s", &most, "HEAD", "--not", "--remotes"];
     // The two calls are independent processes, so they run concurrently.

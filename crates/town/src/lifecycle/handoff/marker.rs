@@ -10,7 +10,7 @@ use gt_core::{Identity, Problem};
 use std::path::PathBuf;
 
 fn path(town: &Town, agent: &Identity) -> PathBuf {
-    town.file_about(agent, "handoffs")
+    town.agent_file_path(agent, "handoffs")
 }
 
 pub(super) fn write(town: &Town, agent: &Identity, marker: &Marker) -> Result<()> {

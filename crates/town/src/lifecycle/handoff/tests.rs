@@ -21,8 +21,8 @@ fn next_session_continues_the_chain_and_gets_the_message() {
         ..HandoffOptions::default()
     };
     let held = hold(&stage.town, &agent).unwrap();
-    let intent = intend(&stage.town, &agent, &options).unwrap();
-    let (_, second) = go_on(&stage.town, held, &intent, &options).unwrap();
+    let intent = prepare(&stage.town, &agent, &options).unwrap();
+    let (_, second) = start_next_session(&stage.town, held, &intent, &options).unwrap();
     assert_ne!(second.session, first.session);
     let records = stage.sessions(&agent);
     assert_eq!(records[0].parent_id, Some(first.session.to_string()));
@@ -44,6 +44,6 @@ fn agent_that_does_not_run_hands_nothing_over() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     let options = HandoffOptions::default();
-    assert!(intend(&stage.town, &agent, &options).is_err());
+    assert!(prepare(&stage.town, &agent, &options).is_err());
     assert!(read_marker(&stage.town, &agent).unwrap().is_none());
 }

@@ -126,7 +126,7 @@ fn role(town: &Town, primed: &Primed) -> Section {
         let line = problem.line();
         let _ = writeln!(
             told,
-            "({line}. What it says is not told here: tell the person who runs you.)\n"
+            "({line}. This part of your instructions is missing: tell the person who runs you.)\n"
         );
     }
     section(
@@ -316,21 +316,21 @@ fn directive(primed: &Primed) -> Section {
     let text = match (primed.reminder, primed.state, primed.hooked.is_some()) {
         (Some(reminder), _, _) => reminder.directive().to_owned(),
         (_, PrimeState::CrashRecovery, _) => {
-            "## Begin now\nLook at `git status` and `git log` first: what is there is your own work. Then go on from \
+            "## Begin now\nLook at `git status` and `git log` first: the changes there are your own work. Then continue \
              where it stopped, without asking and without waiting."
                 .to_owned()
         }
         (_, _, true) if has_work => {
-            "## Begin now\nWhat is on your hook is yours to do. Begin at once, without asking and without waiting."
+            "## Begin now\nThe item on your hook is your work. Begin at once, without asking and without waiting."
                 .to_owned()
         }
         (_, _, true) => format!(
-            "## Now\nOnly a message is on your hook, and no work item. Go on with what the message says is unfinished and \
+            "## Now\nOnly a message is on your hook, and no work item. Continue the unfinished work in the message that \
              belongs to your role. Items that it lists as ready are not assigned: do not begin one that you were not \
-             given. Then look at `gt mail inbox`, and if nothing there asks for anything, {without_work}."
+             given. Then look at `gt mail inbox`, and if no mail asks you to do something, {without_work}."
         ),
         (_, _, false) => format!(
-            "## Now\nNothing is on your hook. Look at `gt mail inbox`; if nothing there asks for anything, {without_work}."
+            "## Now\nNothing is on your hook. Look at `gt mail inbox`; if no mail asks you to do something, {without_work}."
         ),
     };
     section("directive", Weight::Must, "the state", "gt prime", text)

@@ -49,7 +49,7 @@ fn running_agents_are_left_as_they_are() {
     save::save(&stage.town, false).unwrap().unwrap();
     let source = find(&stage.town, None, &[]).unwrap();
     let (intents, _) = plan(&stage.town, &source, &[]).unwrap();
-    assert_eq!(intents[0].verdict, Verdict::Runs);
+    assert_eq!(intents[0].verdict, RestoreDecision::Runs);
     assert_eq!(
         stage.container(&agent).unwrap().session_id(),
         Some(started.session)

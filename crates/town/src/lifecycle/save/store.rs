@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use gt_core::Problem;
-use gt_core::save::{Header, Saved, VERSION};
+use gt_core::save::{SaveHeader, SavedContainer, VERSION};
 use jiff::ToSpan;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -27,8 +27,8 @@ const EXTENSION: &str = ".json.gz";
 #[derive(Clone, Debug)]
 pub struct Save {
     pub name: String,
-    pub header: Header,
-    pub containers: Vec<Saved>,
+    pub header: SaveHeader,
+    pub containers: Vec<SavedContainer>,
 }
 
 /// One file of the saves.
@@ -63,7 +63,11 @@ pub(super) fn newest_file(town: &Town) -> Option<PathBuf> {
 }
 
 /// Writes a save, under the lock. Returns its name and size.
-pub(super) fn write(town: &Town, header: &Header, containers: &[Saved]) -> Result<(String, usize)> {
+pub(super) fn write(
+    town: &Town,
+    header: &SaveHeader,
+    containers: &[SavedContainer],
+) -> Result<(String, usize)> {
     let cannot = |error: std::io::Error| Problem::failed("cannot write a save").caused_by(error);
     // The fastest level reduces scrollback to a tenth; higher levels cost more than they save.
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
@@ -139,7 +143,7 @@ pub fn find_with(
             (Some(name), _) | (None, [name]) => Ok((read(&path(town, name), name)?, Vec::new())),
             (None, []) => Err(none(format!("there is no save {wanted:?}"))),
             (None, _) => Err(
-                Problem::usage(format!("{wanted} is the beginning of several saves"))
+                Problem::usage(format!("{wanted} is a prefix of several saves"))
                     .hint("give more of its name"),
             ),
         };
@@ -171,7 +175,7 @@ pub fn newest(town: &Town, fits: impl Fn(&Save) -> bool) -> (Option<Save>, Vec<S
 }
 
 fn open(path: &Path) -> Result<BufReader<GzDecoder<File>>> {
-    let file = File::open(path).map_err(|error| files::cannot("read", path, &error))?;
+    let file = File::open(path).map_err(|error| files::io_problem("read", path, &error))?;
     Ok(BufReader::new(GzDecoder::new(file)))
 }
 
@@ -180,11 +184,11 @@ fn damage(name: &str, why: impl std::fmt::Display) -> Problem {
 }
 
 /// Reads only the header.
-fn read_header(from: &mut impl BufRead, name: &str) -> Result<Header> {
+fn read_header(from: &mut impl BufRead, name: &str) -> Result<SaveHeader> {
     let mut text = String::new();
     from.read_line(&mut text)
         .map_err(|error| damage(name, error))?;
-    let header: Header = serde_json::from_str(&text).map_err(|error| damage(name, error))?;
+    let header: SaveHeader = serde_json::from_str(&text).map_err(|error| damage(name, error))?;
     if header.version > VERSION {
         return Err(
             Problem::failed(format!("the save {name} was made by a newer gt"))

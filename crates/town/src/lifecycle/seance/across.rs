@@ -32,7 +32,7 @@ pub const FAULT_POINTS: &[&str] = &["seance.noted", "seance.copied", "seance.len
 
 /// Copies that are removed when the last holder is dropped.
 #[derive(Debug)]
-pub struct Lent {
+pub struct LentTranscript {
     town: Town,
     note: PathBuf,
     /// Shared lock on the note. Taking it exclusively proves that no talk is left.
@@ -55,7 +55,7 @@ pub(super) fn lend(
     originals: &[PathBuf],
     from: Option<&Path>,
     to: &Path,
-) -> Result<Option<Lent>> {
+) -> Result<Option<LentTranscript>> {
     let unknown = || {
         Problem::usage(format!(
             "a conversation of {} cannot be brought to another account",
@@ -96,7 +96,7 @@ pub(super) fn lend(
     }
     let shared = FileLock::share(&lock_of(&note), TIMEOUT)?;
     fault::point(town, "seance.lent");
-    Ok(Some(Lent {
+    Ok(Some(LentTranscript {
         town: town.clone(),
         note,
         shared: Some(shared),
@@ -126,7 +126,7 @@ fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<
             files::make_dir(parent)?;
         }
         let cannot =
-            |error: &io::Error| files::cannot("copy a conversation to", &loan.shown, error);
+            |error: &io::Error| files::io_problem("copy a conversation to", &loan.shown, error);
         copy(original, &loan.copy).map_err(|error| cannot(&error))?;
         fault::point(town, "seance.copied");
         // Fails if another process has created the file meanwhile.
@@ -135,7 +135,7 @@ fn make(town: &Town, copies: &[Loan], places: &[(&PathBuf, PathBuf)]) -> Result<
     Ok(())
 }
 
-impl Drop for Lent {
+impl Drop for LentTranscript {
     fn drop(&mut self) {
         // If the removal fails, the next seance retries it.
         let removed = turn(&self.town).and_then(|_turn| {

@@ -8,12 +8,12 @@ use crate::base::or_log::OrLog;
 use crate::base::processes;
 use crate::messaging::inject;
 use crate::terminal::containers::{self, Container};
-use crate::terminal::watch::{PaneWatch, Woke};
+use crate::terminal::watch::{PaneWatch, WakeReason};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::harness::Preset;
 use gt_core::screen;
-use gt_core::startup::Plan;
+use gt_core::startup::LaunchPlan;
 use gt_core::state::State;
 use gt_tmux::Command;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ const FIRST_MOMENTS: Duration = Duration::from_millis(150);
 pub(super) fn bring_up(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     made: &AgentProcess,
     warnings: &mut Vec<String>,
 ) -> Result<State, StartError> {
@@ -53,9 +53,9 @@ pub(super) fn bring_up(
         state = await_prompt(town, prepared, plan, made, &mut watch, warnings)?;
     }
     if let Some(prompt) = &plan.typed_prompt {
-        // The agent runs all the same; the caller gets a warning.
+        // The agent runs anyway; the caller gets a warning.
         if let Err(problem) = type_prompt(town, prepared, made, prompt) {
-            warnings.push(format!("its first prompt was not given: {problem}"));
+            warnings.push(format!("its first prompt was not delivered: {problem}"));
         }
     }
     Ok(state)
@@ -69,7 +69,7 @@ fn await_survival(
 ) -> Result<(), StartError> {
     let began = Instant::now();
     while began.elapsed() < FIRST_MOMENTS {
-        if watch.wait(FIRST_MOMENTS) == Woke::Ended {
+        if watch.wait(FIRST_MOMENTS) == WakeReason::Ended {
             return Err(death(town, prepared, made));
         }
     }
@@ -80,7 +80,7 @@ fn await_survival(
 fn await_process(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     made: &AgentProcess,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
@@ -108,7 +108,7 @@ fn await_process(
             return give_up(prepared, problem, warnings).map(drop);
         }
         // There is no event for an exec of another program.
-        if watch.wait(Duration::from_millis(50)) == Woke::Ended {
+        if watch.wait(Duration::from_millis(50)) == WakeReason::Ended {
             return Err(death(town, prepared, made));
         }
     }
@@ -118,7 +118,7 @@ fn await_process(
 fn await_prompt(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     made: &AgentProcess,
     watch: &mut PaneWatch,
     warnings: &mut Vec<String>,
@@ -136,7 +136,7 @@ fn await_prompt(
     let mut answered: Option<(Vec<String>, Instant)> = None;
     let mut idle_since: Option<Instant> = None;
     loop {
-        let lines = inject::look(town, made.pane)?;
+        let lines = inject::visible_lines(town, made.pane)?;
         let is_stale = answered
             .as_ref()
             .is_some_and(|(seen, at)| *seen == lines && at.elapsed() < REDRAW_TIMEOUT);
@@ -146,7 +146,7 @@ fn await_prompt(
             match dialog.wanted {
                 Some(wanted) if prepared.role.start.accept_dialogs => {
                     inject::step_dialog(town, made.pane, &dialog, wanted)?;
-                    watch.be_attentive();
+                    watch.poll_often();
                     answered = Some((lines.clone(), Instant::now()));
                 }
                 _ => {
@@ -183,7 +183,7 @@ fn await_prompt(
                 timeout.as_secs_f64()
             ))
             .cause(shown_lines(&lines))
-            .hint("`--ready-timeout` gives it longer, `--keep-on-timeout` leaves it for a look");
+            .hint("`--ready-timeout` waits longer, `--keep-on-timeout` keeps it for inspection");
             return give_up(prepared, problem, warnings);
         }
         let nap = if has_mark {
@@ -191,14 +191,14 @@ fn await_prompt(
         } else {
             Duration::from_millis(50)
         };
-        if watch.wait(left.min(nap)) == Woke::Ended {
+        if watch.wait(left.min(nap)) == WakeReason::Ended {
             return Err(death(town, prepared, made));
         }
     }
 }
 
 /// Returns whether a prompt that is shown since `since` will not be followed by a question.
-fn is_settled(lines: &[String], since: Instant, plan: &Plan, preset: &Preset) -> bool {
+fn is_settled(lines: &[String], since: Instant, plan: &LaunchPlan, preset: &Preset) -> bool {
     let ready = &preset.ready;
     let shows = |mark: &String| lines.iter().any(|line| screen::matches(line, mark));
     let is_sure = match ready.sure.as_slice() {
@@ -254,7 +254,7 @@ pub(super) fn death(town: &Town, prepared: &Prepared<'_>, made: &AgentProcess) -
         let pane = container.pane();
         pane.exit_signal.is_none() && !matches!(pane.exit_status, Some(126 | 127))
     });
-    let lines = inject::look_back(town, made.pane);
+    let lines = inject::dead_pane_lines(town, made.pane);
     let shown = match &lines {
         Ok(lines) => shown_lines(lines),
         Err(problem) => format!("its last lines cannot be read: {problem}"),

@@ -34,7 +34,7 @@ pub(crate) struct Opening<'a> {
 
 /// Runs the program with a prompt, in the window that `open` makes. Answers its first questions as
 /// a start does. Returns warnings; the program stays open even then.
-pub(crate) fn beside(
+pub(crate) fn start_beside(
     town: &Town,
     identity: &Identity,
     window: &str,
@@ -47,7 +47,7 @@ pub(crate) fn beside(
     prepared.window = Some(window);
     let session = SessionId::new(town.clock().new_id());
     let mut plan = prepared.plan(town, session, None, &Wiring::default());
-    let mut warnings = prepared.plant_answers(town, &plan);
+    let mut warnings = prepared.write_onboarding_answers(town, &plan);
     // The window inherits the agent's environment, including our hooks.
     let wiring = hook_installers::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;
     let wired = wiring.env.iter().map(|(name, _)| name.as_str());
@@ -77,7 +77,8 @@ pub(crate) fn beside(
         .target(pane)
         .arg("#{pane_id} #{pane_pid} #{pid} #{pane_tty}");
     let told = town.server().run(ask);
-    let told = told.map_err(|error| tmux_problem("the window was lost again", error))?;
+    let told = told
+        .map_err(|error| tmux_problem("the window disappeared right after it was opened", error))?;
     let made =
         parse_process(&told).ok_or_else(|| Problem::failed("tmux did not say where it is"))?;
     if bring_up(town, &prepared, &plan, &made, &mut warnings).is_err() {

@@ -15,14 +15,14 @@ use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::lifecycle::stop::LeavingProcesses;
 use crate::lifecycle::{epilogue, stop};
-use crate::records::sessions::{End, Sessions};
+use crate::records::sessions::{SessionEnd, Sessions};
 use crate::repo::workspace;
 use crate::terminal::containers;
 use crate::terminal::{pidfile, save_schedule};
 use crate::{Result, Town};
 use gt_core::record::{Outcome, Record};
 use gt_core::session::SessionId;
-use gt_core::startup::Plan;
+use gt_core::startup::LaunchPlan;
 use std::time::Duration;
 
 /// The part of the container that a start has made.
@@ -118,14 +118,14 @@ impl<'a> StartChanges<'a> {
     /// Creates the container, or puts the process into the existing one.
     pub(super) fn make_container(
         &mut self,
-        plan: &Plan,
+        plan: &LaunchPlan,
         existing: &Existing,
     ) -> Result<AgentProcess, StartError> {
         // Even a failed call of tmux may have created a part of the container.
         self.container = ContainerChange::Pane;
         let name = self.prepared.container.as_str();
         let place = match &existing.given_back {
-            Some(container) => existing::give_back(self.town, name, container)?,
+            Some(container) => existing::release_adopted(self.town, name, container)?,
             None => existing.place,
         };
         if place == StartPlace::New {
@@ -150,10 +150,10 @@ impl<'a> StartChanges<'a> {
     /// Ends the processes that the replaced session left and writes its epilogue, in a detached
     /// process: a handoff waits neither for those processes nor for git. It begins as soon as the
     /// pane has its new process, and survives this process.
-    pub(super) fn settle_apart(&mut self, leaving: Option<&LeavingProcesses>) {
+    pub(super) fn settle_detached(&mut self, leaving: Option<&LeavingProcesses>) {
         if let Some(ended) = self.ended.take() {
             let leaving = leaving.map(LeavingProcesses::to_word);
-            epilogue::write_apart(self.town, &ended, leaving.as_deref());
+            epilogue::write_detached(self.town, &ended, leaving.as_deref());
         }
     }
 
@@ -241,6 +241,6 @@ impl Drop for StartChanges<'_> {
 pub(super) fn failed(session: String, town: &Town) -> Record {
     Record {
         failed_start: Some(true),
-        ..Sessions::ending(session, End::of(Outcome::Crash), town.clock())
+        ..Sessions::ending(session, SessionEnd::of(Outcome::Crash), town.clock())
     }
 }

@@ -6,11 +6,11 @@ use super::existing::StartPlace;
 use super::prepared::Prepared;
 use super::restored::Restored;
 use crate::terminal::containers::tmux_problem;
-use crate::terminal::{recording, save_schedule, tmux_hooks};
+use crate::terminal::{environment, recording, save_schedule, tmux_hooks};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::record::Record;
-use gt_core::startup::{Plan, tag};
+use gt_core::startup::{LaunchPlan, tag};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, format};
 
 /// Size of a container before the first client attaches.
@@ -41,7 +41,7 @@ impl AgentProcess {
 pub(super) fn make(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     place: StartPlace,
     applied: &str,
 ) -> Result<AgentProcess, StartError> {
@@ -86,7 +86,7 @@ pub(super) fn make(
         StartPlace::New | StartPlace::Window => None,
     };
     batch = batch.then_all(recording::commands(&prepared.role.record, &target, before));
-    if tmux_hooks::loses_deaths(town) {
+    if tmux_hooks::misses_pane_deaths(town) {
         batch = batch.then(
             Command::new("run-shell")
                 .args(["-b", "-d", AWAITED_AFTER_SECONDS])
@@ -110,7 +110,12 @@ pub(super) fn make(
         Some(path) => town.server().clone().with_path(path),
         None => town.server().clone(),
     };
-    let output = server.run_private(batch).map_err(|error| {
+    let output = match server.run_private(batch.clone()) {
+        // The server ended after its last session, in the moment of this call. Nothing was made.
+        Err(error) if is_new && error.kind() == ErrorKind::ServerLost => server.run_private(batch),
+        result => result,
+    };
+    let output = output.map_err(|error| {
         if error.kind() == ErrorKind::Duplicate {
             let problem = Problem::conflict(format!("there is a container {name} already"));
             return StartError::Taken(problem.hint("look with `gt agents --all`"));
@@ -144,7 +149,11 @@ pub(crate) fn with_history_limit(town: &Town, making: Batch) -> Batch {
 const AWAITED_AFTER_SECONDS: &str = "1";
 
 /// Returns the commands that start the process, in exactly this environment.
-fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &StartPlace) -> Vec<Command> {
+fn process_commands(
+    prepared: &Prepared<'_>,
+    plan: &LaunchPlan,
+    place: &StartPlace,
+) -> Vec<Command> {
     // tmux expands formats in the folder's name.
     let folder = format::escape(&prepared.work_dir.to_string_lossy());
     let name = &prepared.container;
@@ -180,7 +189,11 @@ fn process_commands(prepared: &Prepared<'_>, plan: &Plan, place: &StartPlace) ->
         }
         _ => None,
     };
-    cleared.into_iter().chain([start]).collect()
+    let removals = match place {
+        StartPlace::New => environment::removals(name, &plan.removed_env),
+        StartPlace::Respawn(_) | StartPlace::Window => Vec::new(),
+    };
+    cleared.into_iter().chain([start]).chain(removals).collect()
 }
 
 pub(super) fn parse_process(output: &str) -> Option<AgentProcess> {

@@ -7,7 +7,7 @@
 use super::prepared::Prepared;
 use crate::Town;
 use crate::terminal::appearance;
-use gt_core::startup::{Plan, tag};
+use gt_core::startup::{LaunchPlan, tag};
 use gt_tmux::Command;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,13 +15,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const OF_THE_SESSION: &str = "GT_SESSION_UUID";
 
 /// Tags that only a start sets.
-const LASTING_TAGS: [&str; 6] = [
+const LASTING_TAGS: [&str; 8] = [
     tag::TOWN,
     tag::AGENT,
     tag::CHAIN,
     tag::HARNESS,
     tag::PROCESS_NAMES,
     tag::NEVER_ASKS,
+    tag::ACCOUNT,
+    tag::DIGEST,
 ];
 
 /// Returns the commands that apply the settings to a container whose tag is `applied`. A new container
@@ -29,7 +31,7 @@ const LASTING_TAGS: [&str; 6] = [
 pub(super) fn commands(
     town: &Town,
     prepared: &Prepared<'_>,
-    plan: &Plan,
+    plan: &LaunchPlan,
     is_new: bool,
     applied: &str,
 ) -> Vec<Command> {

@@ -11,7 +11,7 @@ use crate::terminal::containers::{self, Container, Owner};
 use crate::terminal::{adopted, pidfile};
 use crate::{Result, Town};
 use gt_core::health::{self, Health, Vitals};
-use gt_core::problem::Kind;
+use gt_core::problem::ProblemKind;
 use gt_core::record::Outcome;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
@@ -243,10 +243,14 @@ pub(super) fn taken_over(
 
 /// Releases the container of an adopted program to the person who started it. Returns the place of
 /// the next session.
-pub(super) fn give_back(town: &Town, name: &str, container: &Container) -> Result<StartPlace> {
+pub(super) fn release_adopted(
+    town: &Town,
+    name: &str,
+    container: &Container,
+) -> Result<StartPlace> {
     linked::release(&container.home(town), container)?;
     fault::point(town, "handoff.given_back");
-    // Removed last: only the note names the server while the container is there.
+    // Removed last: while the container exists, only the note names its server.
     if let Some(identity) = container.identity() {
         linked::forget(town, identity);
     }
@@ -308,7 +312,7 @@ pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Resul
         .hint("give this town a tmux server of its own: `socket` under [tmux] in town.toml"),
         Owner::Orphan(_) => {
             let problem = Problem::new(
-                Kind::Running,
+                ProblemKind::Running,
                 format!("there is a tmux session {name} that gt did not start"),
             );
             return Err(StartError::Running(
@@ -332,7 +336,7 @@ pub(crate) fn refuse_others(container: &Container, identity: &Identity) -> Resul
 }
 
 fn running(message: String, hint: String) -> StartError {
-    StartError::Running(Problem::new(Kind::Running, message).hint(hint))
+    StartError::Running(Problem::new(ProblemKind::Running, message).hint(hint))
 }
 
 fn health(container: &Container) -> Health {

@@ -4,15 +4,15 @@
 //! only named, not restarted. Then sizes, active panes and zoom are restored. The agent's own
 //! program starts after this.
 
-use super::restored::{self, Then, note, shown};
+use super::restored::{self, NextProgram, displayable, note};
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::save::{Saved, SavedPane, SavedWindow, is_layout};
+use gt_core::save::{SavedContainer, SavedPane, SavedWindow, is_layout};
 use gt_tmux::{Command, PaneId, format};
 
 /// Recreates the windows of a saved container around the restored agent.
-pub(super) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
+pub(super) fn restore(town: &Town, saved: &SavedContainer, agent: PaneId) -> Result<()> {
     let Some((agents, _)) = saved.agents_pane() else {
         return Ok(());
     };
@@ -39,7 +39,7 @@ pub(super) fn restore(town: &Town, saved: &Saved, agent: PaneId) -> Result<()> {
 /// The container that the windows are created in.
 struct Room<'a> {
     town: &'a Town,
-    saved: &'a Saved,
+    saved: &'a SavedContainer,
     agent: PaneId,
     /// The session's id, which is exact regardless of its name.
     session: String,
@@ -48,7 +48,7 @@ struct Room<'a> {
 }
 
 impl<'a> Room<'a> {
-    fn of(town: &'a Town, saved: &'a Saved, agent: PaneId) -> Result<Self> {
+    fn of(town: &'a Town, saved: &'a SavedContainer, agent: PaneId) -> Result<Self> {
         let facts = run(
             town,
             Command::new("display-message")
@@ -149,10 +149,10 @@ impl<'a> Room<'a> {
     /// Creates a pane with a shell in its folder. Returns its id.
     fn made(&self, command: Command, pane: &SavedPane) -> Result<PaneId> {
         let command = command.option("-c", format::escape(&pane.folder));
-        let text = shown(&pane.text, &self.note(pane));
+        let text = displayable(&pane.text, &self.note(pane));
         let name = format!("{}-{}", self.saved.session, pane.id.trim_start_matches('%'));
         let file = restored::write(self.town, &name, &text)?;
-        let words = restored::command(self.town, &file, Then::Login(&self.shell));
+        let words = restored::command(self.town, &file, NextProgram::Login(&self.shell));
         let id = self.run(command.arg("--").args(words))?;
         id.trim()
             .parse()

@@ -7,7 +7,7 @@
 use super::existing::{Existing, Previous};
 use super::prepared::Prepared;
 use crate::base::clock::Clock;
-use crate::records::sessions::{End, Query, Sessions};
+use crate::records::sessions::{SessionEnd, SessionQuery, Sessions};
 use crate::{Result, Town};
 use gt_core::record::Record;
 use gt_core::session::SessionId;
@@ -69,7 +69,7 @@ impl Lineage {
         let replaced = self.previous.iter().filter(|before| !before.is_ended);
         let mut lines: Vec<Record> = replaced
             .map(|before| {
-                let end = End {
+                let end = SessionEnd {
                     outcome: before.outcome,
                     at: before.died_at,
                     exit_code: before.exit_code,
@@ -98,7 +98,7 @@ fn note_ended(sessions: &Sessions, previous: Option<&mut Previous>) {
     let Some(previous) = previous else {
         return;
     };
-    let known = sessions.known([previous.id.as_str()].into_iter());
+    let known = sessions.find_known([previous.id.as_str()].into_iter());
     let is_ended = known.is_ok_and(|known| {
         let session = known.get(&previous.id);
         session.is_some_and(|session| session.outcome.is_some())
@@ -148,7 +148,7 @@ fn parent(
     let Some(replaced) = replaced else {
         return Ok(None);
     };
-    let known = sessions.known([replaced.id.as_str()].into_iter())?;
+    let known = sessions.find_known([replaced.id.as_str()].into_iter())?;
     let had = known
         .get(&replaced.id)
         .and_then(|session| session.work_unit.as_ref());
@@ -162,10 +162,10 @@ fn of_conversation(
     begin: &Record,
     conversation: &Conversation,
 ) -> Result<Option<Record>> {
-    let of_agent = Query {
+    let of_agent = SessionQuery {
         agent: begin.agent.clone(),
         limit: Some(SEARCHED),
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let id = match conversation {
         Conversation::New | Conversation::Fork(_) => return Ok(None),
@@ -179,27 +179,27 @@ fn of_conversation(
     }
     // Another agent had it. If ids of conversations can be chosen, it is the id of the first
     // session that had it.
-    let mut known = sessions.known([id.as_str()].into_iter())?;
+    let mut known = sessions.find_known([id.as_str()].into_iter())?;
     let Some(first) = known.remove(id) else {
         return Ok(None);
     };
-    let chain = sessions.find(&Query {
+    let chain = sessions.find(&SessionQuery {
         chain: first.chain_id.clone(),
         limit: Some(SEARCHED),
-        ..Query::default()
+        ..SessionQuery::default()
     })?;
     Ok(chain.into_iter().find(has_it).or(Some(first)))
 }
 
-fn by_work(item: &str) -> Query {
-    Query {
+fn by_work(item: &str) -> SessionQuery {
+    SessionQuery {
         work: Some(item.to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     }
 }
 
-fn newest(sessions: &Sessions, query: Query) -> Result<Option<Record>> {
-    let found = sessions.find(&Query {
+fn newest(sessions: &Sessions, query: SessionQuery) -> Result<Option<Record>> {
+    let found = sessions.find(&SessionQuery {
         limit: Some(1),
         ..query
     })?;

@@ -2,20 +2,22 @@
 
 use super::{StartError, StartOptions};
 use crate::agents::account;
+use crate::base::callback::Call;
 use crate::base::or_log::OrLog;
 use crate::base::surroundings;
 use crate::catalog::hook_installers::{self, Wiring};
-use crate::catalog::{directory, harnesses, onboarding, roles};
+use crate::catalog::{directory, harnesses, onboarding, roles, secrets};
 use crate::records::budget;
 use crate::records::items::{HandedOver, Work};
 use crate::repo::{init_step, project, rig, workspace};
+use crate::terminal::environment::{self, ServerEnvironment};
 use crate::{Result, Town};
 use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::role::RoleConfig;
 use gt_core::session::SessionId;
-use gt_core::startup::{self, Conversation, Plan, StartRequest};
+use gt_core::startup::{self, Conversation, LaunchPlan, StartRequest};
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use gt_tmux::{Command, SessionName};
@@ -31,6 +33,10 @@ pub(crate) struct Prepared<'a> {
     pub(super) work_dir: PathBuf,
     pub(super) prompt: Option<String>,
     pub(super) passed_env: Vec<(String, String)>,
+    /// Secret variables of the role. The pane's first process reads them again, so that tmux does
+    /// not get to know them.
+    secrets: Vec<(String, String)>,
+    server_env: ServerEnvironment,
     pub(super) config_dir: Option<String>,
     pub(super) model: Option<String>,
     /// The window beside the agent in which the program runs; `None` for the agent itself.
@@ -89,13 +95,19 @@ impl<'a> Prepared<'a> {
             hook_installers::primes(town, &preset)?,
         );
         let around = town.around();
-        let passed = preset.env.pass.iter().map(String::as_str);
+        // A session that takes over gets what its container has already.
+        let server_env = match options.takes_over {
+            None => ServerEnvironment::read(town),
+            Some(_) => ServerEnvironment::default(),
+        };
+        let secrets = secrets::resolve(town, &role)?;
         let of_shell = match identity.role() {
             Role::Task => init_step::environment(town, identity),
             _ => Vec::new(),
         };
-        let passed_env = passed
-            .filter_map(|name| Some((name.to_owned(), around.var(name)?.to_owned())))
+        let passed_env = server_env
+            .passed(town, &preset)
+            .into_iter()
             .chain(around.agents_path().map(|path| ("PATH".to_owned(), path)))
             .chain(of_shell)
             .chain(beads(town, identity))
@@ -112,6 +124,8 @@ impl<'a> Prepared<'a> {
             work_dir,
             prompt,
             passed_env,
+            secrets,
+            server_env,
             config_dir,
             model,
             window: None,
@@ -146,7 +160,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Writes the answers to the program's first questions, if the role accepts dialogs.
-    pub(super) fn plant_answers(&self, town: &Town, plan: &Plan) -> Vec<String> {
+    pub(super) fn write_onboarding_answers(&self, town: &Town, plan: &LaunchPlan) -> Vec<String> {
         let home = plan.env.get("HOME").map(Path::new);
         let home = home.or_else(|| town.around().home());
         let root = self.config_dir.as_deref().map(Path::new).or(home);
@@ -155,14 +169,16 @@ impl<'a> Prepared<'a> {
         };
         let given = self.options.extra_env.iter().map(|(name, _)| name);
         let given = given.chain(self.role.env.keys()).cloned().collect();
+        let mut env = plan.env.clone();
+        env.extend(self.secrets.iter().cloned());
         let facts = onboarding::OnboardingFacts {
             root,
             work_dir: &self.work_dir.to_string_lossy(),
             never_asks: plan.never_asks,
-            env: &plan.env,
+            env: &env,
             given: &given,
         };
-        onboarding::plant(&self.preset.seeds, &facts)
+        onboarding::write_answers(&self.preset.seeds, &facts)
     }
 
     /// Fails if a budget that the agent is under is exhausted.
@@ -260,8 +276,8 @@ impl<'a> Prepared<'a> {
         session: SessionId,
         chain: Option<&str>,
         wiring: &Wiring,
-    ) -> Plan {
-        startup::plan(&StartRequest {
+    ) -> LaunchPlan {
+        let mut plan = startup::plan(&StartRequest {
             identity: self.identity,
             container: self.container.as_str(),
             session,
@@ -277,13 +293,33 @@ impl<'a> Prepared<'a> {
             conversation: self.options.conversation.clone(),
             config_dir: self.config_dir.as_deref(),
             model: self.model.as_deref(),
+            digest: self.options.digest.as_deref(),
             passed_env: &[self.passed_env.as_slice(), &wiring.env].concat(),
             extra_env: &self.options.extra_env,
             hook_args: &wiring.args,
             has_hooks: !wiring.args.is_empty() || !wiring.env.is_empty(),
             is_awaited: self.is_awaited(),
             now: town.clock().seconds(),
-        })
+        });
+        let preset = Some(&self.preset);
+        plan.removed_env = self.server_env.foreign(town, preset, &plan.env);
+        plan.argv = [
+            environment::without(&plan.removed_env),
+            self.secrets_prefix(town),
+            plan.argv,
+        ]
+        .concat();
+        plan
+    }
+
+    /// Returns the words that start the program with the role's secret variables.
+    fn secrets_prefix(&self, town: &Town) -> Vec<String> {
+        if self.secrets.is_empty() {
+            return Vec::new();
+        }
+        let gt = town.around().gt.to_string_lossy().into_owned();
+        let [internal, run] = Call::RunAgent.words().map(str::to_owned);
+        vec![gt, internal, run, self.identity.address(), "--".to_owned()]
     }
 }
 

@@ -14,10 +14,10 @@ use super::prepared::Prepared;
 use crate::base::callback::Call;
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
-use crate::terminal::watch::{PaneWatch, Woke};
+use crate::terminal::watch::{PaneWatch, WakeReason};
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::save::{self, Saved};
+use gt_core::save::{self, SavedContainer};
 use gt_core::session::SessionId;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ pub struct Restored {
     /// The journal already has its end.
     pub is_ended: bool,
     /// Its container as it was saved.
-    pub saved: Saved,
+    pub saved: SavedContainer,
 }
 
 impl Restored {
@@ -52,7 +52,7 @@ impl Restored {
 #[derive(Debug)]
 pub(super) struct Replay<'a> {
     file: PathBuf,
-    saved: &'a Saved,
+    saved: &'a SavedContainer,
 }
 
 impl Drop for Replay<'_> {
@@ -82,9 +82,9 @@ impl<'a> Replay<'a> {
         };
         let pane = saved.agents_pane().map(|(_, pane)| pane);
         let text = pane.map_or("", |pane| pane.text.as_str());
-        let text = shown(text, &note(saved));
+        let text = displayable(text, &note(saved));
         files::write_passing(&soon(&replay.file), text.as_bytes())?;
-        *argv = command(town, &replay.file, Then::Program(argv));
+        *argv = command(town, &replay.file, NextProgram::Program(argv));
         Ok(Some(replay))
     }
 
@@ -101,7 +101,7 @@ impl<'a> Replay<'a> {
             false => Ok(()),
         };
         std::fs::rename(soon(&self.file), &self.file)
-            .map_err(|error| files::cannot("show", &self.file, &error))?;
+            .map_err(|error| files::io_problem("show", &self.file, &error))?;
         let mut watch = PaneWatch::new(&made.tty, processes::hold_one(made.pid));
         let began = Instant::now();
         while self.file.exists() {
@@ -109,7 +109,7 @@ impl<'a> Replay<'a> {
             if began.elapsed() > TIMEOUT {
                 return Err(Problem::failed("its scrollback could not be shown again"));
             }
-            if watch.wait(Duration::from_millis(20)) == Woke::Ended {
+            if watch.wait(Duration::from_millis(20)) == WakeReason::Ended {
                 break;
             }
         }
@@ -120,22 +120,22 @@ impl<'a> Replay<'a> {
 
 /// Returns a saved text for display: its colours and no other control sequences, followed by a line
 /// that marks its end.
-pub(super) fn shown(text: &str, note: &str) -> String {
+pub(super) fn displayable(text: &str, note: &str) -> String {
     let text = save::printable(text);
     let between = if text.is_empty() { "" } else { "\x1b[0m\n" };
     format!("{text}{between}\x1b[2m# {note}\x1b[0m\n")
 }
 
 /// Returns the line that names the source of a restored text.
-pub(super) fn note(saved: &Saved) -> String {
+pub(super) fn note(saved: &SavedContainer) -> String {
     match saved.windows.is_empty() {
-        true => "gt: back; what stood here was not saved yet".to_owned(),
-        false => format!("gt: back from the save of {}", saved.seen_at),
+        true => "gt: restored; its earlier text was not saved".to_owned(),
+        false => format!("gt: restored from the save of {}", saved.seen_at),
     }
 }
 
 /// The program that runs after the text.
-pub(crate) enum Then<'a> {
+pub(crate) enum NextProgram<'a> {
     Program(&'a [String]),
     /// A login shell, as tmux starts it.
     Login(&'a str),
@@ -149,7 +149,7 @@ pub(crate) fn write(town: &Town, name: &str, text: &str) -> Result<PathBuf> {
 }
 
 /// Returns the command that prints a text and then execs another program.
-pub(crate) fn command(town: &Town, file: &Path, then: Then<'_>) -> Vec<String> {
+pub(crate) fn command(town: &Town, file: &Path, then: NextProgram<'_>) -> Vec<String> {
     let [internal, replay] = Call::ReplayScrollback.words();
     let mut words = vec![
         town.around().gt.to_string_lossy().into_owned(),
@@ -158,11 +158,11 @@ pub(crate) fn command(town: &Town, file: &Path, then: Then<'_>) -> Vec<String> {
         file.to_string_lossy().into_owned(),
     ];
     match then {
-        Then::Program(argv) => {
+        NextProgram::Program(argv) => {
             words.push("--".to_owned());
             words.extend_from_slice(argv);
         }
-        Then::Login(shell) => words.extend(["--login", "--", shell].map(str::to_owned)),
+        NextProgram::Login(shell) => words.extend(["--login", "--", shell].map(str::to_owned)),
     }
     words
 }

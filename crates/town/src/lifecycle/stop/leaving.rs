@@ -8,7 +8,7 @@ use super::{marked, marks, of_pane, spare};
 use crate::Town;
 use crate::base::processes;
 use crate::terminal::containers::Container;
-use gt_core::process::Table;
+use gt_core::process::ProcessTable;
 use gt_core::session::SessionId;
 use gt_tmux::PaneId;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct LeavingProcesses {
 }
 
 impl LeavingProcesses {
-    pub(crate) fn of(container: &Container, before: &Table) -> Option<Self> {
+    pub(crate) fn of(container: &Container, before: &ProcessTable) -> Option<Self> {
         let pane = container.pane();
         let members = of_pane(container, before).into_iter();
         let noted = |pid: u32| Some((pid, before.get(pid)?.started));
@@ -60,7 +60,7 @@ impl LeavingProcesses {
     }
 
     /// Spares the process that still starts the next session, with its descendants.
-    fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &Table) {
+    fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &ProcessTable) {
         if sessions(&self.by, now) {
             let hands_over = now.descendants(self.by.0);
             left.retain(|pid| !hands_over.contains(pid));
@@ -68,7 +68,7 @@ impl LeavingProcesses {
     }
 
     /// Returns those of them that live, with their descendants and the processes of their terminal.
-    fn left(&self, now: &Table) -> BTreeSet<u32> {
+    fn left(&self, now: &ProcessTable) -> BTreeSet<u32> {
         let living = self.processes.iter().filter(|noted| sessions(noted, now));
         let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
         left.extend(match left.contains(&self.first) {
@@ -79,7 +79,7 @@ impl LeavingProcesses {
     }
 
     /// Returns processes that were started since and share only the variables of the pane.
-    fn strays(&self, town: &Town, now: &Table) -> BTreeSet<u32> {
+    fn strays(&self, town: &Town, now: &ProcessTable) -> BTreeSet<u32> {
         let (Ok(session), Ok(pane)) = (
             self.session.parse::<SessionId>(),
             self.pane.parse::<PaneId>(),
@@ -94,7 +94,7 @@ impl LeavingProcesses {
 }
 
 /// Returns whether a noted process still lives, and its pid was not reused.
-fn sessions((pid, started): &(u32, u64), now: &Table) -> bool {
+fn sessions((pid, started): &(u32, u64), now: &ProcessTable) -> bool {
     now.get(*pid)
         .is_some_and(|process| process.started == *started)
 }
@@ -135,7 +135,7 @@ mod tests {
             leaving.to_word().parse::<LeavingProcesses>().unwrap(),
             leaving
         );
-        let now: Table = [
+        let now: ProcessTable = [
             process(1, 0, 1, 0),
             // In its terminal, and not noted.
             process(24, 1, 20, 5),
@@ -158,7 +158,7 @@ mod tests {
             r#"{"life":"","pane":"","first":20,"processes":[[20,1]],"by":[9,1]}"#
                 .parse()
                 .unwrap();
-        let table = |started: u64| -> Table {
+        let table = |started: u64| -> ProcessTable {
             let all = [process(20, 1, 20, started), process(21, 20, 20, 8)];
             all.into_iter().collect()
         };
@@ -178,7 +178,7 @@ mod tests {
                 process(21, 20, 21, started),
                 process(22, 21, 21, 9),
             ];
-            let now: Table = all.into_iter().collect();
+            let now: ProcessTable = all.into_iter().collect();
             let mut left = leaving.left(&now);
             leaving.spare_who_hands_over(&mut left, &now);
             left

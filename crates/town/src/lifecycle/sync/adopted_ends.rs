@@ -3,7 +3,7 @@
 use crate::Town;
 use crate::base::processes;
 use crate::records::sessions::Sessions;
-use crate::terminal::adopted::Note;
+use crate::terminal::adopted::AdoptionNote;
 use std::time::Duration;
 
 /// Maximum wait for the exit of a program that has reported its end.
@@ -12,7 +12,10 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Records the ends of adopted programs and releases their containers. If all programs run, this
 /// only reads the notes.
 pub fn settle_adopted(town: &Town) {
-    if Note::all(town).iter().any(|note| !note.program_runs()) {
+    if AdoptionNote::all(town)
+        .iter()
+        .any(|note| !note.program_runs())
+    {
         // The next call retries.
         let _ = super::sync(town, &Sessions::of(town), false);
     }

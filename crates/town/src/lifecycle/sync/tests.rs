@@ -1,7 +1,7 @@
 //! Syncs of a town of tests, with a real tmux.
 
 use super::*;
-use crate::records::sessions::End;
+use crate::records::sessions::SessionEnd;
 use crate::testing::TestTown;
 use gt_core::record::Outcome;
 use gt_core::session::SessionId;
@@ -64,7 +64,7 @@ fn running_session_that_the_journal_has_ended_is_revived() {
     let agent = stage.agent("one");
     let started = stage.start(&agent);
     let sessions = Sessions::of(&stage.town);
-    let end = End::of(Outcome::Crash);
+    let end = SessionEnd::of(Outcome::Crash);
     let line = Sessions::ending(started.session.to_string(), end, stage.town.clock());
     sessions.record(&[line]).unwrap();
     let synced = sync(&stage.town, &sessions, false).unwrap();

@@ -1,21 +1,24 @@
 use super::*;
-use crate::messaging::nudge::{self, Deliverer, Mode, NudgeOutcome, NudgeRequest, Sent};
+use crate::messaging::nudge::{
+    self, Deliverer, DeliveryMode, NudgeOutcome, NudgeRequest, SentMessage,
+};
 use crate::testing::TestTown;
 use gt_core::nudge::{NotNow, Priority};
 use std::time::Duration;
 
-fn send(place: &TestTown, agent: &Identity, text: &str, priority: Priority) -> Sent {
+fn send(place: &TestTown, agent: &Identity, text: &str, priority: Priority) -> SentMessage {
     let request = NudgeRequest {
+        is_command: false,
         text,
         sender: None,
-        mode: Mode::WaitIdle,
+        mode: DeliveryMode::WaitIdle,
         priority,
         timeout: Duration::from_secs(10),
     };
     nudge::send(&place.town, agent, &request).unwrap()
 }
 
-fn is_delivered(sent: &Sent) -> bool {
+fn is_delivered(sent: &SentMessage) -> bool {
     matches!(sent.outcome, NudgeOutcome::Delivered(_))
 }
 
@@ -41,11 +44,11 @@ fn normal_messages_are_held_and_urgent_ones_pass() {
     assert!(is_delivered(&send(&place, &max, "fire", Priority::Urgent)));
     assert!(is_delivered(&send(&place, &amy, "hello", Priority::Normal)));
     // The deliverer leaves the message, and takes it after the end.
-    nudge::drain(&place.town, &max, Duration::from_secs(10)).unwrap();
+    nudge::deliver_waiting(&place.town, &max, Duration::from_secs(10)).unwrap();
     assert_eq!(count_held(&place.town, &max.address()), 1);
     let ended = turn_off(&place.town, &max.address()).unwrap();
     assert_eq!((ended.was_on, ended.held), (true, 1));
-    nudge::drain(&place.town, &max, Duration::from_secs(10)).unwrap();
+    nudge::deliver_waiting(&place.town, &max, Duration::from_secs(10)).unwrap();
     assert_eq!(count_held(&place.town, &max.address()), 0);
 }
 

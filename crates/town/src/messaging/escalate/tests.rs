@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::base::clock::Clock;
-use crate::messaging::queue::Queue;
-use crate::records::events::Query;
+use crate::messaging::queue::MessageQueue;
+use crate::records::events::EventQuery;
 use crate::records::items::{EscalationQuery, MailQuery};
 use crate::testing::TestTown;
 use gt_core::escalation::EscalationState;
@@ -35,9 +35,9 @@ fn mail_to(town: &Town, recipient: &str) -> Vec<String> {
 }
 
 fn events(town: &Town) -> Vec<(String, String)> {
-    let query = Query {
+    let query = EventQuery {
         kinds: vec!["escalation_*".to_owned()],
-        ..Query::default()
+        ..EventQuery::default()
     };
     let events = Events::of(town).find(&query).unwrap();
     events.into_iter().map(|it| (it.kind, it.actor)).collect()
@@ -211,7 +211,7 @@ fn running_mayor_is_nudged() {
     let mayor = Identity::town(Role::Mayor);
     stage.start(&mayor);
     raise(town, &loop_of("agent/one", Severity::Critical)).unwrap();
-    let waiting = Queue::of(town, &mayor).waiting();
+    let waiting = MessageQueue::of(town, &mayor).waiting();
     assert!(
         waiting[0].text.contains("agent/one keeps dying"),
         "{waiting:?}"

@@ -2,8 +2,8 @@
 //! stopped before its answer began, and remove the message from the conversation: told to continue,
 //! they would not know with what.
 
+use super::observation::PaneObservation;
 use super::paste;
-use super::seen::Seen;
 use super::typist::{Submission, Typist};
 use crate::Result;
 use crate::messaging::queue::Phase;
@@ -13,7 +13,7 @@ use gt_core::nudge;
 const GAP: &str = "\n\n";
 
 /// Returns a fingerprint of the input line, independent of wrapping; `None` for an empty line.
-pub(crate) fn mark(seen: &Seen) -> Option<String> {
+pub(crate) fn mark(seen: &PaneObservation) -> Option<String> {
     let text = nudge::squeeze(seen.input.as_deref()?);
     (!text.is_empty()).then(|| nudge::fingerprint(&text))
 }
@@ -40,7 +40,7 @@ impl Typist<'_> {
         if let Some(more) = more.map(nudge::clean).filter(|more| !more.is_empty()) {
             let more = format!("{GAP}{more}");
             paste(self.town, self.pane, &more)?;
-            let with_more = |seen: &Seen| {
+            let with_more = |seen: &PaneObservation| {
                 let shown = seen.input.clone()?;
                 nudge::is_added(&shown, &line, &more).then_some(shown)
             };

@@ -38,9 +38,9 @@ pub(super) fn repaint(town: &Town, pane: PaneId) -> Result<()> {
     let (width, begun) = facts.split_once(' ').unwrap_or((facts, ""));
     let now = town.clock().seconds();
     let before = match begun {
-        "" => Size::new(width, policy.trim_end()),
+        "" => WindowSize::new(width, policy.trim_end()),
         begun => {
-            let interrupted = Size::of_interrupted(begun, now);
+            let interrupted = WindowSize::of_interrupted(begun, now);
             if let Some(size) = &interrupted {
                 let undo = size.restore(window);
                 town.server().run_private(undo).map_err(problem)?;
@@ -68,18 +68,18 @@ pub(super) fn repaint(town: &Town, pane: PaneId) -> Result<()> {
 
 /// Normal size of a window.
 #[derive(Debug, PartialEq, Eq)]
-struct Size {
+struct WindowSize {
     width: u32,
     /// The window's own `window-size`; `None` if it is inherited.
     policy: Option<String>,
 }
 
-impl Size {
+impl WindowSize {
     /// Returns `None` if the window cannot become narrower.
     fn new(width: &str, policy: &str) -> Option<Self> {
         let width = width.parse().ok().filter(|width| *width > 1)?;
         let policy = (!policy.is_empty()).then(|| policy.to_owned());
-        Some(Size { width, policy })
+        Some(WindowSize { width, policy })
     }
 
     /// Reads the option of a repaint. Returns `None` unless it was interrupted.
@@ -89,7 +89,9 @@ impl Size {
         // A clock that was set back makes it appear in the future.
         let is_running = (0..INTERRUPTED_AFTER).contains(&(now - begun));
         let (width, policy) = (words.next()?, words.next().unwrap_or_default());
-        (!is_running).then(|| Size::new(width, policy)).flatten()
+        (!is_running)
+            .then(|| WindowSize::new(width, policy))
+            .flatten()
     }
 
     fn mark(&self, now: i64) -> String {
@@ -221,12 +223,12 @@ mod tests {
 
     #[test]
     fn mark_is_read_only_when_its_repaint_was_interrupted() {
-        let size = Size::new("90", "largest").unwrap();
+        let size = WindowSize::new("90", "largest").unwrap();
         let mark = size.mark(100);
-        assert_eq!(Size::of_interrupted(&mark, 101), None);
-        assert_eq!(Size::of_interrupted(&mark, 104), Some(size));
+        assert_eq!(WindowSize::of_interrupted(&mark, 101), None);
+        assert_eq!(WindowSize::of_interrupted(&mark, 104), Some(size));
         for broken in ["", "soon", "1", "1 x ", "1 1 "] {
-            assert_eq!(Size::of_interrupted(broken, 100), None, "{broken}");
+            assert_eq!(WindowSize::of_interrupted(broken, 100), None, "{broken}");
         }
     }
 }

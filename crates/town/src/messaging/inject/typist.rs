@@ -4,15 +4,15 @@
 //! before, our text is visible in its input line, and no dialog can open in its present state. Text
 //! is pasted only if the line is empty, and no earlier paste of the same message can still appear.
 
-use super::seen::{InLine, Seen};
+use super::observation::{InputRelation, PaneObservation};
 use super::{paste, press, repaint};
 use crate::base::{fault, processes};
 use crate::messaging::queue::Phase;
 use crate::terminal::containers::{Container, PaneRow};
-use crate::terminal::watch::{PaneWatch, Woke};
+use crate::terminal::watch::{PaneWatch, WakeReason};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
-use gt_core::nudge::{self, Moment, NotNow, Proof};
+use gt_core::nudge::{self, NotNow, Proof, TypingConditions};
 use gt_core::state::State;
 use gt_tmux::{PaneId, Target};
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ impl<'a> Typist<'a> {
     }
 
     /// Converts it into a typist for a program beside the agent, which has no hooks.
-    pub(crate) fn beside(self) -> Self {
+    pub(crate) fn for_side_program(self) -> Self {
         Typist {
             container: None,
             ..self
@@ -155,10 +155,10 @@ impl<'a> Typist<'a> {
     }
 
     /// Observes the agent.
-    pub fn observe(&self) -> Result<Seen> {
+    pub fn observe(&self) -> Result<PaneObservation> {
         let pid = self.pane_pid;
         let container = self.container.as_ref();
-        let mut seen = Seen::look(self.town, self.pane, pid, container, self.preset)?;
+        let mut seen = PaneObservation::observe(self.town, self.pane, pid, container, self.preset)?;
         // Checked last: keys must not reach the shell that an adopted program leaves behind.
         seen.is_over |= self.watch.has_ended();
         // The shell of a suspended program, or another program of the person, would take the keys.
@@ -181,7 +181,7 @@ impl<'a> Typist<'a> {
     /// Waits until typing may be possible, at most this long. A screen that is unreadable for long
     /// is redrawn: programs and terminals disagree about the width of some characters, and text
     /// that is drawn over them ends up in the wrong place.
-    pub fn wait_for_chance(&mut self, reason: NotNow, timeout: Duration) -> Result<()> {
+    pub fn wait_until_ready(&mut self, reason: NotNow, timeout: Duration) -> Result<()> {
         if reason != NotNow::NoPrompt {
             self.unread_since = None;
         } else if self.unread_since.get_or_insert_with(Instant::now).elapsed() > REPAINT_AFTER {
@@ -200,7 +200,7 @@ impl<'a> Typist<'a> {
         }
         self.repainted = Some(Instant::now());
         repaint(self.town, self.pane)?;
-        self.watch.be_attentive();
+        self.watch.poll_often();
         Ok(())
     }
 
@@ -224,16 +224,18 @@ impl<'a> Typist<'a> {
         }
         match (phase, seen.in_line(text, self.preset)) {
             (Phase::Entering, _) if seen.dialog => return not_now(NotNow::Dialog, phase),
-            (Phase::Entering, InLine::Unknown) => return not_now(NotNow::NoPrompt, phase),
+            (Phase::Entering, InputRelation::Unknown) => return not_now(NotNow::NoPrompt, phase),
             // It was in the line; if it is gone, Enter has submitted it.
-            (Phase::Entering, InLine::Gone) => {
+            (Phase::Entering, InputRelation::Gone) => {
                 return match self.has_left(text)? {
                     true => Ok(submitted(Proof::Line, 1)),
                     false => not_now(NotNow::NoPrompt, phase),
                 };
             }
-            (Phase::Entering | Phase::Pasting, InLine::There) => {}
-            (Phase::Pasting, InLine::Gone) if self.is_garbled(&seen, reached.since, text) => {
+            (Phase::Entering | Phase::Pasting, InputRelation::There) => {}
+            (Phase::Pasting, InputRelation::Gone)
+                if self.is_garbled(&seen, reached.since, text) =>
+            {
                 return Ok(Submission::NotShown { in_line: true });
             }
             (Phase::Pasting, _) if !self.may_paste_again(text, &seen, reached.since) => {
@@ -271,20 +273,22 @@ impl<'a> Typist<'a> {
 
     /// Observes the agent. If an earlier process began to type the message, first waits for the
     /// effects of its keys.
-    fn look_again(&mut self, text: &str, phase: Phase) -> Result<Seen> {
+    fn look_again(&mut self, text: &str, phase: Phase) -> Result<PaneObservation> {
         match phase {
             Phase::Taken => self.observe(),
             // Pasted by a process that is gone, perhaps a moment ago.
-            Phase::Pasting => self.watch_line(text, LATE + per_megabyte(LATE, text), InLine::There),
+            Phase::Pasting => {
+                self.watch_line(text, LATE + per_megabyte(LATE, text), InputRelation::There)
+            }
             // Enter may just have been pressed, and the screen may be outdated.
-            Phase::Entering => self.watch_line(text, LATE, InLine::Gone),
+            Phase::Entering => self.watch_line(text, LATE, InputRelation::Gone),
         }
     }
 
     /// Returns whether an earlier paste can no longer appear. A busy program reads its input only
     /// when it is done, so it must have drawn something since, or have read all its input, without
     /// showing the text. Without a description of the input line this is never certain.
-    fn may_paste_again(&self, text: &str, seen: &Seen, since: i64) -> bool {
+    fn may_paste_again(&self, text: &str, seen: &PaneObservation, since: i64) -> bool {
         let read_within = match self.pasted.as_deref() == Some(text) {
             true => PASTE_AGAIN_AFTER,
             false => READ_WITHIN,
@@ -296,7 +300,7 @@ impl<'a> Typist<'a> {
 
     /// Returns whether the line holds an earlier paste of ours that cannot be recognised: it has
     /// had the time to appear, and no key was pressed since.
-    fn is_garbled(&self, seen: &Seen, since: i64, text: &str) -> bool {
+    fn is_garbled(&self, seen: &PaneObservation, since: i64, text: &str) -> bool {
         let arrival = ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
         let arrival = i64::try_from(arrival.as_secs()).unwrap_or(i64::MAX);
         let age = self.town.clock().seconds() - since;
@@ -305,7 +309,7 @@ impl<'a> Typist<'a> {
 
     /// Checks whether a message may be typed now, according to this observation. The error is the
     /// reason why not.
-    pub(crate) fn may_type(&self, seen: &Seen) -> std::result::Result<(), NotNow> {
+    pub(crate) fn may_type(&self, seen: &PaneObservation) -> std::result::Result<(), NotNow> {
         match seen.is_over {
             true => Err(NotNow::Ended),
             false => nudge::may_type(&self.moment(seen), false),
@@ -317,7 +321,7 @@ impl<'a> Typist<'a> {
     pub(crate) fn remove_from_line(&mut self, text: &str) -> Result<bool> {
         let seen = self.observe()?;
         match seen.in_line(text, self.preset) {
-            InLine::There if !seen.dialog && !seen.is_over => self.clear_line(),
+            InputRelation::There if !seen.dialog && !seen.is_over => self.clear_line(),
             _ => Ok(false),
         }
     }
@@ -343,9 +347,9 @@ impl<'a> Typist<'a> {
     }
 
     /// Waits until the screen changes or the timeout expires.
-    fn await_other_picture(&mut self, before: &Seen) -> Result<()> {
+    fn await_other_picture(&mut self, before: &PaneObservation) -> Result<()> {
         let deadline = Instant::now() + EDITED_AFTER;
-        self.watch.be_attentive();
+        self.watch.poll_often();
         while Instant::now() < deadline {
             if self.observe()?.picture != before.picture {
                 break;
@@ -377,11 +381,11 @@ impl<'a> Typist<'a> {
         if reason == Some(NotNow::NoPrompt) && self.repainted.is_none_or(is_due) {
             self.repaint()?;
         }
-        Ok(self.watch.wait(timeout) != Woke::TimedOut)
+        Ok(self.watch.wait(timeout) != WakeReason::TimedOut)
     }
 
-    fn moment<'s>(&self, seen: &'s Seen) -> Moment<'s> {
-        Moment {
+    fn moment<'s>(&self, seen: &'s PaneObservation) -> TypingConditions<'s> {
+        TypingConditions {
             state: seen.state,
             dialog: seen.dialog,
             input: seen.input.as_deref(),
@@ -391,9 +395,14 @@ impl<'a> Typist<'a> {
     }
 
     /// Observes until the line is as expected or the timeout expires.
-    fn watch_line(&mut self, text: &str, timeout: Duration, hoped: InLine) -> Result<Seen> {
+    fn watch_line(
+        &mut self,
+        text: &str,
+        timeout: Duration,
+        hoped: InputRelation,
+    ) -> Result<PaneObservation> {
         let deadline = Instant::now() + timeout;
-        self.watch.be_attentive();
+        self.watch.poll_often();
         loop {
             let seen = self.observe()?;
             let left = deadline.saturating_duration_since(Instant::now());
@@ -415,7 +424,7 @@ impl<'a> Typist<'a> {
             if seen.is_over || seen.dialog {
                 return Ok(false);
             }
-            if seen.in_line(text, self.preset) != InLine::Gone {
+            if seen.in_line(text, self.preset) != InputRelation::Gone {
                 gone_since = None;
             } else if gone_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER {
                 return Ok(true);
@@ -429,7 +438,7 @@ impl<'a> Typist<'a> {
     fn await_arrival(&mut self, text: &str) -> Result<std::result::Result<(), NotNow>> {
         let preset = self.preset;
         self.await_paste(text, |seen| {
-            (seen.in_line(text, preset) == InLine::There).then_some(())
+            (seen.in_line(text, preset) == InputRelation::There).then_some(())
         })
     }
 
@@ -437,12 +446,12 @@ impl<'a> Typist<'a> {
     pub(super) fn await_paste<T>(
         &mut self,
         text: &str,
-        find: impl Fn(&Seen) -> Option<T>,
+        find: impl Fn(&PaneObservation) -> Option<T>,
     ) -> Result<std::result::Result<T, NotNow>> {
         let pasted = Instant::now();
         let deadline = pasted + ARRIVAL + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
         let repaint_at = pasted + REPAINT_AFTER + per_megabyte(ARRIVAL_PER_MEGABYTE, text);
-        self.watch.be_attentive();
+        self.watch.poll_often();
         loop {
             let seen = self.observe()?;
             if seen.is_over {
@@ -481,7 +490,7 @@ impl<'a> Typist<'a> {
             if let Err(reason) = self.may_enter(&seen, while_busy) {
                 return Ok(Submission::NotNow(reason, phase));
             }
-            if seen.in_line(text, self.preset) != InLine::There {
+            if seen.in_line(text, self.preset) != InputRelation::There {
                 // The visible text may have been a remnant that the program had not erased yet.
                 if attempt > 1 && self.has_left(text)? {
                     return Ok(submitted(Proof::Line, attempt - 1));
@@ -506,13 +515,13 @@ impl<'a> Typist<'a> {
     /// Checks that Enter may be pressed: no question is open, and none can open.
     pub(super) fn may_enter(
         &self,
-        seen: &Seen,
+        seen: &PaneObservation,
         while_busy: bool,
     ) -> std::result::Result<(), NotNow> {
         if seen.is_over {
             return Err(NotNow::Ended);
         }
-        let line_aside = Moment {
+        let line_aside = TypingConditions {
             input: None,
             ..self.moment(seen)
         };
@@ -521,11 +530,11 @@ impl<'a> Typist<'a> {
 
     /// Returns the proof that the message was submitted, compared with the observation before
     /// Enter.
-    fn await_taken(&mut self, text: &str, before: &Seen) -> Result<Option<Proof>> {
+    fn await_taken(&mut self, text: &str, before: &PaneObservation) -> Result<Option<Proof>> {
         let was_busy = before.state == Some(State::Busy);
         let pressed = Instant::now();
         let mut left_since: Option<Instant> = None;
-        self.watch.be_attentive();
+        self.watch.poll_often();
         while pressed.elapsed() < TAKEN_AFTER {
             let seen = self.observe()?;
             if seen.confirms(text, before.prompts) {
@@ -537,11 +546,11 @@ impl<'a> Typist<'a> {
                 // unknown until the next observation.
                 return Ok(text.starts_with('/').then_some(Proof::Line));
             }
-            if in_line == InLine::There || seen.dialog {
+            if in_line == InputRelation::There || seen.dialog {
                 left_since = None;
             } else if seen.state == Some(State::Busy) && !was_busy {
                 return Ok(Some(Proof::Screen));
-            } else if in_line == InLine::Gone
+            } else if in_line == InputRelation::Gone
                 && left_since.get_or_insert_with(Instant::now).elapsed() > BUSY_AFTER
             {
                 // A turn that was over before the first observation, or a command.

@@ -1,4 +1,4 @@
-//! Notifications that are held while the person is not to be disturbed.
+//! Notifications that are held during a do-not-disturb of the person.
 //!
 //! They are in `.runtime/held-notices.json`, the newest for each agent and kind.
 

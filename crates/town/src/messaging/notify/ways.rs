@@ -2,7 +2,7 @@
 
 use super::variable;
 use crate::base::processes;
-use crate::base::program::{self, Limits};
+use crate::base::program::{self, RunLimits};
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::notify::Notice;
@@ -43,10 +43,10 @@ pub(super) fn desktop(town: &Town, notice: &Notice) -> Result<()> {
             &escaped(&notice.body()),
         ]),
     };
-    let limits = Limits {
+    let limits = RunLimits {
         time: Some(TIMEOUT),
         grace: Some(Duration::ZERO),
-        ..Limits::default()
+        ..RunLimits::default()
     };
     command.stdin(Stdio::null());
     let output = program::output(command, &limits)

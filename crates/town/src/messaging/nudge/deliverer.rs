@@ -8,11 +8,11 @@
 //! `workflow/recovery.rs` starts another.
 
 use super::delivery::held;
-use super::{Delivery, is_paused, preset_of, running};
+use super::{QueueDelivery, is_paused, preset_of, running};
 use crate::base::dnd;
 use crate::base::lock::FileLock;
 use crate::messaging::inject::Typist;
-use crate::messaging::queue::{Phase, Queue};
+use crate::messaging::queue::{MessageQueue, Phase};
 use crate::terminal::dnd_timer;
 use crate::{Result, Town};
 use gt_core::Identity;
@@ -34,7 +34,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(if cfg!(target_os = "linux
 });
 
 /// Reason why the process stops waiting.
-enum End {
+enum WaitOutcome {
     Empty,
     Paused,
     /// An emergency stop or a do-not-disturb holds the messages.
@@ -45,8 +45,8 @@ enum End {
 
 /// Delivers the waiting messages of an agent, each as soon as the agent is ready. Returns at once
 /// if another process already does so.
-pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
-    let queue = Queue::of(town, identity);
+pub fn deliver_waiting(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
+    let queue = MessageQueue::of(town, identity);
     let deadline = Instant::now() + limit;
     while !queue.is_empty() {
         let Some(turn) = take_turn(&queue)? else {
@@ -58,10 +58,10 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
         // Checked again after the release: a message, a new session or the end of a pause or stop
         // that came before it found the lock held, and started no other deliverer.
         let goes_on = running(town, identity).is_ok_and(|now| match end {
-            End::Empty => true,
-            End::Paused => !is_paused(&now),
-            End::Held => held(town, identity, &queue).is_none(),
-            End::NotNow => now.session_id() != session,
+            WaitOutcome::Empty => true,
+            WaitOutcome::Paused => !is_paused(&now),
+            WaitOutcome::Held => held(town, identity, &queue).is_none(),
+            WaitOutcome::NotNow => now.session_id() != session,
         });
         if !goes_on {
             return Ok(());
@@ -72,7 +72,7 @@ pub fn drain(town: &Town, identity: &Identity, limit: Duration) -> Result<()> {
 
 /// Takes the deliverer's lock. Retries once, because a check by another process holds it for a
 /// moment.
-fn take_turn(queue: &Queue) -> Result<Option<FileLock>> {
+fn take_turn(queue: &MessageQueue) -> Result<Option<FileLock>> {
     let path = queue.deliverer_lock_path();
     if let Some(lock) = FileLock::try_take(&path)? {
         return Ok(Some(lock));
@@ -81,7 +81,12 @@ fn take_turn(queue: &Queue) -> Result<Option<FileLock>> {
     FileLock::try_take(&path)
 }
 
-fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) -> Result<End> {
+fn stand_by(
+    town: &Town,
+    identity: &Identity,
+    queue: &MessageQueue,
+    deadline: Instant,
+) -> Result<WaitOutcome> {
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
     let mut typist = Typist::new(town, &container, &preset);
@@ -94,10 +99,10 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
         let now = town.clock().seconds();
         super::expire(town, identity, queue, now)?;
         if queue.is_empty() {
-            return Ok(End::Empty);
+            return Ok(WaitOutcome::Empty);
         }
         if typist.has_ended() || Instant::now() >= deadline || town.around().cancel.is_set() {
-            return Ok(End::NotNow);
+            return Ok(WaitOutcome::NotNow);
         }
         let reason = match held(town, identity, queue) {
             Some(reason) => Some(reason),
@@ -109,16 +114,16 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
         match reason {
             // Another message has arrived meanwhile.
             None if queue.has_readable() => continue,
-            Some(NotNow::Ended) => return Ok(End::NotNow),
-            Some(NotNow::Paused) => return Ok(End::Paused),
-            Some(NotNow::Stopped) => return Ok(End::Held),
+            Some(NotNow::Ended) => return Ok(WaitOutcome::NotNow),
+            Some(NotNow::Paused) => return Ok(WaitOutcome::Paused),
+            Some(NotNow::Stopped) => return Ok(WaitOutcome::Held),
             Some(NotNow::DoNotDisturb) => {
                 // The first timer ends with its tmux server.
                 let note = dnd::read(town, &identity.address());
                 if let Some(until) = note.and_then(|note| note.until) {
                     dnd_timer::set(town, until);
                 }
-                return Ok(End::Held);
+                return Ok(WaitOutcome::Held);
             }
             // Files that cannot be read stay in the queue: only a change of it can help.
             None | Some(_) => {}
@@ -138,7 +143,7 @@ fn stand_by(town: &Town, identity: &Identity, queue: &Queue, deadline: Instant) 
 
 /// Returns whether taking the lock is useful: the agent is ready for a message, or one of our texts
 /// is in its input line or about to appear there.
-fn is_ready(typist: &Typist<'_>, queue: &Queue) -> Result<std::result::Result<(), NotNow>> {
+fn is_ready(typist: &Typist<'_>, queue: &MessageQueue) -> Result<std::result::Result<(), NotNow>> {
     let seen = typist.observe()?;
     let Err(reason) = typist.may_type(&seen) else {
         return Ok(Ok(()));
@@ -151,7 +156,7 @@ fn is_ready(typist: &Typist<'_>, queue: &Queue) -> Result<std::result::Result<()
         let aside = queue.set_aside_messages();
         aside
             .iter()
-            .any(|it| is_in_input(line, &it.message.shown()))
+            .any(|it| is_in_input(line, &it.message.displayed_text()))
     };
     let is_worth_it = match reason {
         NotNow::Occupied => has_begun || is_ours(),
@@ -162,17 +167,17 @@ fn is_ready(typist: &Typist<'_>, queue: &Queue) -> Result<std::result::Result<()
 }
 
 /// Delivers as many messages as currently possible.
-fn deliver(town: &Town, queue: &Queue, identity: &Identity) -> Result<Option<NotNow>> {
+fn deliver(town: &Town, queue: &MessageQueue, identity: &Identity) -> Result<Option<NotNow>> {
     let _lock = FileLock::take_waiting(&queue.lock_path())?;
     // Read under the lock: the agent may have been restarted meanwhile.
     let container = running(town, identity)?;
     let preset = preset_of(town, &container)?;
-    let delivery = Delivery::new(town, queue, &container, &preset, false, Instant::now());
+    let delivery = QueueDelivery::new(town, queue, &container, &preset, false, Instant::now());
     Ok(delivery.run(None, &|_| {})?.reason)
 }
 
 /// Returns the time until the next message expires.
-fn next_expiry(queue: &Queue, now: i64) -> Option<Duration> {
+fn next_expiry(queue: &MessageQueue, now: i64) -> Option<Duration> {
     let waiting = queue.waiting();
     let expiries = waiting.iter().filter_map(|message| message.expires_at);
     let next = expiries.min()?;

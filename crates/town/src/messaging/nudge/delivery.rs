@@ -4,7 +4,7 @@ use super::{event, stale_reason};
 use crate::base::estop;
 use crate::base::fault;
 use crate::messaging::inject::{Reached, Submission, Typist};
-use crate::messaging::queue::{Phase, Queue, Receipt, Taken};
+use crate::messaging::queue::{MessageQueue, Phase, Receipt, TakenMessage};
 use crate::records::events::Events;
 use crate::records::usage::{Evidence, find_prompt};
 use crate::terminal::containers::Container;
@@ -19,7 +19,7 @@ const UNKNOWN: &str = "delivery unknown: its session ended just after Enter was 
                        nothing tells whether it was taken; not sent again";
 
 /// The result of an Enter that was pressed in an earlier session.
-enum Earlier {
+enum EarlierEnter {
     /// The message was taken, with this proof.
     Took(Proof),
     DidNotTake,
@@ -27,22 +27,22 @@ enum Earlier {
 }
 
 /// The final result for the message that a delivery was run for.
-pub(super) enum Settled {
+pub(super) enum FinalResult {
     Delivered(Receipt),
     /// It was set aside for this reason.
     SetAside(String),
 }
 
 /// The result of a delivery.
-pub(super) struct Ran {
+pub(super) struct DeliveryResult {
     /// `None` if the message still waits, or if none was named.
-    pub(super) settled: Option<Settled>,
+    pub(super) settled: Option<FinalResult>,
     /// Why the delivery stopped before the queue was empty.
     pub(super) reason: Option<NotNow>,
 }
 
 /// Returns why no message may be typed to an agent now, whatever its screen shows.
-pub(super) fn held(town: &Town, agent: &Identity, queue: &Queue) -> Option<NotNow> {
+pub(super) fn held(town: &Town, agent: &Identity, queue: &MessageQueue) -> Option<NotNow> {
     if estop::read(town, agent.rig()).is_some() {
         return Some(NotNow::Stopped);
     }
@@ -51,9 +51,9 @@ pub(super) fn held(town: &Town, agent: &Identity, queue: &Queue) -> Option<NotNo
 }
 
 /// Delivers from one queue to one session of its agent.
-pub(super) struct Delivery<'a> {
+pub(super) struct QueueDelivery<'a> {
     town: &'a Town,
-    queue: &'a Queue,
+    queue: &'a MessageQueue,
     typist: Typist<'a>,
     identity: Option<Identity>,
     /// The id of the agent's session.
@@ -62,20 +62,20 @@ pub(super) struct Delivery<'a> {
     deadline: Instant,
     /// The message that this delivery is run for.
     wanted: Option<String>,
-    settled: Option<Settled>,
+    settled: Option<FinalResult>,
 }
 
-impl<'a> Delivery<'a> {
+impl<'a> QueueDelivery<'a> {
     pub(super) fn new(
         town: &'a Town,
-        queue: &'a Queue,
+        queue: &'a MessageQueue,
         container: &Container,
         preset: &'a Preset,
         while_busy: bool,
         deadline: Instant,
     ) -> Self {
         let session = container.session_id();
-        Delivery {
+        QueueDelivery {
             town,
             queue,
             typist: Typist::new(town, container, preset),
@@ -90,13 +90,17 @@ impl<'a> Delivery<'a> {
 
     /// Delivers in order until the message `until` is delivered or set aside, or the queue is
     /// empty. Calls `on_wait` once before it waits.
-    pub(super) fn run(mut self, until: Option<&str>, on_wait: &dyn Fn(NotNow)) -> Result<Ran> {
+    pub(super) fn run(
+        mut self,
+        until: Option<&str>,
+        on_wait: &dyn Fn(NotNow),
+    ) -> Result<DeliveryResult> {
         self.wanted = until.map(str::to_owned);
         let mut is_told = false;
         while self.settled.is_none() {
             let agent = self.identity.as_ref();
             if let Some(reason) = agent.and_then(|it| held(self.town, it, self.queue)) {
-                return Ok(Ran {
+                return Ok(DeliveryResult {
                     settled: None,
                     reason: Some(reason),
                 });
@@ -128,7 +132,7 @@ impl<'a> Delivery<'a> {
                         || left.is_zero()
                         || self.town.around().cancel.is_set()
                     {
-                        return Ok(Ran {
+                        return Ok(DeliveryResult {
                             settled: None,
                             reason: Some(reason),
                         });
@@ -137,11 +141,11 @@ impl<'a> Delivery<'a> {
                         on_wait(reason);
                     }
                     let pause = left.min(Duration::from_millis(250));
-                    self.typist.wait_for_chance(reason, pause)?;
+                    self.typist.wait_until_ready(reason, pause)?;
                 }
             }
         }
-        Ok(Ran {
+        Ok(DeliveryResult {
             settled: self.settled,
             reason: None,
         })
@@ -156,7 +160,8 @@ impl<'a> Delivery<'a> {
         }
         let seen = self.typist.observe()?;
         let line = seen.input.as_deref().unwrap_or_default();
-        let is_it = |message: &gt_core::nudge::Message| is_in_input(line, &message.shown());
+        let is_it =
+            |message: &gt_core::nudge::Message| is_in_input(line, &message.displayed_text());
         let Some(found) = aside.into_iter().find(|it| is_it(&it.message)) else {
             return Ok(false);
         };
@@ -167,10 +172,10 @@ impl<'a> Delivery<'a> {
 
     /// Sets aside a message that the program does not show, and clears a different text that it
     /// shows instead.
-    fn set_aside_unshown(&mut self, taken: &Taken, in_line: bool) -> Result<()> {
+    fn set_aside_unshown(&mut self, taken: &TakenMessage, in_line: bool) -> Result<()> {
         let reason = match in_line {
-            true => "not delivered, its program shows another text than was typed",
-            false => "not delivered, its program does not show what was typed",
+            true => "not delivered: its program shows a different text than was typed",
+            false => "not delivered: its program does not show the typed text",
         };
         if in_line {
             self.typist.clear_line()?;
@@ -179,7 +184,7 @@ impl<'a> Delivery<'a> {
     }
 
     /// Sets a message aside and writes an event.
-    fn set_aside(&mut self, taken: &Taken, reason: &str) -> Result<()> {
+    fn set_aside(&mut self, taken: &TakenMessage, reason: &str) -> Result<()> {
         self.queue.set_aside(taken)?;
         fault::point(self.town, "nudge.aside");
         self.queue.write_reason(&taken.message, reason)?;
@@ -190,19 +195,21 @@ impl<'a> Delivery<'a> {
                 .with("reason", reason);
             Events::of(self.town).note(vec![failed]);
         }
-        self.note_end(&taken.message.id, || Settled::SetAside(reason.to_owned()));
+        self.note_end(&taken.message.id, || {
+            FinalResult::SetAside(reason.to_owned())
+        });
         Ok(())
     }
 
     /// Returns the next message: an interrupted delivery first, then the queue. Returns `None` if
     /// the queue is empty, or if the wanted message turned out to be settled.
-    fn next(&mut self) -> Result<Option<Taken>> {
+    fn next(&mut self) -> Result<Option<TakenMessage>> {
         let Some(taken) = self.queue.interrupted() else {
             return self.queue.take(&self.session);
         };
         if let Some(receipt) = self.queue.receipt(&taken.message.id) {
             self.queue.forget(&taken)?;
-            self.note_end(&taken.message.id, || Settled::Delivered(receipt));
+            self.note_end(&taken.message.id, || FinalResult::Delivered(receipt));
             return self.next_unsettled();
         }
         if taken.session == self.session {
@@ -212,14 +219,14 @@ impl<'a> Delivery<'a> {
         // its transcript, may prove the delivery. Otherwise the session may have received it, and
         // the message is not retried.
         match self.taken_by_earlier(&taken)? {
-            Earlier::Took(proof) => self.finish(&taken, proof, 1)?,
-            Earlier::DidNotTake => self.queue.put_back(&taken)?,
-            Earlier::Unknown => self.set_aside(&taken, UNKNOWN)?,
+            EarlierEnter::Took(proof) => self.finish(&taken, proof, 1)?,
+            EarlierEnter::DidNotTake => self.queue.put_back(&taken)?,
+            EarlierEnter::Unknown => self.set_aside(&taken, UNKNOWN)?,
         }
         self.next_unsettled()
     }
 
-    fn next_unsettled(&mut self) -> Result<Option<Taken>> {
+    fn next_unsettled(&mut self) -> Result<Option<TakenMessage>> {
         match self.settled {
             Some(_) => Ok(None),
             None => self.next(),
@@ -227,26 +234,26 @@ impl<'a> Delivery<'a> {
     }
 
     /// Returns whether an earlier session took the message.
-    fn taken_by_earlier(&self, taken: &Taken) -> Result<Earlier> {
+    fn taken_by_earlier(&self, taken: &TakenMessage) -> Result<EarlierEnter> {
         if taken.phase != Phase::Entering {
-            return Ok(Earlier::DidNotTake);
+            return Ok(EarlierEnter::DidNotTake);
         }
-        let text = taken.message.shown();
+        let text = taken.message.displayed_text();
         let seen = self.typist.observe()?;
         if seen.prompts > taken.prompts && seen.last_prompt == fingerprint(&text) {
-            return Ok(Earlier::Took(Proof::Hook));
+            return Ok(EarlierEnter::Took(Proof::Hook));
         }
         Ok(
             match find_prompt(self.town, &taken.session, &text, taken.since) {
-                Evidence::Present => Earlier::Took(Proof::Transcript),
-                Evidence::Absent => Earlier::DidNotTake,
-                Evidence::Unknown => Earlier::Unknown,
+                Evidence::Present => EarlierEnter::Took(Proof::Transcript),
+                Evidence::Absent => EarlierEnter::DidNotTake,
+                Evidence::Unknown => EarlierEnter::Unknown,
             },
         )
     }
 
-    fn type_one(&mut self, taken: &mut Taken) -> Result<Submission> {
-        let text = taken.message.shown();
+    fn type_one(&mut self, taken: &mut TakenMessage) -> Result<Submission> {
+        let text = taken.message.displayed_text();
         let reached = Reached {
             phase: taken.phase,
             since: taken.since,
@@ -261,7 +268,7 @@ impl<'a> Delivery<'a> {
             })
     }
 
-    fn finish(&mut self, taken: &Taken, proof: Proof, attempts: u32) -> Result<()> {
+    fn finish(&mut self, taken: &TakenMessage, proof: Proof, attempts: u32) -> Result<()> {
         let receipt = Receipt {
             id: taken.message.id.clone(),
             proof: Some(proof),
@@ -279,12 +286,12 @@ impl<'a> Delivery<'a> {
                 .with("stale_reason", stale);
             Events::of(self.town).note(vec![delivered]);
         }
-        self.note_end(&taken.message.id, || Settled::Delivered(receipt));
+        self.note_end(&taken.message.id, || FinalResult::Delivered(receipt));
         Ok(())
     }
 
     /// Stores the final result for the message that this delivery is run for.
-    fn note_end(&mut self, id: &str, end: impl FnOnce() -> Settled) {
+    fn note_end(&mut self, id: &str, end: impl FnOnce() -> FinalResult) {
         if self.wanted.as_deref() == Some(id) {
             self.settled = Some(end());
         }

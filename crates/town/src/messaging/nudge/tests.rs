@@ -4,8 +4,9 @@ use super::*;
 use crate::lifecycle::stop;
 use crate::testing::TestTown;
 
-fn order(text: &str, mode: Mode) -> NudgeRequest<'_> {
+fn order(text: &str, mode: DeliveryMode) -> NudgeRequest<'_> {
     NudgeRequest {
+        is_command: false,
         text,
         sender: None,
         mode,
@@ -19,13 +20,18 @@ fn message_to_an_idle_agent_is_delivered() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     stage.start(&agent);
-    let sent = send(&stage.town, &agent, &order("hello there", Mode::WaitIdle)).unwrap();
+    let sent = send(
+        &stage.town,
+        &agent,
+        &order("hello there", DeliveryMode::WaitIdle),
+    )
+    .unwrap();
     assert!(
         matches!(sent.outcome, NudgeOutcome::Delivered(_)),
         "{sent:?}"
     );
     stage.await_line(&agent, "said: hello there");
-    assert!(Queue::of(&stage.town, &agent).is_empty());
+    assert!(MessageQueue::of(&stage.town, &agent).is_empty());
 }
 
 #[test]
@@ -33,12 +39,12 @@ fn queued_message_waits_in_the_queue() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     stage.start(&agent);
-    let sent = send(&stage.town, &agent, &order("later", Mode::Queue)).unwrap();
+    let sent = send(&stage.town, &agent, &order("later", DeliveryMode::Queue)).unwrap();
     assert!(
         matches!(sent.outcome, NudgeOutcome::Queued(None)),
         "{sent:?}"
     );
-    assert_eq!(Queue::of(&stage.town, &agent).waiting().len(), 1);
+    assert_eq!(MessageQueue::of(&stage.town, &agent).waiting().len(), 1);
 }
 
 #[test]
@@ -47,7 +53,12 @@ fn message_to_an_agent_that_does_not_run_is_refused() {
     let agent = stage.agent("one");
     stage.start(&agent);
     stop::stop_one(&stage.town, &agent, Default::default()).unwrap();
-    let problem = send(&stage.town, &agent, &order("hello", Mode::Immediate)).unwrap_err();
-    assert_eq!(problem.kind(), gt_core::Kind::NotFound);
-    assert!(Queue::of(&stage.town, &agent).is_empty());
+    let problem = send(
+        &stage.town,
+        &agent,
+        &order("hello", DeliveryMode::Immediate),
+    )
+    .unwrap_err();
+    assert_eq!(problem.kind(), gt_core::ProblemKind::NotFound);
+    assert!(MessageQueue::of(&stage.town, &agent).is_empty());
 }

@@ -114,17 +114,17 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, Finish, Handed};
-    use gt_core::merge::{DoneStatus, MergeStatus, Refusal};
+    use crate::records::items::{Finish, Handed, ItemDraft};
+    use gt_core::merge::{DoneStatus, MergeRefusal, MergeStatus};
 
     #[test]
     fn every_result_is_announced_once() {
         let folder = tempfile::tempdir().unwrap();
         let work = Work::at(folder.path().join("items.db"));
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".to_owned(),
             title: "Write a poem".to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         let item = work.create(&draft).unwrap().id;
         work.record_sling(&item, "human").unwrap();
@@ -167,7 +167,7 @@ mod tests {
         work.put_back_merge(&id, "no remote").unwrap();
         assert_eq!(due(), []);
         // Each attempt has its own result.
-        let refusal = Refusal {
+        let refusal = MergeRefusal {
             status: MergeStatus::Failed,
             reason: "`make` failed".to_owned(),
             files: Vec::new(),

@@ -87,7 +87,7 @@ impl Work {
                 fs::rename(&temporary, &path)?;
                 File::open(&folder)?.sync_all()
             };
-            put().map_err(|error| files::cannot("write", &path, &error))?;
+            put().map_err(|error| files::io_problem("write", &path, &error))?;
             Ok(items)
         });
         let items = made.inspect_err(|_| {
@@ -146,7 +146,7 @@ impl Work {
 
     /// Copies the database into a new file, checks it, and returns the number of its items.
     fn copy_to(&self, path: &Path, changed: SystemTime) -> Result<usize> {
-        let cannot = |error| files::cannot("write", path, &error);
+        let cannot = |error| files::io_problem("write", path, &error);
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(path);
         let file = file.map_err(cannot)?;
@@ -254,7 +254,7 @@ fn superseded(backups: &[Backup]) -> Vec<Backup> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, Query};
+    use crate::records::items::{ItemDraft, ItemQuery};
     use std::os::unix::fs::PermissionsExt;
 
     fn work(folder: &Path) -> Work {
@@ -262,10 +262,10 @@ mod tests {
     }
 
     fn add(work: &Work, title: &str) {
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".into(),
             title: title.into(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         work.create(&draft).unwrap();
     }
@@ -310,7 +310,7 @@ mod tests {
             .query_row("SELECT title FROM items", [], |row| row.get(0))
             .unwrap();
         assert_eq!(title, "one");
-        assert_eq!(work.find(&Query::default()).unwrap()[0].title, "half");
+        assert_eq!(work.find(&ItemQuery::default()).unwrap()[0].title, "half");
     }
 
     #[test]

@@ -12,11 +12,11 @@ use super::hook::holder;
 use super::molecules::IS_WORK;
 use super::read::{must_have, select, stored};
 use super::store::{now, problem};
-use super::{Draft, MailDraft, Work, mailbox, messages};
+use super::{ItemDraft, MailDraft, Work, mailbox, messages};
 use crate::Result;
 use crate::base::or_log::OrLog;
 use gt_core::Problem;
-use gt_core::card::Parts;
+use gt_core::card::PartCount;
 use gt_core::mail::{self, Mail};
 use gt_core::work::{Item, ItemStatus, WorkId};
 use rusqlite::types::Value;
@@ -29,14 +29,14 @@ pub const KIND: &str = "batch";
 #[derive(Clone, Debug)]
 pub enum BatchParent {
     /// A new item, of the type [`KIND`].
-    New(Draft),
+    New(ItemDraft),
     /// An item that is there already.
     Existing(WorkId),
 }
 
 /// A batch and its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct WorkBatch {
     pub item: WorkId,
     /// The person or agent that assigned its items last.
     pub owner: String,
@@ -49,7 +49,7 @@ pub struct LandedBatch {
     pub item: Item,
     pub owner: String,
     pub landed_at: String,
-    pub parts: Parts,
+    pub parts: PartCount,
     /// The mail about it, written when it landed.
     pub mail: Option<Mail>,
 }
@@ -80,7 +80,7 @@ impl Work {
     }
 
     /// Returns the batch of which this item is the parent.
-    pub fn batch(&self, id: &WorkId) -> Result<Option<Batch>> {
+    pub fn batch(&self, id: &WorkId) -> Result<Option<WorkBatch>> {
         let Some(db) = self.open_if_there()? else {
             return Ok(None);
         };
@@ -88,7 +88,7 @@ impl Work {
             "SELECT owner, landed_at FROM batches WHERE item = ?1",
             [id.as_str()],
             |row| {
-                Ok(Batch {
+                Ok(WorkBatch {
                     item: id.clone(),
                     owner: row.get(0)?,
                     landed_at: row.get(1)?,
@@ -120,8 +120,8 @@ impl Work {
     }
 
     /// Returns the batches that can land: all their children are closed, or the parent is.
-    pub fn batches_to_land(&self) -> Result<Vec<Batch>> {
-        // Batches of the other rigs land all the same.
+    pub fn batches_to_land(&self) -> Result<Vec<WorkBatch>> {
+        // Batches of the other rigs can still land.
         self.refresh(None)
             .or_warn("the batches of a rig with beads wait");
         let Some(db) = self.open_if_there()? else {
@@ -138,7 +138,7 @@ impl Work {
             let (item, owner): (String, String) = row.map_err(problem)?;
             let item: WorkId = stored(&item)?;
             if is_complete(&db, &item)? || is_closed(&db, &item)? {
-                ready.push(Batch {
+                ready.push(WorkBatch {
                     item,
                     owner,
                     landed_at: None,
@@ -234,8 +234,8 @@ impl Work {
 }
 
 /// Creates the parent of a batch. It is in progress, so that no agent takes it for work.
-fn begin(db: &Connection, draft: &Draft) -> Result<Item> {
-    let draft = Draft {
+fn begin(db: &Connection, draft: &ItemDraft) -> Result<Item> {
+    let draft = ItemDraft {
         kind: Some(KIND.to_owned()),
         ..draft.clone()
     };
@@ -304,14 +304,14 @@ fn children(db: &Connection, id: &WorkId) -> Result<Vec<Item>> {
     select(db, &rest, [Value::from(id.to_string())])
 }
 
-fn parts(db: &Connection, id: &WorkId) -> Result<Parts> {
+fn parts(db: &Connection, id: &WorkId) -> Result<PartCount> {
     let text = format!(
         "SELECT count(*), coalesce(sum(status = 'closed'), 0) FROM items
          WHERE parent = ?1 AND type <> '{}' AND {IS_WORK}",
         mail::KIND
     );
     db.query_row(&text, [id.as_str()], |row| {
-        Ok(Parts {
+        Ok(PartCount {
             all: row.get(0)?,
             closed: row.get(1)?,
         })
@@ -332,11 +332,11 @@ fn is_closed(db: &Connection, id: &WorkId) -> Result<bool> {
 mod tests {
     use super::*;
 
-    fn draft(title: &str) -> Draft {
-        Draft {
+    fn draft(title: &str) -> ItemDraft {
+        ItemDraft {
             prefix: "gt".to_owned(),
             title: title.to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         }
     }
 
@@ -415,7 +415,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let work = Work::at(folder.path().join("items.db"));
         let epic = work.create(&draft("epic")).unwrap().id;
-        let part = Draft {
+        let part = ItemDraft {
             parent: Some(epic.clone()),
             ..draft("part")
         };

@@ -15,7 +15,7 @@ mod trace;
 mod write;
 
 use super::store::problem;
-use super::{Draft, Work};
+use super::{ItemDraft, Work};
 use crate::base::settings::BeadsUse;
 use crate::{Result, Surroundings, Town};
 use gt_core::Problem;
@@ -199,7 +199,7 @@ impl Work {
     pub(super) fn beads_for(
         &self,
         db: &Connection,
-        draft: &Draft,
+        draft: &ItemDraft,
     ) -> Result<Option<(&Beads, &BeadsRig)>> {
         let Some(beads) = &self.beads else {
             return Ok(None);
@@ -261,7 +261,7 @@ impl Work {
 
     /// Begins a transaction. Changes that could not be written to beads earlier are left to the
     /// next refresh, which compares them with beads.
-    pub(super) fn put_off_earlier(&self, db: &Connection) -> Result<()> {
+    pub(super) fn begin_transaction(&self, db: &Connection) -> Result<()> {
         match &self.beads {
             Some(beads) => beads.begin_change(),
             None => return Ok(()),
@@ -274,7 +274,7 @@ impl Work {
     /// Writes the changes of a transaction to beads.
     pub(super) fn write_through(&self, db: &Connection) -> Result<()> {
         match &self.beads {
-            Some(beads) => write::through(beads, db),
+            Some(beads) => write::write_touched(beads, db),
             None => Ok(()),
         }
     }

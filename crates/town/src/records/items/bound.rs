@@ -94,20 +94,20 @@ fn is_allowed(bound: &Bound, item: &Item, wanted: ItemChange<'_>) -> bool {
     match (bound, wanted) {
         (Bound::Nothing, _) => true,
         (Bound::Mail, ItemChange::Update(patch)) => {
-            let change = Change::of(patch, item);
+            let change = ChangedFields::of(patch, item);
             !(change.is_moved || change.is_renamed || change.is_said_otherwise)
         }
         // Closing archives a message, and reopening restores it.
         (Bound::Mail, ItemChange::Close | ItemChange::Reopen) => true,
         (Bound::Mail, ItemChange::Await | ItemChange::Wait | ItemChange::Part) => false,
         (Bound::Handoff, ItemChange::Update(patch)) => {
-            let change = Change::of(patch, item);
+            let change = ChangedFields::of(patch, item);
             !(change.is_moved || change.is_renamed)
         }
         (Bound::Handoff, ItemChange::Part) => true,
         (Bound::Handoff, _) => false,
         (Bound::Molecule(_) | Bound::Step(_), ItemChange::Update(patch)) => {
-            !Change::of(patch, item).is_moved
+            !ChangedFields::of(patch, item).is_moved
         }
         (Bound::Molecule(_) | Bound::Step(Membership::GoesOn), ItemChange::Close) => false,
         (Bound::Molecule(_) | Bound::Step(Membership::Over), ItemChange::Reopen) => false,
@@ -116,14 +116,14 @@ fn is_allowed(bound: &Bound, item: &Item, wanted: ItemChange<'_>) -> bool {
 }
 
 /// Fields that a patch changes.
-struct Change {
+struct ChangedFields {
     /// Owner, status, type or identifying label.
     is_moved: bool,
     is_renamed: bool,
     is_said_otherwise: bool,
 }
 
-impl Change {
+impl ChangedFields {
     fn of(patch: &Patch, item: &Item) -> Self {
         let is_other = |wanted: &Option<String>, now: &str| {
             wanted.as_deref().is_some_and(|wanted| wanted != now)
@@ -133,7 +133,7 @@ impl Change {
             let marks = ["gt:", "step:", "formula:", "handoff:"];
             marks.iter().any(|mark| label.starts_with(mark))
         };
-        Change {
+        ChangedFields {
             is_moved: patch.status.is_some_and(|status| status != item.status)
                 || is_other(&patch.assignee, assignee)
                 || is_other(&patch.kind, &item.kind)

@@ -32,14 +32,14 @@ pub struct Patch {
 
 /// Result of a change.
 #[derive(Clone, Debug)]
-pub struct Changed {
+pub struct ChangedItem {
     pub item: Item,
-    /// Merge that was withdrawn, because the item was taken up again.
+    /// Merge that was withdrawn, because the item was reopened.
     pub withdrawn: Option<Merge>,
 }
 
 impl Work {
-    pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<Changed> {
+    pub fn update(&self, id: &WorkId, patch: &Patch) -> Result<ChangedItem> {
         self.refresh_for(id)?;
         if let Some(title) = &patch.title {
             check_title(title)?;
@@ -95,7 +95,7 @@ impl Work {
                 .map_err(problem)?;
             }
             let item = must_have(db, id)?;
-            Ok(Changed { item, withdrawn })
+            Ok(ChangedItem { item, withdrawn })
         })
     }
 
@@ -135,7 +135,7 @@ impl Work {
         })
     }
 
-    pub fn reopen(&self, id: &WorkId) -> Result<Changed> {
+    pub fn reopen(&self, id: &WorkId) -> Result<ChangedItem> {
         self.refresh_for(id)?;
         self.change(|db| {
             let item = must_have(db, id)?;
@@ -165,7 +165,7 @@ impl Work {
             )
             .map_err(problem)?;
             let item = must_have(db, id)?;
-            Ok(Changed { item, withdrawn })
+            Ok(ChangedItem { item, withdrawn })
         })
     }
 }

@@ -15,7 +15,7 @@ use rusqlite::{Connection, params};
 
 /// Description of a new item.
 #[derive(Clone, Debug, Default)]
-pub struct Draft {
+pub struct ItemDraft {
     /// Prefix of its rig; a child has its parent's.
     pub prefix: String,
     pub parent: Option<WorkId>,
@@ -30,7 +30,7 @@ pub struct Draft {
 }
 
 impl Work {
-    pub fn create(&self, draft: &Draft) -> Result<Item> {
+    pub fn create(&self, draft: &ItemDraft) -> Result<Item> {
         if let Some(parent) = &draft.parent {
             self.refresh_for(parent)?;
         }
@@ -41,7 +41,7 @@ impl Work {
     }
 
     /// Creates an item within a transaction, in the place where its rig keeps items.
-    pub(super) fn make(&self, db: &Connection, draft: &Draft) -> Result<Item> {
+    pub(super) fn make(&self, db: &Connection, draft: &ItemDraft) -> Result<Item> {
         match self.beads_for(db, draft)? {
             Some((beads, rig)) => {
                 let draft = as_item(db, draft)?;
@@ -53,7 +53,7 @@ impl Work {
 }
 
 /// Checks a draft, and returns its type and priority.
-fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
+fn check<'d>(db: &Connection, draft: &'d ItemDraft) -> Result<(&'d str, u8)> {
     if let Some(parent) = &draft.parent {
         bound::check(db, parent, ItemChange::Part)?;
     }
@@ -73,7 +73,7 @@ fn check<'d>(db: &Connection, draft: &'d Draft) -> Result<(&'d str, u8)> {
 }
 
 /// Converts a draft into the item to create in beads, which assigns the final id.
-fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
+fn as_item(db: &Connection, draft: &ItemDraft) -> Result<Item> {
     let (kind, priority) = check(db, draft)?;
     Ok(Item {
         id: random_id("new")?,
@@ -98,7 +98,7 @@ fn as_item(db: &Connection, draft: &Draft) -> Result<Item> {
 }
 
 /// Creates an item in the town's tables, within a transaction.
-pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
+pub(super) fn insert(db: &Connection, draft: &ItemDraft) -> Result<Item> {
     let (kind, priority) = check(db, draft)?;
     let id = match &draft.parent {
         // Beads numbers the parts of its items.
@@ -133,7 +133,7 @@ pub(super) fn insert(db: &Connection, draft: &Draft) -> Result<Item> {
     must_have(db, &id)
 }
 
-fn prefix_for<'a>(draft: &'a Draft, parent: &'a WorkId) -> &'a str {
+fn prefix_for<'a>(draft: &'a ItemDraft, parent: &'a WorkId) -> &'a str {
     match draft.prefix.as_str() {
         "" => parent.as_str().split('-').next().unwrap_or_default(),
         prefix => prefix,

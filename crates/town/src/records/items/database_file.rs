@@ -68,7 +68,7 @@ impl Work {
 
     /// Creates the database if there never was one. A kill at any moment leaves none, or a complete
     /// one.
-    pub(super) fn make_first(&self) -> Result<()> {
+    pub(super) fn create_first(&self) -> Result<()> {
         files::make_dir(self.folder())?;
         let _lock = FileLock::take(&self.beside("new.lock"), TIMEOUT)?;
         // Another process may have created it meanwhile.
@@ -79,7 +79,7 @@ impl Work {
         for left in ["new", "new-journal", "new-wal", "new-shm"] {
             files::remove_if_there(&self.beside(left))?;
         }
-        let cannot = |error: io::Error| files::cannot("write", &new, &error);
+        let cannot = |error: io::Error| files::io_problem("write", &new, &error);
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&new);
         drop(file.map_err(cannot)?);
@@ -137,7 +137,7 @@ fn unreachable(path: &Path, error: &io::Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, Query};
+    use crate::records::items::{ItemDraft, ItemQuery};
     use std::os::unix::fs::symlink;
 
     fn work(folder: &Path) -> Work {
@@ -145,16 +145,16 @@ mod tests {
     }
 
     fn make(work: &Work) {
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".into(),
             title: "There".into(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         work.create(&draft).unwrap();
     }
 
     fn count(work: &Work) -> Result<usize> {
-        work.find(&Query::default()).map(|items| items.len())
+        work.find(&ItemQuery::default()).map(|items| items.len())
     }
 
     #[test]
@@ -220,7 +220,11 @@ mod tests {
                 work.export(|_| Ok(())),
             ] {
                 let problem = found.expect_err(name);
-                assert_eq!(problem.kind(), gt_core::Kind::Failed, "{name}: {problem}");
+                assert_eq!(
+                    problem.kind(),
+                    gt_core::ProblemKind::Failed,
+                    "{name}: {problem}"
+                );
                 assert!(!problem.hints().is_empty(), "{name}: {problem}");
             }
             // No other database is created in its place.

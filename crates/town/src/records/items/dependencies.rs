@@ -72,7 +72,7 @@ pub(super) fn waits_for(db: &Connection, id: &WorkId, other: &WorkId) -> Result<
 
 /// Returns whether a new dependency would close a cycle. That requires that other items wait for
 /// `id`, which is checked first, because it is cheaper than walking the graph.
-pub(super) fn closes_circle(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<bool> {
+pub(super) fn closes_cycle(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<bool> {
     let is_awaited: bool = db
         .prepare_cached("SELECT EXISTS (SELECT 1 FROM dependencies WHERE blocker = ?1)")
         .and_then(|mut query| query.query_row([id.as_str()], |row| row.get(0)))

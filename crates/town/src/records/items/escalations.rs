@@ -65,7 +65,7 @@ pub struct EscalationQuery {
 }
 
 impl EscalationQuery {
-    fn wants(&self, it: &Escalation) -> bool {
+    fn matches(&self, it: &Escalation) -> bool {
         self.state.is_none_or(|state| it.state == state)
             && self.severity.is_none_or(|least| it.severity >= least)
             && (self.agent.is_none() || it.agent == self.agent)
@@ -210,7 +210,7 @@ impl Work {
         };
         let rest = format!("WHERE {is_open} ORDER BY {ORDER}");
         let mut found = select(&db, &rest, [])?;
-        found.retain(|it| query.wants(it));
+        found.retain(|it| query.matches(it));
         Ok(found)
     }
 

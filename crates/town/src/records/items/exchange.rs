@@ -1,7 +1,7 @@
 //! Import and export of work items: one JSON object per line, like the `issues.jsonl` of beads.
 
 use super::store::problem;
-use super::{Query, Work, dependencies};
+use super::{ItemQuery, Work, dependencies};
 use crate::Result;
 use gt_core::beads::Bead;
 use gt_core::work::{Item, ItemStatus, WorkId, check_priority, check_title};
@@ -26,7 +26,7 @@ pub struct Imported {
 }
 
 /// A line that could be parsed.
-struct Line {
+struct ImportedLine {
     item: Item,
     /// It has a time of its last change; without one it replaces nothing.
     is_dated: bool,
@@ -51,7 +51,9 @@ impl Work {
             match read(line, &now) {
                 Ok(Some(line)) => lines.push(line),
                 Ok(None) => {}
-                Err(problem) => imported.skipped.push((number + 1, problem.whole())),
+                Err(problem) => imported
+                    .skipped
+                    .push((number + 1, problem.message_with_causes())),
             }
         }
         self.refresh(None)?;
@@ -90,9 +92,9 @@ impl Work {
     /// Exports every item in a form that others can use: an item on a hook or in the merge queue is
     /// exported as open, because that state is local.
     pub fn export(&self, mut give: impl FnMut(&Item) -> Result<()>) -> Result<()> {
-        let mut all = self.find(&Query {
+        let mut all = self.find(&ItemQuery {
             all: true,
-            ..Query::default()
+            ..ItemQuery::default()
         })?;
         let hooked = self.hooks()?.into_iter().map(|(_, item)| item);
         let handed_in = self.merges(None, false)?.into_iter();
@@ -111,7 +113,7 @@ impl Work {
 /// Removes the parents that would make an item part of itself, and returns them.
 fn open_rings<'l>(
     db: &Connection,
-    taken: impl Iterator<Item = &'l &'l Line>,
+    taken: impl Iterator<Item = &'l &'l ImportedLine>,
 ) -> Result<Vec<(WorkId, WorkId)>> {
     let mut rings = Vec::new();
     for item in taken.map(|line| &line.item) {
@@ -140,7 +142,7 @@ fn open_rings<'l>(
 }
 
 /// Returns whether a line replaces the known item.
-fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
+fn replaces(db: &Connection, line: &ImportedLine, known: &Item) -> Result<bool> {
     let is_newer = line.is_dated && line.item.updated_at > known.updated_at;
     let is_free = !super::molecules::is_handoff(known);
     Ok(is_newer && is_free && super::hook::holder(db, &known.id)?.is_none())
@@ -150,7 +152,7 @@ fn replaces(db: &Connection, line: &Line, known: &Item) -> Result<bool> {
 /// Returns the dependencies that were dropped because they would close a cycle.
 fn write_dependencies<'l>(
     db: &Connection,
-    taken: impl Iterator<Item = &'l &'l Line> + Clone,
+    taken: impl Iterator<Item = &'l &'l ImportedLine> + Clone,
 ) -> Result<Vec<(WorkId, WorkId)>> {
     // All old ones are removed first, because they could close cycles with new ones.
     for line in taken.clone().filter(|line| line.is_whole) {
@@ -167,7 +169,7 @@ fn write_dependencies<'l>(
             if super::read::by_id(db, blocker)?.is_none() {
                 continue;
             }
-            match dependencies::closes_circle(db, id, blocker)? {
+            match dependencies::closes_cycle(db, id, blocker)? {
                 true => circles.push((id.clone(), blocker.clone())),
                 false => dependencies::insert(db, id, blocker)?,
             }
@@ -177,11 +179,14 @@ fn write_dependencies<'l>(
 }
 
 /// Parses a line; returns `None` for a deleted item.
-fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
+fn read(line: &[u8], now: &str) -> Result<Option<ImportedLine>> {
     let value: Value = serde_json::from_slice(line)
         .map_err(|error| Problem::usage("not a work item").caused_by(error))?;
-    let is_dated = value["updated_at"].as_str().and_then(our_time).is_some();
-    let Some(bead) = Bead::read(value, now, our_time)? else {
+    let is_dated = value["updated_at"]
+        .as_str()
+        .and_then(normalise_time)
+        .is_some();
+    let Some(bead) = Bead::read(value, now, normalise_time)? else {
         return Ok(None);
     };
     let is_whole = !bead.is_short;
@@ -192,7 +197,7 @@ fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
     if item.kind == mail::KIND {
         return Err(Problem::usage("a message is not a work item"));
     }
-    Ok(Some(Line {
+    Ok(Some(ImportedLine {
         item,
         is_dated,
         is_whole,
@@ -200,7 +205,7 @@ fn read(line: &[u8], now: &str) -> Result<Option<Line>> {
 }
 
 /// Returns a time in our format, so that times can be compared as text.
-pub(super) fn our_time(text: &str) -> Option<String> {
+pub(super) fn normalise_time(text: &str) -> Option<String> {
     let time = text.parse::<jiff::Timestamp>().ok()?;
     Some(format!("{time:.3}"))
 }

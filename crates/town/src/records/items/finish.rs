@@ -3,8 +3,8 @@
 use super::Work;
 use super::change::{add_labels, close};
 use super::merge_entries::{Handed, enqueue, must_find};
-use super::merge_steps::try_again;
-use super::molecules::{self, Left, Molecule};
+use super::merge_steps::requeue_after_repair;
+use super::molecules::{self, LeftMolecule, Molecule};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -34,7 +34,7 @@ pub struct Finish<'a> {
 
 /// The last work that an agent left, and whether its session was ended since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishedWork {
     pub agent: String,
     pub session: Option<String>,
     pub item: Option<WorkId>,
@@ -47,7 +47,7 @@ pub struct Finished {
 impl Work {
     /// Queues the branch, takes the item off the hook and sets its new status. A molecule that was
     /// poured for the item ends with it.
-    pub fn finish(&self, finish: &Finish<'_>) -> Result<(Finished, Option<Left>)> {
+    pub fn finish(&self, finish: &Finish<'_>) -> Result<(FinishedWork, Option<LeftMolecule>)> {
         if let Some(id) = finish.item {
             self.refresh_for(id)?;
         }
@@ -89,7 +89,7 @@ impl Work {
     }
 
     /// Returns the last work that an agent left.
-    pub fn finished(&self, agent: &str) -> Result<Option<Finished>> {
+    pub fn finished(&self, agent: &str) -> Result<Option<FinishedWork>> {
         match self.open_if_there()? {
             Some(db) => last(&db, agent),
             None => Ok(None),
@@ -117,7 +117,7 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
         .map_err(problem)?;
     if !on_hook {
         return Err(Problem::conflict(format!(
-            "{id} is not on the hook of {} any more",
+            "{id} is no longer on the hook of {}",
             finish.agent
         ))
         .hint(format!("`gt work show {id}` shows what happened to it")));
@@ -126,7 +126,7 @@ fn leave(db: &Connection, id: &WorkId, finish: &Finish<'_>) -> Result<Option<Wor
     let item = must_have(db, id)?;
     let merge = match (finish.handed, finish.leaving) {
         (Some(handed), _) => Some(enqueue(db, id, finish.agent, handed)?),
-        (None, DoneStatus::Completed) => try_again(db, id)?,
+        (None, DoneStatus::Completed) => requeue_after_repair(db, id)?,
         (None, _) => None,
     };
     let refinery = match &merge {
@@ -167,7 +167,7 @@ fn note(db: &Connection, item: &Item, note: Option<&str>) -> Result<()> {
     .map_err(problem)
 }
 
-fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
+fn last(db: &Connection, agent: &str) -> Result<Option<FinishedWork>> {
     type Columns = (
         Option<String>,
         Option<String>,
@@ -197,7 +197,7 @@ fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
         return Ok(None);
     };
     let id = |text: Option<String>| text.map(|text| text.parse()).transpose();
-    Ok(Some(Finished {
+    Ok(Some(FinishedWork {
         agent: agent.to_owned(),
         session,
         item: id(item)?,
@@ -211,7 +211,7 @@ fn last(db: &Connection, agent: &str) -> Result<Option<Finished>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, MailDraft};
+    use crate::records::items::{ItemDraft, MailDraft};
 
     #[test]
     fn item_hooked_meanwhile_stays() {
@@ -231,10 +231,10 @@ mod tests {
         work.hand_over("mayor", "life", true, &note).unwrap();
         work.finish(&finish).unwrap();
         assert_eq!(work.hooked("mayor").unwrap(), None);
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "hq".to_owned(),
             title: "Late".to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         let item = work.create(&draft).unwrap();
         work.hook("mayor", &item.id).unwrap();

@@ -107,7 +107,7 @@ impl Work {
             };
             if messages::is_note(db, id)? {
                 mark(db, agent, id)?;
-                send_along(db, agent, id)?;
+                attach_handoff_message(db, agent, id)?;
                 return hooked();
             }
             if let Some(earlier) = present.and_then(|present| present.mail) {
@@ -221,7 +221,11 @@ const SUPERSEDED: &str = "superseded";
 /// Puts a handoff message, whose status is already `hooked`, where the next session of the agent
 /// finds it: on the empty hook, or beside the work there. Returns that work. Closes earlier handoff
 /// messages.
-pub(super) fn send_along(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<WorkId>> {
+pub(super) fn attach_handoff_message(
+    db: &Connection,
+    agent: &str,
+    id: &WorkId,
+) -> Result<Option<WorkId>> {
     let present = of_agent(db, agent)?;
     let work = present.as_ref().and_then(Hooked::unit);
     if present.as_ref().is_some_and(|present| present.holds(id)) {

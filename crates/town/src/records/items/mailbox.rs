@@ -124,12 +124,12 @@ fn find(db: &Connection, query: &MailQuery) -> Result<Vec<Mail>> {
     rows.map(|row| row.map_err(problem)?).collect()
 }
 
-type Named = Vec<(&'static str, Value)>;
+type NamedValues = Vec<(&'static str, Value)>;
 
 /// Returns the filter as SQL, with its named values.
-fn filter(query: &MailQuery) -> (String, Named) {
+fn filter(query: &MailQuery) -> (String, NamedValues) {
     let mut conditions = vec!["1"];
-    let mut values: Named = Vec::new();
+    let mut values: NamedValues = Vec::new();
     let mut must = |condition: &'static str, name: &'static str, value: Option<String>| {
         if let Some(value) = value {
             conditions.push(condition);
@@ -166,7 +166,7 @@ fn filter(query: &MailQuery) -> (String, Named) {
     (conditions.join(" AND "), values)
 }
 
-fn named(values: &Named) -> Vec<(&str, &dyn rusqlite::ToSql)> {
+fn named(values: &NamedValues) -> Vec<(&str, &dyn rusqlite::ToSql)> {
     values
         .iter()
         .map(|(name, value)| (*name, value as &dyn rusqlite::ToSql))

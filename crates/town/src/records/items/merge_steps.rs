@@ -7,7 +7,7 @@
 mod help;
 mod withdrawal;
 
-pub(super) use help::try_again;
+pub(super) use help::requeue_after_repair;
 pub(super) use withdrawal::{check_not_handed_in, withdraw};
 
 use super::change::close;
@@ -15,12 +15,12 @@ use super::hook::holder;
 use super::merge_entries::{find, must_find, set_queued};
 use super::read::{by_id, must_have, select};
 use super::store::problem;
-use super::{Draft, Work};
+use super::{ItemDraft, Work};
 use crate::Result;
 use gt_core::Problem;
-use gt_core::merge::{Merge, Refusal};
+use gt_core::merge::{Merge, MergeRefusal};
 use gt_core::work::{self, Item, WorkId, appended};
-use help::has_been_helped;
+use help::remove_escalation;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
@@ -92,7 +92,12 @@ impl Work {
     }
 
     /// Records that an entry cannot be merged, and creates an item for its repair.
-    pub fn refuse_merge(&self, id: &WorkId, refusal: &Refusal, base_commit: &str) -> Result<Merge> {
+    pub fn refuse_merge(
+        &self,
+        id: &WorkId,
+        refusal: &MergeRefusal,
+        base_commit: &str,
+    ) -> Result<Merge> {
         self.refresh_for(&self.merge(id)?.item)?;
         self.change(|db| {
             let merge = must_find(db, id)?;
@@ -176,7 +181,7 @@ impl Work {
                 params![id.as_str(), commit],
             )
             .map_err(problem)?;
-            has_been_helped(db, &merge)?;
+            remove_escalation(db, &merge)?;
             set_queued(db, id, None)
         })
     }
@@ -232,7 +237,7 @@ impl Work {
         db: &Connection,
         merge: &Merge,
         item: &Item,
-        refusal: &Refusal,
+        refusal: &MergeRefusal,
         base_commit: &str,
     ) -> Result<WorkId> {
         let description = refusal.description(merge, base_commit);
@@ -251,13 +256,13 @@ impl Work {
         let Some(before) = before else {
             let made = self.make(
                 db,
-                &Draft {
+                &ItemDraft {
                     parent: Some(merge.item.clone()),
                     title: refusal.title(item),
                     description,
                     kind: Some("bug".to_owned()),
                     priority: Some(item.priority.saturating_sub(1)),
-                    ..Draft::default()
+                    ..ItemDraft::default()
                 },
             )?;
             return Ok(made.id);

@@ -9,7 +9,7 @@ use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
-use gt_core::handoff::carrying;
+use gt_core::handoff::with_earlier_message;
 use gt_core::mail::{self, KIND, LABEL, Mail, PREFIX};
 use gt_core::work::{Item, ItemStatus, USUAL_PRIORITY, WorkId, check_priority, check_word};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -97,7 +97,7 @@ impl Work {
             // A session that continues has not processed the message that was left to it.
             if let (false, Some(before)) = (ends, super::hook::note_of(db, agent)?) {
                 let is_own = own.as_ref() == Some(&before.id);
-                draft.body = carrying(&draft.body, &before.description, is_own);
+                draft.body = with_earlier_message(&draft.body, &before.description, is_own);
             }
             let id = match own {
                 Some(id) => {
@@ -110,7 +110,7 @@ impl Work {
                     id
                 }
             };
-            let work = super::hook::send_along(db, agent, &id)?;
+            let work = super::hook::attach_handoff_message(db, agent, &id)?;
             Ok(HandedOver {
                 mail: must_have(db, &id)?,
                 work,
@@ -246,7 +246,7 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Draft;
+    use super::super::ItemDraft;
     use super::*;
 
     const AGENT: &str = "gastown/crew/max";
@@ -259,10 +259,10 @@ mod tests {
     }
 
     fn item(work: &Work, title: &str) -> Item {
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".to_owned(),
             title: title.to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         work.create(&draft).unwrap()
     }

@@ -13,7 +13,7 @@ pub use found::Molecule;
 pub(crate) use found::step_id;
 
 use super::change::close;
-use super::create::{Draft, insert};
+use super::create::{ItemDraft, insert};
 use super::read::must_have;
 use super::store::problem;
 use super::{Work, dependencies};
@@ -50,7 +50,7 @@ pub struct Pour {
 
 /// Result of starting or finishing a step.
 #[derive(Clone, Debug)]
-pub struct Moved {
+pub struct StepChange {
     /// The present state; closed if this was its last step.
     pub molecule: Molecule,
     pub step: Item,
@@ -121,7 +121,7 @@ impl Work {
     }
 
     /// Records that an agent has begun a step.
-    pub fn start_step(&self, agent: &str, wanted: &str) -> Result<Moved> {
+    pub fn start_step(&self, agent: &str, wanted: &str) -> Result<StepChange> {
         self.change(|db| {
             let molecule = must_be_attached(db, agent)?;
             let step = molecule.step(wanted)?;
@@ -146,7 +146,7 @@ impl Work {
     }
 
     /// Records that an agent has finished a step. The last step completes the molecule.
-    pub fn finish_step(&self, agent: &str, wanted: &str, note: Option<&str>) -> Result<Moved> {
+    pub fn finish_step(&self, agent: &str, wanted: &str, note: Option<&str>) -> Result<StepChange> {
         self.change(|db| {
             let Some(molecule) = attached(db, agent)? else {
                 // Retry of a call that was killed after the last step.
@@ -225,7 +225,7 @@ pub(super) fn hand_over(db: &Connection, agent: &str) -> Result<Option<WorkId>> 
 
 /// Result for a molecule when its work was left.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct LeftMolecule {
     /// Done, or the state before it was detached.
     pub molecule: Molecule,
     /// Its last step, which was in progress and was completed with the work.
@@ -239,7 +239,7 @@ pub(super) fn leave(
     agent: &str,
     is_completed: impl FnOnce(&Molecule) -> bool,
     is_meant: impl FnOnce(&Molecule) -> bool,
-) -> Result<Option<Left>> {
+) -> Result<Option<LeftMolecule>> {
     let Some(molecule) = attached(db, agent)? else {
         return Ok(None);
     };
@@ -253,10 +253,10 @@ pub(super) fn leave(
         let molecule = Molecule::read(db, agent, &molecule.handoff, molecule.item)?;
         let molecule = end(db, molecule, "done")?;
         let last = Some(must_have(db, &id)?);
-        return Ok(Some(Left { molecule, last }));
+        return Ok(Some(LeftMolecule { molecule, last }));
     }
     let before = give_up(db, agent, is_meant)?;
-    Ok(before.map(|molecule| Left {
+    Ok(before.map(|molecule| LeftMolecule {
         molecule,
         last: None,
     }))
@@ -280,8 +280,8 @@ pub(super) fn give_up(
     Ok(Some(before))
 }
 
-fn molecule_draft(pour: &Pour) -> Draft {
-    Draft {
+fn molecule_draft(pour: &Pour) -> ItemDraft {
+    ItemDraft {
         prefix: pour.prefix.clone(),
         parent: pour.on.clone(),
         title: pour.title.clone(),
@@ -290,12 +290,12 @@ fn molecule_draft(pour: &Pour) -> Draft {
         assignee: Some(pour.agent.clone()),
         labels: vec![LABEL.to_owned(), format!("formula:{}", pour.formula)],
         ephemeral: true,
-        ..Draft::default()
+        ..ItemDraft::default()
     }
 }
 
-fn step_draft(pour: &Pour, molecule: &WorkId, step: &FormulaStep, deps: Vec<WorkId>) -> Draft {
-    Draft {
+fn step_draft(pour: &Pour, molecule: &WorkId, step: &FormulaStep, deps: Vec<WorkId>) -> ItemDraft {
+    ItemDraft {
         parent: Some(molecule.clone()),
         title: step.title.clone(),
         description: step.description.clone(),
@@ -304,7 +304,7 @@ fn step_draft(pour: &Pour, molecule: &WorkId, step: &FormulaStep, deps: Vec<Work
         labels: vec![format!("step:{}", step.id)],
         deps,
         ephemeral: true,
-        ..Draft::default()
+        ..ItemDraft::default()
     }
 }
 
@@ -319,8 +319,8 @@ fn end(db: &Connection, molecule: Molecule, how: &str) -> Result<Molecule> {
     Ok(Molecule { item, ..molecule })
 }
 
-fn moved(db: &Connection, molecule: Molecule, step: &WorkId, changed: bool) -> Result<Moved> {
-    Ok(Moved {
+fn moved(db: &Connection, molecule: Molecule, step: &WorkId, changed: bool) -> Result<StepChange> {
+    Ok(StepChange {
         step: must_have(db, step)?,
         molecule,
         changed,

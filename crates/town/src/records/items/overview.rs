@@ -4,7 +4,7 @@ use super::read::select;
 use super::store::problem;
 use super::{Work, molecules};
 use crate::Result;
-use gt_core::card::Parts;
+use gt_core::card::PartCount;
 use gt_core::mail;
 use gt_core::work::{Item, WorkId};
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ pub struct Overview {
     /// Hooks by agent.
     pub hooks: Vec<(String, WorkId)>,
     /// Progress of items that have parts.
-    pub parts: HashMap<WorkId, Parts>,
+    pub parts: HashMap<WorkId, PartCount>,
     /// The rigs of items that are kept in beads.
     pub rigs: HashMap<WorkId, String>,
 }
@@ -51,7 +51,7 @@ impl Work {
     }
 }
 
-fn parts(db: &Connection) -> Result<HashMap<WorkId, Parts>> {
+fn parts(db: &Connection) -> Result<HashMap<WorkId, PartCount>> {
     let text = format!(
         "SELECT parent, sum(status = 'closed'), count(*) FROM items
          WHERE parent IS NOT NULL AND {} GROUP BY parent",
@@ -60,7 +60,7 @@ fn parts(db: &Connection) -> Result<HashMap<WorkId, Parts>> {
     let mut query = db.prepare(&text).map_err(problem)?;
     let rows = query
         .query_map([], |row| {
-            let parts = Parts {
+            let parts = PartCount {
                 closed: row.get(1)?,
                 all: row.get(2)?,
             };

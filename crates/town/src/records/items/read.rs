@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 /// Filter for items; all set fields must match.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct ItemQuery {
     /// `None` means all but closed items.
     pub status: Option<ItemStatus>,
     pub all: bool,
@@ -31,7 +31,7 @@ pub struct Query {
     pub limit: Option<usize>,
 }
 
-impl Query {
+impl ItemQuery {
     /// Returns whether the filter may include items that are not work.
     fn names_no_work(&self) -> bool {
         let is_named = self.kind.is_some() || self.label.is_some() || self.parent.is_some();
@@ -49,7 +49,7 @@ const COLUMNS: &str =
 
 impl Work {
     /// Returns the matching items, most urgent and oldest first.
-    pub fn find(&self, query: &Query) -> Result<Vec<Item>> {
+    pub fn find(&self, query: &ItemQuery) -> Result<Vec<Item>> {
         self.refresh(query.prefix.as_deref())?;
         let prefix = query.prefix.as_deref();
         let rig = prefix.and_then(|prefix| self.beads_rig(prefix));
@@ -138,7 +138,7 @@ impl Work {
 }
 
 /// Returns the matching items. Items of a rig have its prefix, or are in its beads.
-fn find(db: &Connection, query: &Query, beads: Option<&str>) -> Result<Vec<Item>> {
+fn find(db: &Connection, query: &ItemQuery, beads: Option<&str>) -> Result<Vec<Item>> {
     let mut conditions: Vec<String> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
     let mut must = |condition: &str, value: Option<Value>| {
@@ -324,22 +324,22 @@ fn item(row: &Row<'_>) -> Result<Item> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::Draft;
+    use crate::records::items::ItemDraft;
 
     #[test]
     fn unknown_word_is_damage() {
         let folder = tempfile::tempdir().unwrap();
         let work = Work::at(folder.path().join("items.db"));
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".to_owned(),
             title: "There".to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         let item = work.create(&draft).unwrap();
         work.hook("mayor", &item.id).unwrap();
         let db = work.open().unwrap();
         db.execute("UPDATE items SET status = 'odd'", []).unwrap();
         let problem = work.hooked("mayor").unwrap_err();
-        assert_eq!(problem.kind(), gt_core::Kind::Failed, "{problem}");
+        assert_eq!(problem.kind(), gt_core::ProblemKind::Failed, "{problem}");
     }
 }

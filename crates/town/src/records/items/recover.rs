@@ -59,11 +59,11 @@ impl Work {
         let _lock = FileLock::take(&self.mark(), TIMEOUT)?;
         // Another process may have restored it meanwhile.
         if self.damage().is_none() {
-            return Err(Problem::conflict("the work items are whole again"));
+            return Err(Problem::conflict("the work items are intact again"));
         }
         let (backup, items) = self.newest_whole_backup().ok_or_else(|| {
             Problem::not_found(format!(
-                "there is no whole backup in {}",
+                "there is no intact backup in {}",
                 self.backup_folder().display()
             ))
             .hint("remove .work to begin without any work")
@@ -78,7 +78,7 @@ impl Work {
             fs::rename(&fresh, &self.path)?;
             File::open(self.folder())?.sync_all()
         };
-        put().map_err(|error| files::cannot("restore", &self.path, &error))?;
+        put().map_err(|error| files::io_problem("restore", &self.path, &error))?;
         let missing = aside.as_deref().map_or_else(Vec::new, |aside| {
             let before = ids(&aside.join(file_name(&self.path)));
             let after = ids(&self.path);
@@ -99,7 +99,7 @@ impl Work {
 
     /// Prepares a database from a backup: private, in WAL mode, and synced.
     fn prepare(&self, backup: &Path, fresh: &Path) -> Result<()> {
-        let cannot = |error| files::cannot("write", fresh, &error);
+        let cannot = |error| files::io_problem("write", fresh, &error);
         fs::copy(backup, fresh).map_err(cannot)?;
         files::make_private(fresh)?;
         let convert = || -> rusqlite::Result<()> {
@@ -126,7 +126,7 @@ impl Work {
         for path in all {
             match fs::rename(&path, aside.join(file_name(&path))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(files::cannot("move aside", &path, &error));
+                    return Err(files::io_problem("move aside", &path, &error));
                 }
                 _ => {}
             }
@@ -218,7 +218,7 @@ fn ids(path: &Path) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::items::{Draft, Query};
+    use crate::records::items::{ItemDraft, ItemQuery};
     use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 
     const TITLE: &str = "a title that is long enough to fill pages, and then some more of it";
@@ -232,17 +232,17 @@ mod tests {
 
     fn add(work: &Work, count: usize) {
         for number in 0..count {
-            let draft = Draft {
+            let draft = ItemDraft {
                 prefix: "gt".into(),
                 title: format!("{number} {TITLE}"),
-                ..Draft::default()
+                ..ItemDraft::default()
             };
             work.create(&draft).unwrap();
         }
     }
 
     fn count(work: &Work) -> Result<usize> {
-        work.find(&Query::default()).map(|items| items.len())
+        work.find(&ItemQuery::default()).map(|items| items.len())
     }
 
     /// Checkpoints the log and overwrites a part of the file.
@@ -346,7 +346,7 @@ mod tests {
             work.recover()
                 .unwrap_err()
                 .message()
-                .contains("no whole backup")
+                .contains("no intact backup")
         );
         let empty = Work::at(folder.path().join("other/items.db"));
         assert_eq!(empty.damage(), None, "nothing was ever written");

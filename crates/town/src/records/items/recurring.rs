@@ -1,15 +1,17 @@
 //! Recurring work: formulas that are poured at the times of a cron expression.
 //!
 //! A run is one transaction: it creates the item, queues it in the schedule and records the time, so
-//! that a kill neither loses nor repeats a run.
+//! that a kill neither loses nor repeats a run. An item in beads is created outside of it: the next
+//! run takes the item that a killed process has created.
 
-use super::read::{by_id, stored};
+use super::read::{by_id, select, stored};
 use super::store::{now, problem};
-use super::{Draft, Work, schedule};
+use super::{ItemDraft, Work, schedule};
 use crate::Result;
 use gt_core::Problem;
 use gt_core::schedule::AssignmentOptions;
 use gt_core::work::{Item, ItemStatus, WorkId};
+use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params};
 use std::collections::BTreeMap;
 
@@ -40,7 +42,7 @@ pub struct Recurring {
 #[derive(Clone, Debug)]
 pub struct RecurringRun<'a> {
     pub entry: &'a Recurring,
-    pub draft: Draft,
+    pub draft: ItemDraft,
     pub options: AssignmentOptions,
     pub by: &'a str,
 }
@@ -129,11 +131,15 @@ impl Work {
     /// the entry since it was read, or it was removed.
     pub fn queue_recurring(&self, run: &RecurringRun<'_>) -> Result<Option<Item>> {
         let entry = run.entry;
+        self.refresh(Some(&run.draft.prefix))?;
         self.change(|db| {
             if !decided(db, entry, None)? {
                 return Ok(None);
             }
-            let item = self.make(db, &run.draft)?;
+            let item = match left_by_a_kill(db, run)? {
+                Some(item) => item,
+                None => self.make(db, &run.draft)?,
+            };
             schedule::enqueue(db, &item.id, &entry.rig, &run.options, run.by)?;
             db.execute(
                 "UPDATE recurring SET last_at = seen_at, last_item = ?2, runs = runs + 1
@@ -159,6 +165,27 @@ fn decided(db: &Connection, entry: &Recurring, error: Option<&str>) -> Result<bo
     )
     .map(|changed| changed > 0)
     .map_err(problem)
+}
+
+/// Returns the item that a process created for this run before it was killed: it is newer than the
+/// last decision, and neither queued nor assigned.
+fn left_by_a_kill(db: &Connection, run: &RecurringRun<'_>) -> Result<Option<Item>> {
+    let Some(label) = run.draft.labels.first() else {
+        return Ok(None);
+    };
+    // Trackers may record times in seconds.
+    let since = run.entry.seen_at.get(.."2026-01-10T12:00:00".len());
+    let last = run.entry.last_item.as_ref().map_or("", WorkId::as_str);
+    let values = [label.as_str(), since.unwrap_or_default(), last];
+    let found = select(
+        db,
+        "WHERE status = 'open' AND assignee IS NULL AND created_at >= ?2 AND id != ?3
+         AND id IN (SELECT item FROM labels WHERE label = ?1)
+         AND id NOT IN (SELECT item FROM schedule_queue)
+         ORDER BY id LIMIT 1",
+        values.map(|value| Value::from(value.to_owned())),
+    );
+    Ok(found?.pop())
 }
 
 fn read(db: &Connection, row: &Row<'_>) -> Result<Recurring> {
@@ -220,10 +247,10 @@ mod tests {
         clock.advance(std::time::Duration::from_secs(1));
         let run = RecurringRun {
             entry: &entry,
-            draft: Draft {
+            draft: ItemDraft {
                 prefix: "gt".to_owned(),
                 title: "Nightly".to_owned(),
-                ..Draft::default()
+                ..ItemDraft::default()
             },
             options: AssignmentOptions::default(),
             by: "gt",

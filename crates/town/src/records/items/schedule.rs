@@ -39,7 +39,7 @@ pub struct QueuedAssignment {
 }
 
 impl QueuedAssignment {
-    /// Returns whether no agent has the item, and none may get it any more.
+    /// Returns whether no agent has the item, and none may get it.
     pub fn is_settled(&self) -> bool {
         let is_over = matches!(self.item.status, ItemStatus::Closed | ItemStatus::Pinned);
         is_over || (self.holder.is_none() && self.is_handed_in)

@@ -4,7 +4,7 @@ use super::Work;
 use super::database_file::RESTORE;
 use crate::Result;
 use crate::base::lock::FileLock;
-use crate::base::open_database::Opened;
+use crate::base::open_database::PooledConnection;
 use crate::base::{database, files};
 use gt_core::Problem;
 use rusqlite::functions::FunctionFlags;
@@ -117,7 +117,7 @@ CREATE TABLE beads_unread (
 DELETE FROM beads_looks;
 ",
     // The sender of an assigned item, and the last announced result of a merge. Results from before
-    // this version are not announced any more.
+    // this version are no longer announced.
     "
 CREATE TABLE slings (
     item TEXT PRIMARY KEY REFERENCES items (id) ON DELETE CASCADE, sender TEXT NOT NULL,
@@ -170,7 +170,7 @@ pub(super) const LATEST: usize = MIGRATIONS.len();
 
 impl Work {
     /// Opens the database for reading; `None` if nothing was ever written.
-    pub(super) fn open_if_there(&self) -> Result<Option<Opened>> {
+    pub(super) fn open_if_there(&self) -> Result<Option<PooledConnection>> {
         match self.is_there()? {
             true => self.open_present().map(Some),
             false => Ok(None),
@@ -178,7 +178,7 @@ impl Work {
     }
 
     /// Opens the database ahead of the next query, which reports any failure.
-    pub(crate) fn open_ahead(&self) {
+    pub(crate) fn open_early(&self) {
         // The next query reports a failure.
         let _ = self.open_if_there();
     }
@@ -193,16 +193,16 @@ impl Work {
     }
 
     /// Opens the database; the first writer creates it.
-    pub(super) fn open(&self) -> Result<Opened> {
+    pub(super) fn open(&self) -> Result<PooledConnection> {
         if !self.is_there()? {
-            self.make_first()?;
+            self.create_first()?;
         }
         self.open_present()
     }
 
-    fn open_present(&self) -> Result<Opened> {
+    fn open_present(&self) -> Result<PooledConnection> {
         let timeout = || self.deadline.at_most(TIMEOUT);
-        if let Some(kept) = Opened::kept(&self.path) {
+        if let Some(kept) = PooledConnection::take_idle(&self.path) {
             kept.busy_timeout(timeout()).map_err(problem)?;
             return Ok(kept);
         }
@@ -241,7 +241,7 @@ impl Work {
             );
         }
         self.note_there();
-        Ok(Opened::new(db, &self.path, is_short))
+        Ok(PooledConnection::new(db, &self.path, is_short))
     }
 
     /// Checks the integrity of the database and returns the number of items; `None` if nothing was
@@ -273,7 +273,7 @@ impl Work {
         let transaction = db
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(problem)?;
-        self.put_off_earlier(&transaction)?;
+        self.begin_transaction(&transaction)?;
         let answer = change(&transaction)?;
         self.write_through(&transaction)?;
         transaction.commit().map_err(problem)?;

@@ -39,7 +39,7 @@ pub struct PrunedFile {
 }
 
 /// Prunes the log and the feed. The caller holds the retention lock.
-pub(super) fn both(
+pub(super) fn prune_log_and_feed(
     events: &Events,
     settings: &KrcSettings,
     only_tell: bool,
@@ -57,14 +57,14 @@ pub(super) fn both(
             ..PrunedFile::default()
         };
         if let Some(mut file) = lines.open()? {
-            let plan = Plan::of(
+            let plan = PrunePlan::of(
                 lines,
                 &mut file,
                 &policy,
                 settings.minimum_kept,
                 clock.seconds(),
             )?;
-            plan.tell(&mut told);
+            plan.add_to(&mut told);
             if !only_tell && plan.changes() {
                 told.bytes_after = replace(events, lines, &mut file, &plan, is_log, clock)?;
             }
@@ -75,7 +75,7 @@ pub(super) fn both(
 }
 
 /// The parts of a file that stay.
-struct Plan {
+struct PrunePlan {
     /// The byte ranges that stay, as start and end.
     spans: Vec<(u64, u64)>,
     /// Position up to which the file was read.
@@ -85,7 +85,7 @@ struct Plan {
     damaged: u64,
 }
 
-impl Plan {
+impl PrunePlan {
     fn of(
         lines: &Lines,
         file: &mut File,
@@ -93,10 +93,10 @@ impl Plan {
         minimum: usize,
         now: i64,
     ) -> Result<Self> {
-        let cannot = |error| files::cannot("read", lines.path(), &error);
+        let cannot = |error| files::io_problem("read", lines.path(), &error);
         let length = file.metadata().map_err(cannot)?.len();
         let newest = newest_from(file, length, minimum).map_err(cannot)?;
-        let mut plan = Plan {
+        let mut plan = PrunePlan {
             spans: Vec::new(),
             end: 0,
             removed: 0,
@@ -138,7 +138,7 @@ impl Plan {
         self.removed > 0 || self.damaged > 0
     }
 
-    fn tell(&self, told: &mut PrunedFile) {
+    fn add_to(&self, told: &mut PrunedFile) {
         told.removed = self.removed;
         told.kept = self.kept;
         told.damaged = self.damaged;
@@ -169,7 +169,7 @@ fn replace(
     events: &Events,
     lines: &Lines,
     old: &mut File,
-    plan: &Plan,
+    plan: &PrunePlan,
     is_log: bool,
     clock: &Clock,
 ) -> Result<u64> {
@@ -177,7 +177,7 @@ fn replace(
     // The name is fixed, so that the next prune overwrites the leftovers of a crash.
     let beside = path.with_extension("jsonl.prune");
     let written = write_beside(&beside, old, plan)
-        .map_err(|error| files::cannot("write", &beside, &error))
+        .map_err(|error| files::io_problem("write", &beside, &error))
         .and_then(|new| {
             let _lock = events.lock()?;
             finish(new, &beside, path, old, plan, is_log, clock)
@@ -189,7 +189,7 @@ fn replace(
     written
 }
 
-fn write_beside(beside: &Path, old: &mut File, plan: &Plan) -> io::Result<BufWriter<File>> {
+fn write_beside(beside: &Path, old: &mut File, plan: &PrunePlan) -> io::Result<BufWriter<File>> {
     let new = File::options()
         .write(true)
         .create(true)
@@ -212,11 +212,11 @@ fn finish(
     beside: &Path,
     path: &Path,
     old: &mut File,
-    plan: &Plan,
+    plan: &PrunePlan,
     is_log: bool,
     clock: &Clock,
 ) -> Result<u64> {
-    let cannot = |error| files::cannot("replace", path, &error);
+    let cannot = |error| files::io_problem("replace", path, &error);
     let meta = old.metadata().map_err(cannot)?;
     let whole = whole_length(old, meta.len()).map_err(cannot)?;
     copy(old, plan.end, whole, &mut new).map_err(cannot)?;

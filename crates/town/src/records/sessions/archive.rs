@@ -44,7 +44,7 @@ impl Archive {
     /// objects of one line.
     pub(super) fn add(&self, file: &str, sessions: BTreeMap<String, String>) -> Result<()> {
         let mut all = BTreeMap::new();
-        let read = self.each(file, |id, line| {
+        let read = self.for_each(file, |id, line| {
             all.insert(id.to_owned(), line.to_owned());
             Ok::<(), Problem>(())
         });
@@ -52,10 +52,10 @@ impl Archive {
             // The readable sessions are kept; the damaged file is set aside for a person.
             let damaged = self.folder.join(format!("{file}.damaged"));
             std::fs::rename(self.folder.join(file), &damaged)
-                .map_err(|error| files::cannot("set aside", &damaged, &error))?;
+                .map_err(|error| files::io_problem("set aside", &damaged, &error))?;
         }
         all.extend(sessions);
-        let cannot = |error| files::cannot("write", &self.folder.join(file), &error);
+        let cannot = |error| files::io_problem("write", &self.folder.join(file), &error);
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
         for line in all.values() {
             writeln!(encoder, "{line}").map_err(cannot)?;
@@ -80,13 +80,13 @@ impl Archive {
 
     /// Passes every session of a file to `give`, with its id. A missing file has none. A damaged
     /// file yields its readable sessions and then an error.
-    pub(super) fn each<E: From<Problem>>(
+    pub(super) fn for_each<E: From<Problem>>(
         &self,
         file: &str,
         mut give: impl FnMut(&str, &str) -> Result<(), E>,
     ) -> Result<(), E> {
         let path = self.folder.join(file);
-        let cannot = |error| files::cannot("read", &path, &error);
+        let cannot = |error| files::io_problem("read", &path, &error);
         let opened = match File::open(&path) {
             Ok(opened) => opened,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -107,7 +107,7 @@ impl Archive {
     /// Returns the sessions of a file with these ids, as JSON documents.
     pub(super) fn read(&self, file: &str, ids: &[String]) -> Result<Vec<Value>> {
         let mut found = Vec::new();
-        self.each(file, |id, line| {
+        self.for_each(file, |id, line| {
             if ids.iter().any(|wanted| wanted == id) {
                 let session = serde_json::from_str(line).map_err(|error| {
                     Problem::failed(format!("the archived session {id} cannot be read"))

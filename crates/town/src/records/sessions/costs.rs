@@ -4,7 +4,7 @@
 //! Usage of running sessions is not in the index yet, so the caller refreshes those.
 
 use super::index::{Broken, Index};
-use super::{Query, Sessions, query};
+use super::{SessionQuery, Sessions, query};
 use crate::Result;
 use crate::base::time;
 use gt_core::record::{Record, SessionStatus};
@@ -165,9 +165,9 @@ impl Sessions {
 
     /// Returns the running sessions.
     pub fn running(&self) -> Result<Vec<Record>> {
-        self.find(&Query {
+        self.find(&SessionQuery {
             status: Some(SessionStatus::Running.as_str().to_owned()),
-            ..Query::default()
+            ..SessionQuery::default()
         })
     }
 }
@@ -228,7 +228,8 @@ fn by_item(index: &Index, since: &str) -> Result<Costs, Broken> {
     Ok(costs)
 }
 
-/// Returns the millisecond at which a local day begins. All time if it is no date.
+/// Returns the millisecond at which a local day begins. Returns the earliest time if the text is
+/// not a date.
 pub(super) fn begin_of(day: &str) -> i64 {
     let begin = |day: &str| {
         let date: jiff::civil::Date = day.parse().ok()?;

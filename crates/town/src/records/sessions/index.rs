@@ -21,14 +21,14 @@ use super::journal::{Damage, Journal};
 use super::recovery;
 use crate::Result;
 use crate::base::lock::FileLock;
-use crate::base::open_database::{FileId, Opened};
+use crate::base::open_database::{FileId, PooledConnection};
 use crate::base::surroundings::Deadline;
 use crate::base::{database, files, time};
 use gt_core::Problem;
 use gt_core::record::Record;
 use gt_core::usage::DailyUsage;
-use portion::{Fill, Row};
-use position::{Position, how_far};
+use portion::{Fill, SessionLines};
+use position::{Position, read_position};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use schema::{APPLICATION, EARLY_INDEXES, LATE_INDEXES, TABLES, VERSION};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ const REPAIRS: usize = 2;
 /// An open database that agrees with the journal.
 #[derive(Debug)]
 pub(super) struct Index {
-    db: Opened,
+    db: PooledConnection,
     /// Prevents other processes from replacing the file. Dropped after the connection.
     _lock: Option<FileLock>,
 }
@@ -111,7 +111,7 @@ impl IndexFile {
         let mut file = match std::fs::File::open(&self.path) {
             Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(files::cannot("open", &self.path, &error)),
+            Err(error) => return Err(files::io_problem("open", &self.path, &error)),
         };
         let mut head = [0; MARK_AT + 4];
         let is_ours = file.read_exact(&mut head).is_ok()
@@ -190,15 +190,15 @@ impl Index {
         }
     }
 
-    fn open_locked(place: &IndexFile, sources: Sources<'_>) -> Result<Opened, Broken> {
-        let mut db = match Opened::kept(&place.path) {
+    fn open_locked(place: &IndexFile, sources: Sources<'_>) -> Result<PooledConnection, Broken> {
+        let mut db = match PooledConnection::take_idle(&place.path) {
             Some(db) => {
                 db.busy_timeout(place.timeout())?;
                 db
             }
             None => {
                 let (db, is_kept) = open_as_it_is(place, sources)?;
-                Opened::new(db, &place.path, is_kept)
+                PooledConnection::new(db, &place.path, is_kept)
             }
         };
         catch_up(&mut db, &place.path, sources.journal)?;
@@ -216,7 +216,7 @@ impl Index {
         let _lock = FileLock::take(&place.lock, place.timeout())?;
         let is_repaired = match broken {
             Broken::Outdated(_) => open_as_it_is(place, sources)
-                .and_then(|(db, _)| how_far(&db, sources.journal))
+                .and_then(|(db, _)| read_position(&db, sources.journal))
                 .is_ok(),
             _ => FileId::of(&place.path) != damaged,
         };
@@ -239,7 +239,7 @@ impl Index {
             Ok(db)
         };
         Ok(Index {
-            db: Opened::new(
+            db: PooledConnection::new(
                 make().map_err(Broken::into_problem)?,
                 Path::new(":memory:"),
                 false,
@@ -288,7 +288,7 @@ impl Index {
 
 /// Reads the new lines of the journal in one transaction.
 fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), Broken> {
-    let position = how_far(db, journal)?;
+    let position = read_position(db, journal)?;
     if !position.is_on_disk {
         position::note_synced(db, path)?;
     }
@@ -297,7 +297,7 @@ fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), B
     }
     let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have caught up meanwhile.
-    let position = how_far(&change, journal)?;
+    let position = read_position(&change, journal)?;
     read_on(&change, journal, position)?;
     change.commit()?;
     Ok(())
@@ -350,7 +350,7 @@ fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(),
         return Ok(());
     };
     let first = reading.first.clone();
-    let write = |rows: Vec<Row>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
+    let write = |rows: Vec<SessionLines>| portion::write(db, &rows, Fill::On).map(|()| Vec::new());
     let end = portion::read(reading, position.read, write, &mut |_| {})?;
     // No complete line is new. Storing the same position again would make every reader a writer.
     if end == position.read {

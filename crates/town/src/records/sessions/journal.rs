@@ -114,12 +114,12 @@ impl Journal {
         };
         // Sets aside an incomplete last line first.
         self.lines.append(b"", Durability::InSystem)?;
-        files::write_whole_by(self.lines.path(), |file| {
+        files::write_whole_with(self.lines.path(), |file| {
             write_header(file)?;
             let copied = reading.each_line(0, |_, line| {
                 if !line.starts_with(HEADER.as_bytes()) && wanted(line) {
                     file.write_all(line)
-                        .map_err(|error| files::cannot("write", self.lines.path(), &error))?;
+                        .map_err(|error| files::io_problem("write", self.lines.path(), &error))?;
                 }
                 Ok::<(), Problem>(())
             });
@@ -138,11 +138,11 @@ impl Journal {
 
     /// Replaces the journal with these records, each the text of one line; the caller must hold the
     /// lock.
-    pub(super) fn write_anew(
+    pub(super) fn replace_all(
         &self,
         mut next: impl FnMut() -> Result<Option<String>>,
     ) -> Result<()> {
-        files::write_whole_by(self.lines.path(), |file| {
+        files::write_whole_with(self.lines.path(), |file| {
             write_header(file)?;
             while let Some(record) = next().map_err(std::io::Error::other)? {
                 writeln!(file, "{record}")?;
@@ -175,8 +175,8 @@ impl Journal {
 
     /// Opens the journal as it is now; returns `None` if there is none yet. The reading stays on
     /// this file, even if another one replaces it meanwhile.
-    pub(super) fn open(&self) -> Result<Option<Reading>> {
-        let cannot = |error| files::cannot("read", self.lines.path(), &error);
+    pub(super) fn open(&self) -> Result<Option<JournalReader>> {
+        let cannot = |error| files::io_problem("read", self.lines.path(), &error);
         let Some(mut file) = self.lines.open()? else {
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl Journal {
             .map_err(cannot)?;
         // A first line that is not UTF-8 serves as identity, too.
         let first = String::from_utf8_lossy(&first).into_owned();
-        Ok(Some(Reading {
+        Ok(Some(JournalReader {
             lines: self.lines.clone(),
             file,
             length,
@@ -210,7 +210,7 @@ fn is_readable(line: &[u8]) -> bool {
 
 /// A journal that is being read.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(super) struct JournalReader {
     lines: Lines,
     file: File,
     pub(super) length: u64,
@@ -218,10 +218,10 @@ pub(super) struct Reading {
     pub(super) first: String,
 }
 
-impl Reading {
+impl JournalReader {
     /// Passes the records of the complete lines from `start` on to `each`. Returns the position
     /// after the last complete line; an incomplete line is left for a later call.
-    pub(super) fn each_from<E: From<Problem>>(
+    pub(super) fn for_each_from<E: From<Problem>>(
         self,
         start: u64,
         mut each: impl FnMut(Record) -> Result<(), E>,
@@ -295,7 +295,7 @@ mod tests {
             return (ids, damages, 0);
         };
         let end = reading
-            .each_from(
+            .for_each_from(
                 start,
                 |record| {
                     ids.push(record.id);

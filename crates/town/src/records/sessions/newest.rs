@@ -1,6 +1,6 @@
 //! The newest sessions of an agent.
 
-use super::{Query, Sessions};
+use super::{SessionQuery, Sessions};
 use crate::Result;
 use gt_core::record::Record;
 
@@ -29,10 +29,10 @@ impl Sessions {
     }
 
     fn newest(&self, agent: &str, limit: usize) -> Result<Vec<Record>> {
-        self.find(&Query {
+        self.find(&SessionQuery {
             agent: Some(agent.to_owned()),
             limit: Some(limit),
-            ..Query::default()
+            ..SessionQuery::default()
         })
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Conditions that a session must meet; unset ones match everything. Times are RFC 3339, in UTC.
 #[derive(Clone, Debug, Default)]
-pub struct Query {
+pub struct SessionQuery {
     pub agent: Option<String>,
     pub rig: Option<String>,
     pub role: Option<String>,
@@ -36,7 +36,7 @@ const WORKED_ON: &str = "lives.rowid IN (SELECT rowid FROM lives WHERE work_unit
 const ARCHIVED_WORKED_ON: &str = "id IN (SELECT id FROM archived WHERE work_unit = ?1
      UNION ALL SELECT id FROM earlier_work WHERE work_unit = ?1)";
 
-impl Query {
+impl SessionQuery {
     /// Returns whether a session matches. For archived sessions, whose fields are in no table.
     fn fits(&self, session: &Record) -> bool {
         let time = |time: &Option<String>| time.as_deref().and_then(milliseconds);
@@ -61,7 +61,7 @@ impl Query {
 pub(super) fn find_all(
     index: &Index,
     archive: &Archive,
-    query: &Query,
+    query: &SessionQuery,
 ) -> Result<Vec<Record>, Broken> {
     let mut found = find(index, query)?;
     let limit = query.limit.unwrap_or(usize::MAX);
@@ -77,8 +77,16 @@ pub(super) fn find_all(
     Ok(found)
 }
 
+/// Returns the ids of running sessions.
+pub(super) fn running_ids(index: &Index) -> Result<Vec<String>, Broken> {
+    let query = "SELECT id FROM lives WHERE status = 'running'";
+    let mut query = index.db().prepare_cached(query)?;
+    let ids = query.query_map([], |row| row.get(0))?;
+    Ok(ids.collect::<rusqlite::Result<_>>()?)
+}
+
 /// Returns the sessions of the journal that match, the newest first.
-pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> {
+pub(super) fn find(index: &Index, query: &SessionQuery) -> Result<Vec<Record>, Broken> {
     let (filter, values) = conditions(query);
     let limit = query
         .limit
@@ -91,7 +99,7 @@ pub(super) fn find(index: &Index, query: &Query) -> Result<Vec<Record>, Broken> 
 }
 
 /// Returns the conditions as SQL, with the values of its parameters.
-pub(super) fn conditions(query: &Query) -> (String, Vec<Value>) {
+pub(super) fn conditions(query: &SessionQuery) -> (String, Vec<Value>) {
     let fields = [
         ("agent = ?", &query.agent),
         ("rig = ?", &query.rig),
@@ -163,7 +171,7 @@ pub(super) fn by_prefix(
         Ok([session]) => Ok(Some(session)),
         Err(found) if found.is_empty() => Ok(None),
         Err(_) => Err(
-            Problem::usage(format!("{prefix} is the beginning of several sessions"))
+            Problem::usage(format!("{prefix} is a prefix of several sessions"))
                 .hint("give more of the id")
                 .into(),
         ),
@@ -181,9 +189,9 @@ pub struct Chain {
 
 /// Returns all sessions that worked on an item, or all of a chain, the oldest first.
 pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, Broken> {
-    let query = Query {
+    let query = SessionQuery {
         work: Some(what.to_owned()),
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let mut sessions = find_all(index, archive, &query)?;
     if !sessions.is_empty() {
@@ -359,7 +367,7 @@ pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Bro
 }
 
 /// Passes every session to `give`, the oldest first.
-pub(super) fn each(
+pub(super) fn for_each(
     index: &Index,
     mut give: impl FnMut(&Record) -> Result<()>,
 ) -> Result<(), Broken> {

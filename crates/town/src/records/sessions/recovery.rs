@@ -86,7 +86,7 @@ impl Sessions {
                 )
                 .map_err(cannot)?;
             let mut rows = query.query([]).map_err(cannot)?;
-            self.journal.write_anew(|| match rows.next() {
+            self.journal.replace_all(|| match rows.next() {
                 Ok(Some(row)) => row.get::<_, String>(0).map(Some).map_err(cannot),
                 Ok(None) => Ok(None),
                 Err(error) => Err(cannot(error)),

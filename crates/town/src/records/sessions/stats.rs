@@ -2,7 +2,7 @@
 
 use super::index::{Broken, Index};
 use super::query::{self, conditions};
-use super::{Query, Sessions};
+use super::{SessionQuery, Sessions};
 use crate::Result;
 use gt_core::record::{Outcome, Record, SessionStatus};
 use rusqlite::types::Value;
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// Key by which sessions are grouped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum StatsBy {
     Agent,
     Rig,
     Role,
@@ -19,31 +19,31 @@ pub enum By {
     Day,
 }
 
-impl By {
+impl StatsBy {
     pub fn as_str(self) -> &'static str {
         match self {
-            By::Agent => "agent",
-            By::Rig => "rig",
-            By::Role => "role",
-            By::Harness => "harness",
-            By::Day => "day",
+            StatsBy::Agent => "agent",
+            StatsBy::Rig => "rig",
+            StatsBy::Role => "role",
+            StatsBy::Harness => "harness",
+            StatsBy::Day => "day",
         }
     }
 
     fn column(self) -> &'static str {
         match self {
-            By::Day => "date(started / 1000, 'unixepoch', 'localtime')",
+            StatsBy::Day => "date(started / 1000, 'unixepoch', 'localtime')",
             other => other.as_str(),
         }
     }
 
     fn key(self, session: &Record) -> Option<String> {
         match self {
-            By::Agent => session.agent.clone(),
-            By::Rig => session.rig.clone(),
-            By::Role => session.role.clone(),
-            By::Harness => session.harness.clone(),
-            By::Day => {
+            StatsBy::Agent => session.agent.clone(),
+            StatsBy::Rig => session.rig.clone(),
+            StatsBy::Role => session.role.clone(),
+            StatsBy::Harness => session.harness.clone(),
+            StatsBy::Day => {
                 let began: jiff::Timestamp = session.started_at.as_deref()?.parse().ok()?;
                 Some(
                     began
@@ -58,7 +58,7 @@ impl By {
 
 /// Totals of all sessions with one key.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Tally {
+pub struct SessionTally {
     /// Empty for sessions without this key, such as those of no rig.
     pub key: String,
     pub sessions: u64,
@@ -77,10 +77,10 @@ impl Sessions {
     /// far is only in their transcripts.
     pub fn stats(
         &self,
-        by: By,
-        query: &Query,
+        by: StatsBy,
+        query: &SessionQuery,
         refresh: impl FnOnce(&mut [Record]),
-    ) -> Result<Vec<Tally>> {
+    ) -> Result<Vec<SessionTally>> {
         let now = self.clock.now().as_millisecond();
         let mut tallies = self.ask(|index| tally(index, by, query, now))?;
         self.divide(by, query, &mut tallies)?;
@@ -89,11 +89,16 @@ impl Sessions {
     }
 
     /// Counts only its share of a session that had several items, if the query names one item.
-    fn divide(&self, by: By, query: &Query, tallies: &mut [Tally]) -> Result<()> {
+    fn divide(
+        &self,
+        by: StatsBy,
+        query: &SessionQuery,
+        tallies: &mut [SessionTally],
+    ) -> Result<()> {
         let Some(item) = &query.work else {
             return Ok(());
         };
-        let all = Query {
+        let all = SessionQuery {
             status: Some(SessionStatus::Stopped.as_str().to_owned()),
             limit: None,
             ..query.clone()
@@ -118,21 +123,21 @@ impl Sessions {
     /// Adds the usage of running sessions.
     fn add_running(
         &self,
-        by: By,
-        query: &Query,
-        tallies: &mut [Tally],
+        by: StatsBy,
+        query: &SessionQuery,
+        tallies: &mut [SessionTally],
         refresh: impl FnOnce(&mut [Record]),
     ) -> Result<()> {
         if tallies.iter().all(|tally| tally.running == 0) {
             return Ok(());
         }
-        let mut running = self.find(&Query {
+        let mut running = self.find(&SessionQuery {
             status: Some(SessionStatus::Running.as_str().to_owned()),
             limit: None,
             ..query.clone()
         })?;
         refresh(&mut running);
-        let mut places: HashMap<String, &mut Tally> = tallies
+        let mut places: HashMap<String, &mut SessionTally> = tallies
             .iter_mut()
             .map(|tally| (tally.key.clone(), tally))
             .collect();
@@ -154,9 +159,14 @@ impl Sessions {
 
 /// Adds up the index. The stored usage of running sessions is not counted: their transcripts are
 /// more recent.
-fn tally(index: &Index, by: By, query: &Query, now: i64) -> Result<Vec<Tally>, Broken> {
+fn tally(
+    index: &Index,
+    by: StatsBy,
+    query: &SessionQuery,
+    now: i64,
+) -> Result<Vec<SessionTally>, Broken> {
     let (filter, mut values) = conditions(query);
-    let order = if by == By::Day { "1" } else { "2 DESC, 1" };
+    let order = if by == StatsBy::Day { "1" } else { "2 DESC, 1" };
     values.push(Value::from(now));
     let outcomes = Outcome::ALL.map(|outcome| format!("sum(outcome = '{}')", outcome.as_str()));
     let text = format!(
@@ -179,7 +189,7 @@ fn tally(index: &Index, by: By, query: &Query, now: i64) -> Result<Vec<Tally>, B
         for (place, number) in (7..).zip(&mut outcomes) {
             *number = count(place)?;
         }
-        Ok(Tally {
+        Ok(SessionTally {
             key: row.get(0)?,
             sessions: count(1)?,
             running: count(2)?,

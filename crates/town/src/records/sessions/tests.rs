@@ -49,7 +49,7 @@ impl Place {
     }
 
     fn listed(&self) -> Vec<String> {
-        let found = self.sessions.find(&Query::default()).unwrap();
+        let found = self.sessions.find(&SessionQuery::default()).unwrap();
         let mut ids: Vec<String> = found.into_iter().map(|session| session.id).collect();
         ids.sort();
         ids

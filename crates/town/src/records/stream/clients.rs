@@ -9,10 +9,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 const MOST_PENDING: usize = 1 << 20;
 
 #[derive(Debug, Default)]
-pub(super) struct Clients(Vec<Client>);
+pub(super) struct Clients(Vec<StreamClient>);
 
 #[derive(Debug)]
-struct Client {
+struct StreamClient {
     stream: UnixStream,
     /// Bytes that the socket has not taken yet.
     pending: Vec<u8>,
@@ -25,7 +25,7 @@ impl Clients {
         while let Ok((stream, _)) = listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
                 let pending = greeting.to_vec();
-                self.0.push(Client { stream, pending });
+                self.0.push(StreamClient { stream, pending });
             }
         }
     }
@@ -42,7 +42,7 @@ impl Clients {
     }
 
     /// Sends these lines to all clients.
-    pub(super) fn tell(&mut self, lines: &[u8]) {
+    pub(super) fn send(&mut self, lines: &[u8]) {
         for client in &mut self.0 {
             client.pending.extend_from_slice(lines);
         }
@@ -56,7 +56,7 @@ impl Clients {
     }
 }
 
-impl Client {
+impl StreamClient {
     fn write(&mut self) -> bool {
         let mut written = 0;
         while written < self.pending.len() {

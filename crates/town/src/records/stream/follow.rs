@@ -6,7 +6,7 @@ use super::wake::Wake;
 use super::{Cursor, socket_in};
 use crate::base::clock::Clock;
 use crate::base::lines::Lines;
-use crate::records::events::{self, Events, Query, find_before};
+use crate::records::events::{self, EventQuery, Events, find_before};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use jiff::Timestamp;
@@ -24,7 +24,7 @@ const GREETING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Follow {
     root: PathBuf,
-    query: Query,
+    query: EventQuery,
     source: Source,
     /// The position in the log up to which all events were delivered, from either source.
     tail: Tail,
@@ -32,19 +32,19 @@ pub struct Follow {
 
 #[derive(Debug)]
 enum Source {
-    Socket(Connection),
+    Socket(StreamConnection),
     File(Wake),
 }
 
 impl Follow {
     /// Starts to listen. Returns the events that already exist, and the listener for later ones.
-    pub fn begin(town: &Town, query: Query) -> Result<(Vec<Event>, Self)> {
+    pub fn begin(town: &Town, query: EventQuery) -> Result<(Vec<Event>, Self)> {
         Self::begin_in(town.root(), query)
     }
 
-    pub(super) fn begin_in(root: &Path, query: Query) -> Result<(Vec<Event>, Self)> {
+    pub(super) fn begin_in(root: &Path, query: EventQuery) -> Result<(Vec<Event>, Self)> {
         let log = Events::in_folder(root).log().clone();
-        let connection = Connection::open(root);
+        let connection = StreamConnection::open(root);
         let served = match &connection {
             Some(connection) => Tail::at(log.clone(), connection.cursor, None)?,
             None => Tail::at_end(log.clone())?,
@@ -67,7 +67,7 @@ impl Follow {
     }
 
     /// Returns whether events come from a server.
-    pub fn is_served(&self) -> bool {
+    pub fn is_from_server(&self) -> bool {
         matches!(self.source, Source::Socket(_))
     }
 
@@ -75,7 +75,7 @@ impl Follow {
     pub fn next(&mut self, timeout: Duration) -> Result<Vec<Event>> {
         let deadline = Instant::now() + timeout;
         loop {
-            let found = self.look()?;
+            let found = self.read_new()?;
             let left = deadline.saturating_duration_since(Instant::now());
             if !found.is_empty() || left.is_zero() {
                 return Ok(found);
@@ -86,11 +86,11 @@ impl Follow {
         }
     }
 
-    fn look(&mut self) -> Result<Vec<Event>> {
+    fn read_new(&mut self) -> Result<Vec<Event>> {
         let mut found = Vec::new();
         let query = &self.query;
         let mut take = |event: Event| {
-            if query.wants(&event) {
+            if query.matches(&event) {
                 found.push(event);
             }
         };
@@ -105,7 +105,7 @@ impl Follow {
                     // The connection is closed: continues with the file, at the last position
                     // received.
                     self.source = Source::File(Wake::on(&[&self.root]));
-                    found.extend(self.look()?);
+                    found.extend(self.read_new()?);
                 }
             }
             Source::File(wake) => {
@@ -136,7 +136,7 @@ impl Follow {
 }
 
 /// Returns the events before the position of `tail`.
-fn history(log: &Lines, tail: &Tail, query: &Query) -> Result<Vec<Event>> {
+fn history(log: &Lines, tail: &Tail, query: &EventQuery) -> Result<Vec<Event>> {
     match (tail.file(), tail.cursor()) {
         (Some(file), Some(cursor)) => find_before(log.path(), file, cursor.offset, query),
         _ => Ok(Vec::new()),
@@ -145,7 +145,7 @@ fn history(log: &Lines, tail: &Tail, query: &Query) -> Result<Vec<Event>> {
 
 /// A connection to the server.
 #[derive(Debug)]
-struct Connection {
+struct StreamConnection {
     stream: UnixStream,
     /// An incomplete line.
     held: Vec<u8>,
@@ -156,17 +156,17 @@ struct Connection {
 
 /// The fields of a message that are used.
 #[derive(Deserialize)]
-struct Message {
+struct StreamMessage {
     event: Option<Event>,
     cursor: Option<String>,
 }
 
-impl Connection {
+impl StreamConnection {
     /// Connects to a server. Returns `None` if none answers: the caller then reads the log itself.
     fn open(root: &Path) -> Option<Self> {
         let stream = UnixStream::connect(socket_in(root)).ok()?;
         stream.set_read_timeout(Some(GREETING)).ok()?;
-        let mut connection = Connection {
+        let mut connection = StreamConnection {
             stream,
             held: Vec::new(),
             cursor: None,
@@ -206,7 +206,7 @@ impl Connection {
         let rest = self.held.split_off(end + 1);
         let lines = std::mem::replace(&mut self.held, rest);
         for line in lines.split(|byte| *byte == b'\n') {
-            let Ok(message) = serde_json::from_slice::<Message>(line) else {
+            let Ok(message) = serde_json::from_slice::<StreamMessage>(line) else {
                 continue;
             };
             let cursor = message.cursor.and_then(|cursor| cursor.parse().ok());

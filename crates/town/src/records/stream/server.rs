@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Streams events and changes of sessions. There is at most one per town.
 #[derive(Debug)]
-pub struct Server {
+pub struct StreamServer {
     path: PathBuf,
     listener: UnixListener,
     wake: Wake,
@@ -29,8 +29,8 @@ pub struct Server {
     _lock: FileLock,
 }
 
-impl Server {
-    /// Starts to listen; [`Server::run`] serves the clients.
+impl StreamServer {
+    /// Starts to listen; [`StreamServer::run`] serves the clients.
     pub fn bind(town: &Town) -> Result<Self> {
         Self::bind_in(town.root())
     }
@@ -49,7 +49,7 @@ impl Server {
         files::make_dir(&sessions)?;
         // We hold the lock, so an existing socket belongs to a dead server.
         files::remove_if_there(&path)?;
-        let cannot = |error| files::cannot("listen on", &path, &error);
+        let cannot = |error| files::io_problem("listen on", &path, &error);
         let listener = UnixListener::bind(&path).map_err(|error| match error.kind() {
             std::io::ErrorKind::InvalidInput => cannot(error)
                 .hint("the path of a socket has room for about 100 characters: move the town"),
@@ -57,7 +57,7 @@ impl Server {
         })?;
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
-        Ok(Server {
+        Ok(StreamServer {
             wake: Wake::on(&[root, &sessions]),
             events: Tail::at_end(Events::in_folder(root).log().clone())?,
             session_lines: Tail::at_end(Lines::at(sessions.join("index.jsonl")))?,
@@ -80,7 +80,7 @@ impl Server {
             })?;
             self.session_lines
                 .read(|session, _| text.extend(message("session", session, None)))?;
-            self.clients.tell(&text);
+            self.clients.send(&text);
             self.wait();
         }
         Ok(())
@@ -97,7 +97,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for StreamServer {
     fn drop(&mut self) {
         // A socket that stays is replaced by the next server.
         let _ = std::fs::remove_file(&self.path);
@@ -106,7 +106,7 @@ impl Drop for Server {
 
 /// Wraps a line of a file as a message of the stream; drops a line that is no JSON object.
 fn message(kind: &str, text: &[u8], cursor: Option<Cursor>) -> Vec<u8> {
-    // Null is no object.
+    // Null is not an object.
     let content: Value = serde_json::from_slice(text).unwrap_or_default();
     if !content.is_object() {
         return Vec::new();

@@ -18,13 +18,13 @@ use std::os::unix::fs::MetadataExt;
 #[derive(Debug)]
 pub(super) struct Tail {
     lines: Lines,
-    open: Option<Open>,
+    open: Option<OpenFile>,
     /// The time of the last event that was read.
     last: Option<Timestamp>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     cursor: Cursor,
 }
@@ -39,7 +39,7 @@ impl Tail {
                 file: inode,
                 offset,
             };
-            Open { file, cursor }
+            OpenFile { file, cursor }
         });
         Ok(Tail {
             lines,
@@ -61,7 +61,7 @@ impl Tail {
             && let Some((file, inode, _)) = open(&tail.lines)?
         {
             tail.open = Some(match inode == cursor.file {
-                true => Open { file, cursor },
+                true => OpenFile { file, cursor },
                 false => tail.join(file, inode, cursor.file)?,
             });
         }
@@ -101,7 +101,7 @@ impl Tail {
                         file: inode,
                         offset: 0,
                     };
-                    self.open = Some(Open { file, cursor });
+                    self.open = Some(OpenFile { file, cursor });
                 }
                 Some(open) if open.cursor.file == inode => {
                     if length >= open.cursor.offset {
@@ -111,7 +111,7 @@ impl Tail {
                     open.cursor.offset = 0;
                 }
                 Some(open) => {
-                    // Replaced: the old file does not grow any more.
+                    // Replaced: the old file no longer grows.
                     let old = open.cursor.file;
                     self.read_open(&mut each)?;
                     self.open = Some(self.join(file, inode, old)?);
@@ -121,7 +121,7 @@ impl Tail {
     }
 
     fn read_open(&mut self, each: &mut impl FnMut(&[u8], Cursor)) -> Result<()> {
-        let Some(Open { file, cursor }) = &mut self.open else {
+        let Some(OpenFile { file, cursor }) = &mut self.open else {
             return Ok(());
         };
         let length = file.metadata().map_or(0, |meta| meta.len());
@@ -140,8 +140,8 @@ impl Tail {
     }
 
     /// Returns the position in a new file at which an old one ended.
-    fn join(&self, file: File, inode: u64, old: u64) -> Result<Open> {
-        let cannot = |error| files::cannot("read", self.lines.path(), &error);
+    fn join(&self, file: File, inode: u64, old: u64) -> Result<OpenFile> {
+        let cannot = |error| files::io_problem("read", self.lines.path(), &error);
         let length = file.metadata().map_err(cannot)?.len();
         let mut lines = Backwards::before(&file, length).map_err(cannot)?;
         // Without a marker, begins after the time of the last event read.
@@ -171,7 +171,7 @@ impl Tail {
             file: inode,
             offset,
         };
-        Ok(Open { file, cursor })
+        Ok(OpenFile { file, cursor })
     }
 }
 
@@ -181,6 +181,6 @@ fn open(lines: &Lines) -> Result<Option<(File, u64, u64)>> {
     };
     let meta = file
         .metadata()
-        .map_err(|error| files::cannot("read", lines.path(), &error))?;
+        .map_err(|error| files::io_problem("read", lines.path(), &error))?;
     Ok(Some((file, meta.ino(), meta.len())))
 }

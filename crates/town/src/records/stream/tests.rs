@@ -1,11 +1,11 @@
 //! Tests of following a log that is written to and pruned meanwhile.
 
-use super::{Follow, Server, socket_in};
+use super::{Follow, StreamServer, socket_in};
 use crate::Cancel;
 use crate::base::settings::{KrcSettings, Length};
-use crate::records::events::{Events, Query};
+use crate::records::events::{EventQuery, Events};
 use crate::records::retention::EventRetention;
-use gt_core::Kind;
+use gt_core::ProblemKind;
 use gt_core::event::Event;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
@@ -25,7 +25,7 @@ struct Running {
 
 impl Running {
     fn start(root: &Path) -> Self {
-        let server = Server::bind_in(root).unwrap();
+        let server = StreamServer::bind_in(root).unwrap();
         let cancel = Cancel::default();
         let told = cancel.clone();
         let thread = Some(std::thread::spawn(move || server.run(&told)));
@@ -65,10 +65,10 @@ fn prune(root: &Path) {
 }
 
 fn begin(root: &Path) -> Follow {
-    let query = Query {
+    let query = EventQuery {
         kinds: vec!["count".into()],
         limit: Some(2),
-        ..Query::default()
+        ..EventQuery::default()
     };
     Follow::begin_in(root, query).unwrap().1
 }
@@ -98,14 +98,14 @@ fn the_file_is_followed_across_prunes() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path();
     write(root, 0..5);
-    let query = Query {
+    let query = EventQuery {
         limit: Some(2),
-        ..Query::default()
+        ..EventQuery::default()
     };
     let (before, _) = Follow::begin_in(root, query).unwrap();
     assert_eq!(before.iter().map(number).collect::<Vec<_>>(), [3, 4]);
     let mut follow = begin(root);
-    assert!(!follow.is_served());
+    assert!(!follow.is_from_server());
     write(root, 5..7);
     assert_eq!(until(&mut follow, 6), [5, 6]);
     // Events before and after the prune, none of which was read in between.
@@ -161,7 +161,7 @@ fn a_listener_outlives_prunes_and_the_server() {
     write(root, 0..2);
     let mut server = Running::start(root);
     let mut follow = begin(root);
-    assert!(follow.is_served());
+    assert!(follow.is_from_server());
     write(root, 2..4);
     prune(root);
     write(root, 4..6);
@@ -172,7 +172,7 @@ fn a_listener_outlives_prunes_and_the_server() {
     prune(root);
     write(root, 8..9);
     assert_eq!(until(&mut follow, 8), all(6..9));
-    assert!(!follow.is_served());
+    assert!(!follow.is_from_server());
 }
 
 #[test]
@@ -182,12 +182,12 @@ fn there_is_one_server_and_a_dead_one_is_replaced() {
     std::fs::create_dir(root.join(".runtime")).unwrap();
     // A killed server leaves a socket that no process listens on.
     drop(std::os::unix::net::UnixListener::bind(socket_in(root)).unwrap());
-    assert!(!begin(root).is_served());
+    assert!(!begin(root).is_from_server());
     let _server = Running::start(root);
-    assert!(begin(root).is_served());
-    let problem = Server::bind_in(root).unwrap_err();
-    assert_eq!(problem.kind(), Kind::Conflict);
-    assert!(begin(root).is_served(), "the first one still listens");
+    assert!(begin(root).is_from_server());
+    let problem = StreamServer::bind_in(root).unwrap_err();
+    assert_eq!(problem.kind(), ProblemKind::Conflict);
+    assert!(begin(root).is_from_server(), "the first one still listens");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn slow_reader_does_not_block_others() {
     let _server = Running::start(root);
     let mut slow = UnixStream::connect(socket_in(root)).unwrap();
     let mut follow = begin(root);
-    assert!(follow.is_served());
+    assert!(follow.is_from_server());
     let large = "x".repeat(10_000);
     let mut seen = 0;
     for n in 0..40 {
@@ -212,7 +212,7 @@ fn slow_reader_does_not_block_others() {
             seen += follow.next(Duration::from_millis(100)).unwrap().len();
         }
     }
-    assert!(follow.is_served());
+    assert!(follow.is_from_server());
     slow.set_read_timeout(Some(TIMEOUT)).unwrap();
     // It was disconnected: the bytes in the kernel's buffer still arrive, and then the end.
     let mut rest = Vec::new();

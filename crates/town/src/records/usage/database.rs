@@ -4,7 +4,7 @@
 
 use gt_core::nudge::fingerprint;
 use gt_core::price::Prices;
-use gt_core::usage::{DailyUsage, Reading, Usage, UsageWindow, opencode};
+use gt_core::usage::{DailyUsage, TranscriptProgress, Usage, UsageWindow, opencode};
 use rusqlite::{Connection, OpenFlags, params};
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::MetadataExt;
@@ -40,7 +40,7 @@ WHERE message.time_created >= ?2
 /// Result of a read, and the state of the files at that time.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Seen {
+pub(super) struct StoredUsage {
     /// Length and time of the database and of its write-ahead log.
     files: Vec<(u64, i64)>,
     until: Option<String>,
@@ -53,7 +53,7 @@ pub(super) fn read(
     folder: &str,
     window: &UsageWindow,
     prices: &Prices,
-    seen: &mut Seen,
+    seen: &mut StoredUsage,
 ) -> rusqlite::Result<()> {
     let files = stamps(path);
     let is_known = seen.files == files && seen.until == window.until;
@@ -65,7 +65,7 @@ pub(super) fn read(
     let until = millis(window.until.as_ref()).unwrap_or(i64::MAX);
     let mut query = db.prepare(MESSAGES)?;
     let mut rows = query.query(params![folder, since, until])?;
-    let mut reading = Reading::default();
+    let mut reading = TranscriptProgress::default();
     while let Some(row) = rows.next()? {
         let (id, data): (String, String) = (row.get(0)?, row.get(1)?);
         if let Some(answer) = opencode::answer(&id, &data) {
@@ -73,7 +73,7 @@ pub(super) fn read(
             reading.count(answer, &window.day(&format!("{at:.3}")), prices);
         }
     }
-    *seen = Seen {
+    *seen = StoredUsage {
         files,
         until: window.until.clone(),
         usage: reading.usage(),
@@ -183,7 +183,7 @@ mod tests {
         say(&db, "another's", "ses_3", now + 2, 3000);
         let prices = Prices::builtin();
         let since = window("2026-11-16T02:33:00.000Z", None);
-        let mut seen = Seen::default();
+        let mut seen = StoredUsage::default();
         read(&path, "/town/max", &since, &prices, &mut seen).unwrap();
         assert_eq!(seen.usage.output_tokens, 27);
         assert_eq!(seen.usage.cost_usd, Some(1.0), "its own word");
@@ -245,7 +245,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("opencode.db");
         std::fs::write(&path, "nonsense ".repeat(1000)).unwrap();
-        let mut seen = Seen::default();
+        let mut seen = StoredUsage::default();
         let always = window("", None);
         assert!(read(&path, "/x", &always, &Prices::builtin(), &mut seen).is_err());
         assert_eq!(seen.usage.tokens(), 0);

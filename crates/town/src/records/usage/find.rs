@@ -1,7 +1,7 @@
 //! Finds the transcripts of a session: those that its hooks named; otherwise those with the id of
 //! its conversation; otherwise those that match its folder and its start time.
 
-use super::notes::Notes;
+use super::notes::TranscriptNotes;
 use super::program_folder;
 use crate::Town;
 use gt_core::harness::Preset;
@@ -27,7 +27,7 @@ pub(super) fn transcripts(
     town: &Town,
     session: &Record,
     preset: &Preset,
-    notes: &Notes,
+    notes: &TranscriptNotes,
     known: &[PathBuf],
     window: &UsageWindow,
 ) -> Vec<Found> {
@@ -56,7 +56,7 @@ fn search(
     town: &Town,
     session: &Record,
     preset: &Preset,
-    notes: &Notes,
+    notes: &TranscriptNotes,
     known: &[PathBuf],
     window: &UsageWindow,
 ) -> Vec<PathBuf> {
@@ -76,7 +76,7 @@ fn search(
         let short = id.get(..8).unwrap_or(id);
         let found = preset.usage.files.iter().flat_map(|pattern| {
             let filled = pattern.replace("{id}", id).replace("{id8}", short);
-            let mut found = again(known, &filled);
+            let mut found = known_matches(known, &filled);
             if found.is_empty() {
                 found = matching(&root, &filled);
             }
@@ -150,7 +150,7 @@ pub(super) fn of_conversation(root: &Path, preset: &Preset, id: &str) -> Vec<Pat
 }
 
 /// Returns the known files that match a pattern, without searching the folders.
-fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
+fn known_matches(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
     let pattern = filled.rsplit('/').next().unwrap_or(filled);
     let name = |path: &Path| path.file_name()?.to_str().map(str::to_owned);
     let is_it = |path: &&PathBuf| name(path).is_some_and(|name| fits(pattern, &name));
@@ -160,7 +160,7 @@ fn again(known: &[PathBuf], filled: &str) -> Vec<PathBuf> {
 
 /// Returns the databases of a program, which all its sessions share.
 pub(super) fn databases(town: &Town, session: &Record, preset: &Preset) -> Vec<PathBuf> {
-    let notes = Notes::of(town, &session.id);
+    let notes = TranscriptNotes::of(town, &session.id);
     let Some(root) = root(town, preset, &notes) else {
         return Vec::new();
     };
@@ -169,11 +169,11 @@ pub(super) fn databases(town: &Town, session: &Record, preset: &Preset) -> Vec<P
 }
 
 /// Returns whether the folder in which the program keeps its transcripts exists.
-pub(super) fn has_root(town: &Town, preset: &Preset, notes: &Notes) -> bool {
+pub(super) fn has_root(town: &Town, preset: &Preset, notes: &TranscriptNotes) -> bool {
     root(town, preset, notes).is_some_and(|root| root.is_dir())
 }
 
-fn root(town: &Town, preset: &Preset, notes: &Notes) -> Option<PathBuf> {
+fn root(town: &Town, preset: &Preset, notes: &TranscriptNotes) -> Option<PathBuf> {
     match notes.folder() {
         Some(folder) => Some(folder.to_owned()),
         None => program_folder(town, preset, |name| town.around().var(name)),

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Note {
+pub(super) struct TranscriptNote {
     /// A transcript.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<PathBuf>,
@@ -36,18 +36,18 @@ pub(super) struct Note {
 
 /// The notes about one session.
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(super) struct TranscriptNotes {
     path: PathBuf,
-    lines: Vec<Note>,
+    lines: Vec<TranscriptNote>,
 }
 
-impl Notes {
+impl TranscriptNotes {
     pub(super) fn of(town: &Town, session: &str) -> Self {
         let path = folder(town).join(format!("{session}.notes"));
         let text = files::read_if_there(&path).or_warn("the usage may be incomplete");
         let text = text.flatten().unwrap_or_default();
         let lines = text.lines();
-        Notes {
+        TranscriptNotes {
             path,
             // A crash may have cut off a line.
             lines: lines
@@ -76,7 +76,7 @@ impl Notes {
     }
 
     /// Appends one line in one write, so that concurrent hooks do not mix their lines.
-    fn add(&self, note: &Note) -> Result<()> {
+    fn add(&self, note: &TranscriptNote) -> Result<()> {
         // Cannot fail: all fields are plain values.
         let mut line = serde_json::to_vec(note).unwrap_or_default();
         line.push(b'\n');
@@ -89,7 +89,7 @@ impl Notes {
             .mode(0o600)
             .open(&self.path)
             .and_then(|mut file| file.write_all(&line))
-            .map_err(|error| files::cannot("write", &self.path, &error))
+            .map_err(|error| files::io_problem("write", &self.path, &error))
     }
 }
 
@@ -108,7 +108,7 @@ pub fn note(town: &Town, event: HookEvent, report: &Value) -> Result<()> {
     let (Some(session), Some(path)) = (session, path.filter(|path| path.is_absolute())) else {
         return Ok(());
     };
-    let notes = Notes::of(town, &session.to_string());
+    let notes = TranscriptNotes::of(town, &session.to_string());
     if notes.transcripts().any(|(known, _)| known == path) {
         return Ok(());
     }
@@ -116,7 +116,7 @@ pub fn note(town: &Town, event: HookEvent, report: &Value) -> Result<()> {
     // in the original.
     let source = report["source"].as_str();
     let is_old = event == HookEvent::SessionStart && matches!(source, Some("resume" | "fork"));
-    notes.add(&Note {
+    notes.add(&TranscriptNote {
         path: Some(path),
         id: report["session_id"].as_str().map(str::to_owned),
         since: is_old.then(|| town.clock().text()),
@@ -140,8 +140,8 @@ pub fn note_folder(
     if preset.usage.format.is_none() || own == usual {
         return Ok(());
     }
-    Notes::of(town, &session.to_string()).add(&Note {
+    TranscriptNotes::of(town, &session.to_string()).add(&TranscriptNote {
         folder: own,
-        ..Note::default()
+        ..TranscriptNote::default()
     })
 }

@@ -1,7 +1,7 @@
 //! Searches the transcripts of a session for a prompt. For messages whose delivery has no other
 //! proof, because both `gt` and tmux have died.
 
-use super::notes::Notes;
+use super::notes::TranscriptNotes;
 use super::{database, find, window};
 use crate::Town;
 use crate::base::or_log::OrLog;
@@ -23,14 +23,14 @@ pub(crate) enum Evidence {
 
 /// Searches the transcripts of this session for a prompt, at that time or later.
 pub(crate) fn find_prompt(town: &Town, session: &str, prompt: &str, since: i64) -> Evidence {
-    match look(town, session, prompt, since) {
+    match search(town, session, prompt, since) {
         Some(true) => Evidence::Present,
         Some(false) => Evidence::Absent,
         None => Evidence::Unknown,
     }
 }
 
-fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
+fn search(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
     let found = Sessions::of(town).in_journal([session].into_iter());
     let found = found.or_warn(format_args!("session {session} is unknown"))?;
     let record = found.get(session)?;
@@ -48,7 +48,7 @@ fn look(town: &Town, session: &str, prompt: &str, since: i64) -> Option<bool> {
         return any(looks);
     }
     let window = window(record, session.parse().ok()?)?;
-    let notes = Notes::of(town, session);
+    let notes = TranscriptNotes::of(town, session);
     let since = jiff::Timestamp::from_second(since).ok()?.to_string();
     let files = find::transcripts(town, record, &preset, &notes, &[], &window);
     // The file of a conversation is created at its first prompt. So if the folder is known, a

@@ -1,6 +1,6 @@
 //! Reads the new lines of a file, from where the last read stopped.
 
-use gt_core::usage::Reading;
+use gt_core::usage::TranscriptProgress;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -13,29 +13,29 @@ const LONGEST: usize = 32 << 20;
 /// The position in a file, and the result of reading it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Progress {
+pub(super) struct FileProgress {
     /// Identity of the file: another file in its place is read from its beginning.
     inode: u64,
     /// The end of the last complete line.
     pub(super) offset: u64,
-    pub(super) reading: Reading,
+    pub(super) reading: TranscriptProgress,
 }
 
 /// Passes the new lines to `each`. An incomplete last line is left for the next read. Returns the
 /// number of bytes read.
 pub(super) fn read_on(
     path: &Path,
-    progress: &mut Progress,
-    mut each: impl FnMut(&mut Reading, &str),
+    progress: &mut FileProgress,
+    mut each: impl FnMut(&mut TranscriptProgress, &str),
 ) -> io::Result<u64> {
     let meta = path.metadata()?;
     if !meta.is_file() {
         return Ok(0);
     }
     if meta.ino() != progress.inode || meta.len() < progress.offset {
-        *progress = Progress {
+        *progress = FileProgress {
             inode: meta.ino(),
-            ..Progress::default()
+            ..FileProgress::default()
         };
     }
     let new = meta.len() - progress.offset;
@@ -97,7 +97,7 @@ mod tests {
     }
 
     /// Reads on; returns the bytes that it read and the output tokens so far.
-    fn look(path: &Path, progress: &mut Progress) -> (u64, u64) {
+    fn read_more(path: &Path, progress: &mut FileProgress) -> (u64, u64) {
         let prices = Prices::builtin();
         let read = read_on(path, progress, |reading, line| {
             reading.line(Format::Claude, line, &UsageWindow::default(), &prices);
@@ -127,16 +127,20 @@ mod tests {
         file.flush().unwrap();
         let size = path.metadata().unwrap().len();
         assert!(size > 100_000_000, "{size}");
-        let mut progress = Progress::default();
-        assert_eq!(look(&path, &mut progress), (size, 1_050));
-        assert_eq!(look(&path, &mut progress), (0, 1_050), "nothing is new");
+        let mut progress = FileProgress::default();
+        assert_eq!(read_more(&path, &mut progress), (size, 1_050));
+        assert_eq!(
+            read_more(&path, &mut progress),
+            (0, 1_050),
+            "nothing is new"
+        );
         // The state is serialized in between, as between two commands.
         let text = serde_json::to_string(&progress).unwrap();
         assert!(text.len() < 32_768, "{}", text.len());
-        let mut progress: Progress = serde_json::from_str(&text).unwrap();
+        let mut progress: FileProgress = serde_json::from_str(&text).unwrap();
         let tail = format!("{}\n", answer(2_000, 5));
         append(&path, &tail);
-        assert_eq!(look(&path, &mut progress), (tail.len() as u64, 1_055));
+        assert_eq!(read_more(&path, &mut progress), (tail.len() as u64, 1_055));
     }
 
     #[test]
@@ -146,10 +150,10 @@ mod tests {
         let line = answer(1, 7);
         let (first, rest) = line.split_at(40);
         append(&path, &format!("{}\n{first}", answer(0, 1)));
-        let mut progress = Progress::default();
-        assert_eq!(look(&path, &mut progress).1, 1);
+        let mut progress = FileProgress::default();
+        assert_eq!(read_more(&path, &mut progress).1, 1);
         append(&path, &format!("{rest}\n"));
-        assert_eq!(look(&path, &mut progress).1, 8);
+        assert_eq!(read_more(&path, &mut progress).1, 8);
     }
 
     #[test]
@@ -157,14 +161,14 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.jsonl");
         append(&path, &format!("{}\n{}\n", answer(0, 1), answer(1, 1)));
-        let mut progress = Progress::default();
-        assert_eq!(look(&path, &mut progress).1, 2);
+        let mut progress = FileProgress::default();
+        assert_eq!(read_more(&path, &mut progress).1, 2);
         fs::write(&path, format!("{}\n", answer(2, 30))).unwrap();
-        assert_eq!(look(&path, &mut progress).1, 30);
+        assert_eq!(read_more(&path, &mut progress).1, 30);
         let other = dir.path().join("y.jsonl");
         append(&other, &format!("{}\n{}\n", answer(3, 4), answer(4, 4)));
         fs::rename(&other, &path).unwrap();
-        assert_eq!(look(&path, &mut progress).1, 8);
+        assert_eq!(read_more(&path, &mut progress).1, 8);
     }
 
     #[test]
@@ -175,9 +179,9 @@ mod tests {
         bytes.extend(answer(0, 3).bytes());
         bytes.push(b'\n');
         fs::write(&path, bytes).unwrap();
-        assert_eq!(look(&path, &mut Progress::default()).1, 3);
-        let mut progress = Progress::default();
-        let nothing = |progress: &mut Progress, path: &Path| read_on(path, progress, |_, _| ());
+        assert_eq!(read_more(&path, &mut FileProgress::default()).1, 3);
+        let mut progress = FileProgress::default();
+        let nothing = |progress: &mut FileProgress, path: &Path| read_on(path, progress, |_, _| ());
         assert!(nothing(&mut progress, &dir.path().join("none")).is_err());
         assert_eq!(nothing(&mut progress, dir.path()).unwrap(), 0);
         let pipe = dir.path().join("pipe");

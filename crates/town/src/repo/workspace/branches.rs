@@ -60,14 +60,14 @@ pub(super) fn due(town: &Town, identity: &Identity) -> Result<String> {
 /// Returns the branch that a worktree is on; `None` if it is on none or does not exist.
 pub fn current_branch(town: &Town, dir: &Path) -> Option<String> {
     match written_branch(dir) {
-        Written::Branch(branch) => Some(branch),
-        Written::None => None,
-        Written::Elsewhere => asked_branch(town, dir),
+        BranchOnDisk::Branch(branch) => Some(branch),
+        BranchOnDisk::None => None,
+        BranchOnDisk::Elsewhere => asked_branch(town, dir),
     }
 }
 
 /// The branch according to the files of a repository.
-enum Written {
+enum BranchOnDisk {
     Branch(String),
     None,
     /// Stored in a form that only git reads.
@@ -75,16 +75,16 @@ enum Written {
 }
 
 /// Reads the branch from git's file without running git, because every start needs it.
-fn written_branch(dir: &Path) -> Written {
+fn written_branch(dir: &Path) -> BranchOnDisk {
     let head = own_dir(dir).map(|own| fs::read_to_string(own.join("HEAD")));
     let Some(Ok(head)) = head else {
-        return Written::Elsewhere;
+        return BranchOnDisk::Elsewhere;
     };
     match head.trim_end().strip_prefix("ref: ") {
-        None => Written::None,
+        None => BranchOnDisk::None,
         Some(name) => match name.strip_prefix("refs/heads/") {
-            Some(branch) if branch != ".invalid" => Written::Branch(branch.to_owned()),
-            _ => Written::Elsewhere,
+            Some(branch) if branch != ".invalid" => BranchOnDisk::Branch(branch.to_owned()),
+            _ => BranchOnDisk::Elsewhere,
         },
     }
 }
@@ -100,7 +100,7 @@ fn asked_branch(town: &Town, dir: &Path) -> Option<String> {
 /// Returns all branches of an agent, with their commits.
 pub fn branches(town: &Town, identity: &Identity) -> Result<Vec<(String, String)>> {
     let repository = rig::repository(town, identity.rig().unwrap_or_default());
-    let found = Git::at(&repository, town.around()).to_the_end().run([
+    let found = Git::at(&repository, town.around()).uncancellable().run([
         "for-each-ref",
         "--format=%(objectname) %(refname)",
         &format!("refs/heads/{}", root(identity)),
@@ -121,7 +121,7 @@ pub(super) fn checked_out_elsewhere(
     dir: &Path,
 ) -> Result<Vec<String>> {
     let repository = rig::repository(town, identity.rig().unwrap_or_default());
-    let found = Git::at(&repository, town.around()).to_the_end().run([
+    let found = Git::at(&repository, town.around()).uncancellable().run([
         "for-each-ref",
         "--format=%(refname) %(worktreepath)",
         &format!("refs/heads/{}", root(identity)),

@@ -40,7 +40,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         );
     }
     let lock = lock_repository(town, rig)?;
-    let git = Git::at(&repository, town.around()).without_hooks();
+    let git = Git::at(&repository, town.around());
     if is_broken(town, dir) {
         relink(git, dir);
     }
@@ -81,22 +81,20 @@ pub fn take_back(town: &Town, identity: &Identity, dir: &Path, placed: &Placed) 
     let rig = identity.rig().unwrap_or_default();
     let repository = rig::repository(town, rig);
     let lock = lock_repository(town, rig)?;
-    let git = Git::at(&repository, town.around())
-        .without_hooks()
-        .to_the_end();
+    let git = Git::at(&repository, town.around()).uncancellable();
     if placed.made_folder {
         let target = dir.to_string_lossy().into_owned();
         let mut words = vec!["worktree", "remove"];
         if has_submodules(dir) {
             // Without `--force`, git refuses to remove any worktree with submodules, even an
             // unchanged one.
-            check_unchanged(Git::at(dir, town.around()).to_the_end(), dir)?;
+            check_unchanged(Git::at(dir, town.around()).uncancellable(), dir)?;
             words.push("--force");
         }
         // git itself refuses if something was changed.
         git.run([&words[..], &["--", &target]].concat())?;
     } else if let Some(left) = &placed.left {
-        let here = Git::at(dir, town.around()).without_hooks().to_the_end();
+        let here = Git::at(dir, town.around()).uncancellable();
         check_unchanged(here, dir)?;
         here.run([&["switch".to_owned(), "--quiet".to_owned()], &left[..]].concat())?;
     }
@@ -134,7 +132,7 @@ pub(super) fn relink(git: Git<'_>, dir: &Path) {
 }
 
 /// Repairs the links of an agent's worktree if they are broken; fails if that does not help.
-pub(crate) fn mend(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
+pub(crate) fn repair_links(town: &Town, identity: &Identity, dir: &Path) -> Result<()> {
     if !is_broken(town, dir) {
         return Ok(());
     }
@@ -167,7 +165,7 @@ fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
 }
 
 fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
-    let git = Git::at(dir, town.around()).without_hooks();
+    let git = Git::at(dir, town.around());
     let mut placed = Placed {
         branch: branch.to_owned(),
         ..Placed::default()
@@ -193,7 +191,7 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
 
 fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, town.around()).without_hooks();
+    let git = Git::at(&repository, town.around());
     let target = dir.to_string_lossy().into_owned();
     // A worktree whose folder was removed by hand is still on git's list.
     git.run(["worktree", "prune"])?;

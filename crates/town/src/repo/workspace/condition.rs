@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Returns whether a folder is a worktree that git knows.
 pub(crate) fn is_usable(town: &Town, dir: &Path) -> bool {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     // git prints the path from here to the top level of the repository. It is empty for a worktree,
     // and not empty if the repository is that of a parent folder.
     let up = || git.run(["rev-parse", "--show-cdup"]);
@@ -59,7 +59,7 @@ pub fn is_unfinished(dir: &Path) -> bool {
 }
 
 /// Returns the unfinished operation of a worktree, as git calls it.
-pub(crate) fn half_done(dir: &Path) -> Option<&'static str> {
+pub(crate) fn unfinished_operation(dir: &Path) -> Option<&'static str> {
     const SIGNS: [(&str, &str); 6] = [
         ("MERGE_HEAD", "merge"),
         ("rebase-merge", "rebase"),
@@ -77,7 +77,7 @@ pub(crate) fn half_done(dir: &Path) -> Option<&'static str> {
 
 /// Returns the commits in which git keeps uncommitted changes during a rebase or merge: they are on
 /// no branch, and are removed with the worktree.
-pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
+pub(super) fn autostashed(dir: &Path) -> Vec<String> {
     const PLACES: &[&str] = &[
         "rebase-merge/autostash",
         "rebase-apply/autostash",
@@ -97,7 +97,7 @@ pub(super) fn put_aside_by_git(dir: &Path) -> Vec<String> {
 /// changed, no operation is unfinished, and every commit is on a branch, or on a remote branch for
 /// a submodule.
 pub fn is_settled(town: &Town, dir: &Path) -> Result<bool> {
-    if !is_usable(town, dir) || is_unfinished(dir) || half_done(dir).is_some() {
+    if !is_usable(town, dir) || is_unfinished(dir) || unfinished_operation(dir).is_some() {
         return Ok(false);
     }
     let git = Git::at(dir, town.around());

@@ -5,7 +5,7 @@
 use super::branches::{branches, checked_out_elsewhere, root};
 use super::checkout::relink;
 use super::condition::{
-    Lock, half_done, is_broken, is_unfinished, is_usable, lock_of, put_aside_by_git,
+    Lock, autostashed, is_broken, is_unfinished, is_usable, lock_of, unfinished_operation,
 };
 use super::{lock_repository, snapshot, submodules};
 use crate::base::clock::Clock;
@@ -45,7 +45,7 @@ impl Unsaved {
     }
 
     /// Returns the amount of work as text.
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let count = |number: usize, what: &str| match number {
             1 => format!("1 {what}"),
             number => format!("{number} {what}s"),
@@ -54,7 +54,7 @@ impl Unsaved {
         let commits = count(self.commits, "commit");
         let mut parts = Vec::new();
         if self.is_broken {
-            parts.push("all files of a worktree that is broken".to_owned());
+            parts.push("all files of a broken worktree".to_owned());
         }
         if self.changed_files > 0 {
             parts.push(files);
@@ -63,10 +63,10 @@ impl Unsaved {
             parts.push(commits);
         }
         if let Some(what) = self.half_done {
-            parts.push(format!("a {what} that is half done"));
+            parts.push(format!("an unfinished {what}"));
         }
         if self.locked.is_some() {
-            parts.push("a worktree that is locked".to_owned());
+            parts.push("a locked worktree".to_owned());
         }
         parts.join(", ")
     }
@@ -78,7 +78,7 @@ impl Unsaved {
         }
         let problem = Problem::conflict(format!(
             "{identity} has work that exists nowhere else: {}",
-            self.words()
+            self.describe()
         ));
         let problem = self.located(problem);
         if let Some(reason) = &self.locked {
@@ -103,14 +103,14 @@ impl Unsaved {
     pub(crate) fn located(&self, problem: Problem) -> Problem {
         match self.submodules.as_slice() {
             [] => problem,
-            names => problem.cause(format!("some of it is inside of {}", names.join(", "))),
+            names => problem.cause(format!("part of it is inside {}", names.join(", "))),
         }
     }
 }
 
 /// Counts the uncommitted changes of the worktree, and the commits of the worktree and of the
 /// agent's branches that are on no remote branch. Commits of branches that stay after the removal
-/// ([`staying`]) do not count.
+/// ([`kept_branches`]) do not count.
 pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> {
     let mut unsaved = Unsaved {
         is_broken: is_broken(town, dir),
@@ -121,8 +121,8 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         ..Unsaved::default()
     };
     if is_usable(town, dir) && !is_unfinished(dir) {
-        unsaved.half_done = half_done(dir);
-        let git = Git::at(dir, town.around()).to_the_end();
+        unsaved.half_done = unfinished_operation(dir);
+        let git = Git::at(dir, town.around()).uncancellable();
         let changes = git.run([
             "status",
             "--porcelain",
@@ -147,16 +147,16 @@ pub fn unsaved(town: &Town, identity: &Identity, dir: &Path) -> Result<Unsaved> 
         let mut args: Vec<&str> = tips.iter().map(String::as_str).collect();
         args.extend(ELSEWHERE);
         args.extend(kept.iter().map(String::as_str));
-        let git = Git::at(&repository, town.around()).to_the_end();
+        let git = Git::at(&repository, town.around()).uncancellable();
         unsaved.commits += git.count(args)?;
     }
     Ok(unsaved)
 }
 
 /// Returns the tip commits of an agent's work: of its branches and of its checkout. The second list
-/// has the tips of branches that stay ([`staying`]).
+/// has the tips of branches that stay ([`kept_branches`]).
 fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Vec<String>)> {
-    let staying = staying(town, identity, dir)?;
+    let staying = kept_branches(town, identity, dir)?;
     let (mut tips, mut kept) = (Vec::new(), Vec::new());
     for (branch, commit) in branches(town, identity)? {
         match staying.contains(&branch) {
@@ -164,11 +164,11 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
             false => tips.push(commit),
         }
     }
-    tips.extend(put_aside_by_git(dir));
+    tips.extend(autostashed(dir));
     if dir.join(".git").exists() {
         let head = ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"];
         // The HEAD of a broken worktree cannot be read, and a branch without commits has none.
-        let head = Git::at(dir, town.around()).to_the_end().ask(head);
+        let head = Git::at(dir, town.around()).uncancellable().ask(head);
         let head = head.or_warn(format_args!("the checkout of {identity} cannot be read"));
         let head = head.filter(|(is_there, _)| *is_there);
         tips.extend(head.map(|(_, commit)| commit.trim_end().to_owned()));
@@ -180,7 +180,7 @@ fn tips(town: &Town, identity: &Identity, dir: &Path) -> Result<(Vec<String>, Ve
 
 /// Returns the branches of an agent that stay when it is removed: they wait to be merged, or are
 /// checked out in another worktree.
-pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
+pub fn kept_branches(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let elsewhere = checked_out_elsewhere(town, identity, dir)?;
     let mut staying = Vec::new();
     for (branch, _) in branches(town, identity)? {
@@ -193,7 +193,7 @@ pub fn staying(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<Strin
 
 /// Refs, folders and branches that a removal kept.
 #[derive(Clone, Debug, Default)]
-pub struct Removed {
+pub struct RemovalResult {
     /// The refs under which unsaved work was kept, and the folder of a broken worktree.
     pub saved: Vec<String>,
     /// The branches that stay because they are still needed or checked out elsewhere.
@@ -203,13 +203,13 @@ pub struct Removed {
 /// Removes an agent's worktree and its branches. With `force`, work that exists nowhere else is
 /// saved under `refs/gt/saved/`; without it, such work makes the removal fail. The links of a
 /// broken worktree are repaired first; if that fails, its folder is kept whole.
-pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<Removed> {
+pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<RemovalResult> {
     let Some(rig) = identity.rig() else {
         return Err(Problem::usage(format!("{identity} has no worktree")));
     };
     let repository = rig::repository(town, rig);
-    let git = Git::at(&repository, town.around()).to_the_end();
-    let mut removed = Removed::default();
+    let git = Git::at(&repository, town.around()).uncancellable();
+    let mut removed = RemovalResult::default();
     let found = unsaved(town, identity, dir)?;
     if !force && let Some(refusal) = found.refusal(identity) {
         return Err(refusal);
@@ -233,8 +233,8 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
     } else if dir.join(".git").is_file() && !is_usable(town, dir) {
         // git was killed after it had created only the link.
         let link = dir.join(".git");
-        fs::remove_file(&link).map_err(|error| files::cannot("remove", &link, &error))?;
-        fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+        fs::remove_file(&link).map_err(|error| files::io_problem("remove", &link, &error))?;
+        fs::remove_dir(dir).map_err(|error| files::io_problem("remove", dir, &error))?;
         forget(git, &target);
     } else if dir.join(".git").exists() {
         let mut words = vec!["worktree", "remove", "--force"];
@@ -246,10 +246,10 @@ pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Resu
         words.extend(["--", &target]);
         git.run(words)?;
     } else if dir.exists() {
-        fs::remove_dir(dir).map_err(|error| files::cannot("remove", dir, &error))?;
+        fs::remove_dir(dir).map_err(|error| files::io_problem("remove", dir, &error))?;
     }
     git.run(["worktree", "prune"])?;
-    removed.kept = staying(town, identity, dir)?;
+    removed.kept = kept_branches(town, identity, dir)?;
     for (branch, _) in branches(town, identity)? {
         if !removed.kept.contains(&branch) {
             git.run(["branch", "--quiet", "-D", "--", &branch])?;
@@ -305,13 +305,13 @@ fn put_aside(town: &Town, identity: &Identity, dir: &Path) -> Result<PathBuf> {
     files::make_dir(&folder)?;
     let name = format!("{}-{stamp}", root(identity).replace('/', "-"));
     let place = folder.join(name);
-    fs::rename(dir, &place).map_err(|error| files::cannot("move away", dir, &error))?;
+    fs::rename(dir, &place).map_err(|error| files::io_problem("move away", dir, &error))?;
     // Its `.git` link points to the metadata folder that the next worktree of this name will use;
     // git commands in the moved folder would write there.
     let link = place.join(".git");
     if link.is_file() {
         let apart = place.join(".git.broken");
-        fs::rename(&link, &apart).map_err(|error| files::cannot("rename", &link, &error))?;
+        fs::rename(&link, &apart).map_err(|error| files::io_problem("rename", &link, &error))?;
     }
     Ok(place)
 }
@@ -321,7 +321,7 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
     let stamp = town.clock().now().as_millisecond();
     let name = |part: &str| format!("refs/gt/saved/{}/{stamp}-{part}", root(identity));
     let repository = rig::repository(town, identity.rig().unwrap_or_default());
-    let bare = Git::at(&repository, town.around()).to_the_end();
+    let bare = Git::at(&repository, town.around()).uncancellable();
     let mut saved = Vec::new();
     let (tips, kept) = tips(town, identity, dir)?;
     for (number, tip) in tips.iter().enumerate() {
@@ -349,7 +349,7 @@ fn save(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String>> {
 /// Resets a worktree to its last commit, except ignored files. Uncommitted changes are lost unless
 /// [`save_uncommitted`] has saved them.
 pub fn clean(town: &Town, dir: &Path) -> Result<()> {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     // Changes inside submodules were not saved, so they stay.
     git.run([
         "-c",
@@ -375,10 +375,10 @@ fn save_changes(
     name: &str,
 ) -> Result<Option<String>> {
     let message = format!("Work of {identity} that it had not committed");
-    let Some(commit) = snapshot::of_changes(town, dir, &message)? else {
+    let Some(commit) = snapshot::commit_changes(town, dir, &message)? else {
         return Ok(None);
     };
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     git.run(["update-ref", name, &commit])?;
     Ok(Some(name.to_owned()))
 }

@@ -1,7 +1,7 @@
 //! Commits of uncommitted changes, made beside the branch: they change no branch, no index and no
 //! file.
 
-use crate::base::files::Passing;
+use crate::base::files::TemporaryFile;
 use crate::base::git::committer;
 use crate::base::git::{Git, own_dir};
 use crate::base::or_log::OrLog;
@@ -10,8 +10,8 @@ use gt_core::Problem;
 use std::path::Path;
 
 /// Returns a copy of a worktree's index that the caller may change.
-pub(crate) fn copy_of_index(town: &Town, dir: &Path) -> Result<Passing> {
-    let copy = Passing::new(&town.runtime_dir().join("tmp"), "index")?;
+pub(crate) fn copy_of_index(town: &Town, dir: &Path) -> Result<TemporaryFile> {
+    let copy = TemporaryFile::new(&town.runtime_dir().join("tmp"), "index")?;
     let own = own_dir(dir).unwrap_or_else(|| dir.join(".git"));
     // A missing index is an empty one.
     if let Err(error) = std::fs::copy(own.join("index"), &copy.0)
@@ -25,7 +25,7 @@ pub(crate) fn copy_of_index(town: &Town, dir: &Path) -> Result<Passing> {
 /// Returns the tree of a worktree as it is, without ignored files; `None` if it equals the last
 /// commit's. A submodule appears only as the commit that is checked out.
 pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     let changes = git.run([
         "status",
         "--porcelain",
@@ -43,11 +43,11 @@ pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
         .find(|entry| entry.starts_with("?? ") && entry.ends_with('/'));
     if let Some(entry) = nested {
         return Err(Problem::conflict(format!(
-            "{} holds a repository of its own: {}",
+            "{} contains a separate repository: {}",
             dir.display(),
             entry.trim_start_matches("?? ")
         ))
-        .hint("move it away first; gt could not keep what is in it"));
+        .hint("move it away first: gt cannot save its contents"));
     }
     let index = copy_of_index(town, dir)?;
     let aside = git.with_index(&index.0);
@@ -59,7 +59,7 @@ pub(crate) fn tree(town: &Town, dir: &Path) -> Result<Option<String>> {
 
 /// Creates a commit of all uncommitted changes, on no branch; returns `None` if there are none.
 /// Staged content that differs from the files becomes its second parent, as in a git stash.
-pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Option<String>> {
+pub(crate) fn commit_changes(town: &Town, dir: &Path, message: &str) -> Result<Option<String>> {
     let now = tree(town, dir)?;
     let staged = staged(town, dir)?.filter(|staged| now.as_ref() != Some(staged));
     let (now, staged) = match (now, staged) {
@@ -78,7 +78,7 @@ pub(crate) fn of_changes(town: &Town, dir: &Path, message: &str) -> Result<Optio
 /// Returns the tree of the staged changes; `None` if it equals the last commit's, or in a conflict.
 fn staged(town: &Town, dir: &Path) -> Result<Option<String>> {
     let index = copy_of_index(town, dir)?;
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     let staged = git.with_index(&index.0).run(["write-tree"]);
     let staged = staged.or_debug("the index has conflicts");
     let last = last_tree(town, dir)?;
@@ -86,7 +86,7 @@ fn staged(town: &Town, dir: &Path) -> Result<Option<String>> {
 }
 
 fn last_tree(town: &Town, dir: &Path) -> Result<String> {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     git.run(["rev-parse", "--verify", "HEAD^{tree}"])
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn commit(
     parents: &[&str],
     message: &str,
 ) -> Result<String> {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     let mut words = committer(git)?;
     words.extend(["commit-tree", tree, "-m", message]);
     words.extend(parents.iter().flat_map(|parent| ["-p", parent]));

@@ -36,7 +36,7 @@ pub(crate) fn of(town: &Town, dir: &Path) -> Result<Vec<Submodule>> {
 }
 
 fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) -> Result<()> {
-    let git = Git::at(dir, town.around()).to_the_end();
+    let git = Git::at(dir, town.around()).uncancellable();
     let staged = git.run(["ls-files", "--stage", "-z"])?;
     // The format is "mode id stage<tab>name"; 160000 is the mode of a submodule.
     let pointers = staged.split('\0').filter(|it| it.starts_with("160000 "));
@@ -67,7 +67,7 @@ fn collect(town: &Town, dir: &Path, before: &str, found: &mut Vec<Submodule>) ->
 /// Returns the submodules that other clones of `commit` could not check out, because the
 /// submodule's commit is on none of its remotes. Pointers that `base` or the merge base also has
 /// are not new and do not count.
-pub(crate) fn stranded(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
+pub(crate) fn unpushed(town: &Town, dir: &Path, commit: &str, base: &str) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let git = Git::at(dir, town.around());
     let mut known = pointers(git, base)?;
@@ -140,7 +140,7 @@ pub(crate) fn reset(town: &Town, dir: &Path) -> Result<()> {
         if own_dir(&inside).is_none() || inside.is_symlink() {
             continue;
         }
-        let git = Git::at(&inside, town.around()).without_hooks();
+        let git = Git::at(&inside, town.around());
         let is_clean = git
             .run([
                 "-c",
@@ -203,7 +203,7 @@ impl Submodule {
         let Some(dir) = &self.dir else {
             return Ok(0);
         };
-        let git = Git::at(dir, town.around()).to_the_end();
+        let git = Git::at(dir, town.around()).uncancellable();
         let changes = git.run([
             "status",
             "--porcelain",
@@ -285,7 +285,7 @@ impl Submodule {
             && let Some(commit) = {
                 let name = &self.name;
                 let message = format!("Work of {whose} in {name} that it had not committed");
-                snapshot::of_changes(town, dir, &message)?
+                snapshot::commit_changes(town, dir, &message)?
             }
         {
             works.push(("changes".to_owned(), commit));
@@ -301,12 +301,9 @@ impl Submodule {
             let rest = ["--no-signed", "--no-recurse-submodules", "--"];
             let pushed = [&words[..], &rest, &[&*target, &refspec]].concat();
             self.run(town, &pushed).map_err(|problem| {
-                Problem::conflict(format!(
-                    "the work inside of {} cannot be kept elsewhere",
-                    self.name
-                ))
-                .caused_by_problem(&problem)
-                .hint("commit it there and push it")
+                Problem::conflict(format!("the work inside {} cannot be saved", self.name))
+                    .caused_by_problem(&problem)
+                    .hint("commit it there and push it")
             })?;
             saved.push(name);
         }
@@ -315,7 +312,7 @@ impl Submodule {
 
     /// Runs git on its commits, even if its files are gone.
     fn run(&self, town: &Town, words: &[&str]) -> Result<String> {
-        let git = Git::at(&self.own, town.around()).to_the_end();
+        let git = Git::at(&self.own, town.around()).uncancellable();
         git.run([&["--git-dir=.", "--work-tree=."], words].concat())
     }
 }

@@ -21,7 +21,9 @@ use std::time::SystemTime;
 pub fn task_worktree(town: &Town, agent: &Identity) -> Option<PathBuf> {
     let rig = agent.rig().filter(|_| agent.role() == Role::Task)?;
     let project = project::of_rig(town, rig);
-    let project = project.or_warn(format_args!("{agent} is looked for by its branch"));
+    let project = project.or_warn(format_args!(
+        "the worktree of {agent} is searched by its branch"
+    ));
     let by_template = project.and_then(|project| task_worktree_at_template(town, agent, &project));
     by_template.or_else(|| WorktreesByBranch::of_rig(town, rig).worktree(town, agent))
 }
@@ -32,7 +34,7 @@ pub(crate) fn task_by_folder(town: &Town, dir: &Path) -> Option<Identity> {
     let dir = dir.canonicalize().ok()?;
     for (rig, entry) in &town.registry().rigs {
         let project = project::of_rig(town, rig);
-        let project = project.or_warn(format_args!("no worktree of {rig} is looked for here"));
+        let project = project.or_warn(format_args!("worktrees of {rig} are not searched here"));
         let Some(project) = project else {
             continue;
         };

@@ -46,7 +46,7 @@ fn escalations(place: &TestTown) -> usize {
     all.unwrap().into_iter().filter(is_open).count()
 }
 
-fn levels(checked: &Checked) -> Vec<(String, Level)> {
+fn levels(checked: &Checked) -> Vec<(String, BudgetLevel)> {
     let all = checked.budgets.iter();
     all.map(|it| (it.scope.to_string(), it.level)).collect()
 }
@@ -63,8 +63,8 @@ fn only_agents_of_the_exhausted_scope_are_held_until_a_raise() {
     assert_eq!(
         levels(&checked),
         [
-            ("agent:agent/amy".to_owned(), Level::Ok),
-            ("agent:agent/max".to_owned(), Level::Warn)
+            ("agent:agent/amy".to_owned(), BudgetLevel::Ok),
+            ("agent:agent/max".to_owned(), BudgetLevel::Warn)
         ]
     );
     assert!(checked.paused.is_empty());
@@ -78,7 +78,7 @@ fn only_agents_of_the_exhausted_scope_are_held_until_a_raise() {
     let again = check(&place.town).unwrap();
     assert!(again.paused.is_empty() && again.resumed.is_empty());
     assert_eq!(escalations(&place), 1);
-    let raised = raise(&place.town, Scope::Agent(max.address()), 5.0, true).unwrap();
+    let raised = raise(&place.town, BudgetScope::Agent(max.address()), 5.0, true).unwrap();
     assert_eq!(raised.resumed, std::slice::from_ref(&max));
     assert_eq!(place.tag(&max, tag::HOLD), "");
     assert_eq!(escalations(&place), 0);
@@ -96,7 +96,7 @@ fn exhausted_item_and_rig_refuse_a_sling_before_anything_is_allocated() {
     let to = SlingTarget::Rig("lab".to_owned());
     let sling = |id: &WorkId| {
         let slung = sling::sling(&place.town, id, &to, &SlingOptions::default());
-        Problem::from(slung.unwrap_err()).whole()
+        Problem::from(slung.unwrap_err()).message_with_causes()
     };
     let refused = sling(&item);
     assert!(
@@ -114,4 +114,19 @@ fn exhausted_item_and_rig_refuse_a_sling_before_anything_is_allocated() {
     );
     assert!(place.sessions(&polecat).iter().all(|it| it.pid.is_none()));
     assert!(Work::of(&place.town).hooks().unwrap().is_empty());
+}
+
+#[test]
+fn raise_wakes_an_agent_that_is_not_to_be_disturbed() {
+    let place = town("[budget]\nagent = 10");
+    let item = place.item("Paint the door");
+    let to = SlingTarget::Rig("lab".to_owned());
+    let slung = sling::sling(&place.town, &item, &to, &SlingOptions::default()).unwrap();
+    spend(&place, &slung.agent, Some(&item), 11.0);
+    assert_eq!(check(&place.town).unwrap().paused.len(), 1);
+    let address = slung.agent.address();
+    crate::messaging::dnd::turn_on(&place.town, &address, None).unwrap();
+    raise(&place.town, BudgetScope::Agent(address), 5.0, true).unwrap();
+    nudge::deliver_waiting(&place.town, &slung.agent, Duration::from_secs(60)).unwrap();
+    place.await_line(&slung.agent, &format!("said: {GO_ON}"));
 }

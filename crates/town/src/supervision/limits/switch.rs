@@ -1,14 +1,12 @@
 //! Moves agents at a usage limit to another account of their program.
 
-use super::{LimitedAgent, Notes, account_key};
+use super::{LimitNotes, LimitedAgent};
 use crate::agents::account;
 use crate::base::settings::AtLimit;
 use crate::lifecycle::account_switch;
 use crate::records::events::Events;
 use crate::{Result, Town};
-
-/// Difference of two ends of one limit, in seconds: some programs only count the rest down.
-const SAME_LIMIT: i64 = 120;
+use gt_core::startup::account_key;
 
 /// Returns the account to which an agent is moved now: the first one for its program that is not
 /// limited. Returns `None` if the settings say that it waits, or if it was moved because of this
@@ -16,19 +14,18 @@ const SAME_LIMIT: i64 = 120;
 pub(super) fn target(
     town: &Town,
     agent: &LimitedAgent<'_>,
-    notes: &Notes,
+    notes: &LimitNotes,
     now: i64,
 ) -> Result<Option<String>> {
     let moves = town.settings().at_limit(agent.identity.rig()) == AtLimit::Switch;
-    let noted = notes.moved.get(&agent.identity.address());
-    let is_moved = noted.is_some_and(|until| (until - agent.until).abs() < SAME_LIMIT);
-    if !moves || is_moved || agent.until <= now || agent.container.adopted().is_some() {
+    let is_moved = notes.has_moved(&agent.identity.address(), agent.until);
+    if !moves || is_moved || agent.until <= now {
         return Ok(None);
     }
     let harness = &agent.container.pane().tag_harness;
     let is_free = |account: &account::Account| {
         account.folders.get(harness).is_some_and(|folder| {
-            let key = account_key(harness, &folder.to_string_lossy());
+            let key = account_key(harness, Some(&folder.to_string_lossy()));
             key != agent.account && !notes.limited.contains_key(&key)
         })
     };
@@ -37,7 +34,7 @@ pub(super) fn target(
 }
 
 /// Moves an agent, and writes the event. Returns whether it was moved.
-pub(super) fn to(town: &Town, agent: &LimitedAgent<'_>, account: &str) -> bool {
+pub(super) fn switch_account(town: &Town, agent: &LimitedAgent<'_>, account: &str) -> bool {
     let prompt = format!(
         "gt moved you to the account {account}, because your previous account reached its usage \
          limit. The conversation is the same. Continue with your work."

@@ -1,8 +1,11 @@
 use super::*;
-use crate::messaging::queue::Queue;
+use crate::lifecycle::start::{self, StartOptions};
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::signal;
 use crate::testing::TestTown;
 use gt_core::signal::HookEvent;
+use gt_core::startup::tag;
+use gt_tmux::{Command, SessionName};
 use serde_json::json;
 
 /// Starts an agent and lets its hook report a limit that ends after so many minutes.
@@ -21,7 +24,7 @@ fn hit_limit(place: &TestTown, agent: &Identity, minutes: i64) {
 }
 
 fn waiting(place: &TestTown, agent: &Identity) -> usize {
-    Queue::of(&place.town, agent).waiting().len()
+    MessageQueue::of(&place.town, agent).waiting().len()
 }
 
 #[test]
@@ -60,4 +63,71 @@ fn agents_of_one_account_are_told_one_after_another_and_once() {
     hit_limit(&place, &amy, 90);
     let again = resume_due(&place.town, next + 3 * 3_600).unwrap();
     assert_eq!(again.agents, [amy]);
+}
+
+/// Starts an agent with a configuration folder, and with options that are too long for a listing.
+fn limited_with_folder(place: &TestTown, name: &str, folder: &str) -> Identity {
+    let agent = place.agent(name);
+    let options = StartOptions {
+        config_dir: Some(folder.to_owned()),
+        instructions: Some("x".repeat(600)),
+        ..StartOptions::default()
+    };
+    start::start(&place.town, &agent, &options).unwrap();
+    hit_limit(place, &agent, 1);
+    agent
+}
+
+#[test]
+fn account_is_known_although_the_start_options_are_long() {
+    let place = TestTown::new();
+    let now = place.town.clock().seconds();
+    let amy = limited_with_folder(&place, "amy", "/accounts/a");
+    let max = limited_with_folder(&place, "max", "/accounts/b");
+    let container = place.container(&amy).unwrap();
+    assert_eq!(container.pane().tag_start, "", "the listing omits them");
+    assert_eq!(container.account_key(), "echo /accounts/a");
+    // Agents of two accounts do not wait for each other.
+    let resumed = resume_due(&place.town, now + 300).unwrap();
+    assert_eq!(resumed.agents, [amy, max]);
+}
+
+#[test]
+fn account_of_a_container_of_an_earlier_version_is_in_its_start_options() {
+    let place = TestTown::new();
+    let agent = place.agent("amy");
+    let options = StartOptions {
+        config_dir: Some("/accounts/a".to_owned()),
+        digest: Some("d1".to_owned()),
+        ..StartOptions::default()
+    };
+    start::start(&place.town, &agent, &options).unwrap();
+    let name = place.container(&agent).unwrap().name().to_owned();
+    for tag in [tag::ACCOUNT, tag::DIGEST] {
+        let target = SessionName::try_from(name.as_str()).unwrap();
+        let unset = Command::new("set-option").arg("-u").target(target);
+        place.tmux.server().run(unset.arg(tag)).unwrap();
+    }
+    let container = place.container(&agent).unwrap();
+    assert_eq!(container.pane().tag_account, "");
+    assert_eq!(container.account_key(), "echo /accounts/a");
+    assert!(container.has_digest());
+}
+
+#[test]
+fn move_of_a_killed_process_is_repeated_once() {
+    let mut notes = LimitNotes::default();
+    notes.begin_move("mayor", 1_000);
+    assert!(!notes.has_moved("mayor", 1_010), "it may be repeated");
+    notes.begin_move("mayor", 1_010);
+    assert!(
+        notes.has_moved("mayor", 1_000),
+        "the second one is the last"
+    );
+    // Another limit counts anew.
+    assert!(!notes.has_moved("mayor", 9_000));
+    notes.begin_move("mayor", 9_000);
+    assert!(!notes.has_moved("mayor", 9_000));
+    notes.end_move("mayor", 9_000);
+    assert!(notes.has_moved("mayor", 9_000));
 }

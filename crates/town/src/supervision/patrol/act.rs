@@ -1,13 +1,13 @@
-//! Carries the actions of a patrol out, each by the function that a command would call.
+//! Carries out the actions of a patrol, each by the function that a command would call.
 
-use super::observe::Observed;
+use super::observe::ObservedTown;
 use crate::base::lock::FileLock;
 use crate::base::{files, processes};
 use crate::lifecycle::{respawn, restore, stop, sync};
 use crate::messaging::escalate::{self, NewEscalation};
 use crate::messaging::interrupt::interrupt;
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
-use crate::messaging::queue::Queue;
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::signal;
 use crate::records::sessions::Sessions;
 use crate::supervision::{limits, scheduler};
@@ -16,9 +16,9 @@ use crate::workflow::merge::background;
 use crate::workflow::{polecat, rescue};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
-use gt_core::patrol::{Action, ActionKind, Leftover};
+use gt_core::patrol::{ActionKind, Leftover, PatrolAction};
 use gt_core::record::Outcome;
-use gt_core::save::Verdict;
+use gt_core::save::RestoreDecision;
 use gt_core::state::State;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
@@ -35,8 +35,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// frozen agent must not hold up the actions on others.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Carries one action out.
-pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
+/// Carries out one action.
+pub(super) fn act(town: &Town, seen: &ObservedTown, action: &PatrolAction) -> Result<()> {
     match action.kind {
         ActionKind::Record => sync::sync(town, &Sessions::of(town), false).map(drop),
         ActionKind::Respawn => {
@@ -70,38 +70,39 @@ pub(super) fn act(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
     }
 }
 
-fn agent(town: &Town, action: &Action) -> Result<Identity> {
+fn agent(town: &Town, action: &PatrolAction) -> Result<Identity> {
     let address = action.agent.as_deref().unwrap_or_default();
     Identity::from_address(address, town.registry()).ok_or_else(|| not_an_agent(address))
 }
 
 fn not_an_agent(address: &str) -> Problem {
-    Problem::not_found(format!("{address:?} is no agent of this town"))
+    Problem::not_found(format!("{address:?} is not an agent of this town"))
 }
 
-fn item(action: &Action) -> Result<WorkId> {
+fn item(action: &PatrolAction) -> Result<WorkId> {
     action.item.as_deref().unwrap_or_default().parse()
 }
 
-fn rig(action: &Action) -> Result<&str> {
+fn rig(action: &PatrolAction) -> Result<&str> {
     let rig = action.rig.as_deref();
     rig.ok_or_else(|| Problem::failed("the action names no rig"))
 }
 
-fn container<'s>(seen: &'s Observed, action: &Action) -> Result<&'s Container> {
+fn container<'s>(seen: &'s ObservedTown, action: &PatrolAction) -> Result<&'s Container> {
     let agent = action.agent.as_deref().unwrap_or_default();
     seen.container(agent)
         .ok_or_else(|| Problem::not_found(format!("{agent} has no container")))
 }
 
 /// Sends the message of an action. An agent that seems hung gets it although it is busy.
-fn nudge(town: &Town, action: &Action, while_busy: bool) -> Result<()> {
+fn nudge(town: &Town, action: &PatrolAction, while_busy: bool) -> Result<()> {
     let request = NudgeRequest {
+        is_command: false,
         text: action.text.as_deref().unwrap_or("continue"),
         sender: Some("gt"),
         mode: match while_busy {
-            true => Mode::Immediate,
-            false => Mode::WaitIdle,
+            true => DeliveryMode::Immediate,
+            false => DeliveryMode::WaitIdle,
         },
         priority: Priority::Normal,
         timeout: NUDGE_TIMEOUT,
@@ -109,18 +110,18 @@ fn nudge(town: &Town, action: &Action, while_busy: bool) -> Result<()> {
     nudge::send(town, &agent(town, action)?, &request).map(drop)
 }
 
-/// Stops the turn of a busy agent. It is not paused: it may go on at once.
+/// Stops the turn of a busy agent. It is not paused: it may continue at once.
 fn stop_turn(town: &Town, agent: &Identity) -> Result<()> {
     let container = nudge::running(town, agent)?;
     let preset = nudge::preset_of(town, &container)?;
-    // Prevents that messages are typed between the keys.
-    let _typing = FileLock::take(&Queue::of(town, agent).lock_path(), LOCK_TIMEOUT)?;
+    // Prevents messages from being typed between the keys.
+    let _typing = FileLock::take(&MessageQueue::of(town, agent).lock_path(), LOCK_TIMEOUT)?;
     interrupt(town, &container, &preset, State::Busy, STOP_TIMEOUT).map(drop)
 }
 
 /// Ends the processes of a stuck agent and starts it again. Its container stays, so that a killed
 /// patrol leaves a dead agent, which other rules handle.
-fn restart(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
+fn restart(town: &Town, seen: &ObservedTown, action: &PatrolAction) -> Result<()> {
     let container = container(seen, action)?;
     let identity = agent(town, action)?;
     stop::end_processes(town, std::slice::from_ref(container), processes::GRACE);
@@ -131,8 +132,8 @@ fn restart(town: &Town, seen: &Observed, action: &Action) -> Result<()> {
 }
 
 /// Ends the session of an agent that was started on demand. One that is overdue is escalated first,
-/// so that a killed patrol does not hide the trouble.
-fn end(town: &Town, action: &Action) -> Result<()> {
+/// so that a killed patrol does not hide the problem.
+fn end(town: &Town, action: &PatrolAction) -> Result<()> {
     let is_trouble = action.severity.is_some();
     if is_trouble {
         raise(town, action)?;
@@ -154,7 +155,7 @@ fn restore_server(town: &Town) -> Result<()> {
     let source = restore::find(town, None, &[])?;
     let (mut intents, _) = restore::plan(town, &source, &[])?;
     restore::begin(town, &intents)?;
-    intents.retain(|intent| intent.verdict == Verdict::Restore);
+    intents.retain(|intent| intent.verdict == RestoreDecision::Restore);
     let mut failures = Vec::new();
     for some in intents.chunks(town.settings().limits.parallel_starts) {
         std::thread::scope(|scope| {
@@ -183,7 +184,7 @@ fn restore_server(town: &Town) -> Result<()> {
     }
 }
 
-fn clean(town: &Town, kind: Leftover, action: &Action) -> Result<()> {
+fn clean(town: &Town, kind: Leftover, action: &PatrolAction) -> Result<()> {
     match kind {
         Leftover::Container => {
             let options = stop::StopOptions {
@@ -206,7 +207,7 @@ fn clean(town: &Town, kind: Leftover, action: &Action) -> Result<()> {
 }
 
 /// Raises the escalation of an action. A crash loop has the key of the respawn that gave up.
-fn raise(town: &Town, action: &Action) -> Result<()> {
+fn raise(town: &Town, action: &PatrolAction) -> Result<()> {
     let message = match &action.text {
         Some(text) => text.clone(),
         None => format!("{} ({})", action.reason, action.evidence.join("; ")),
@@ -219,7 +220,7 @@ fn raise(town: &Town, action: &Action) -> Result<()> {
         severity: action.severity.unwrap_or_default(),
         message,
         source: "patrol",
-        // An item that was removed meanwhile is no reason to raise nothing.
+        // The escalation is raised even if its item was removed meanwhile.
         item: item(action).ok(),
         agent: action.agent.clone(),
         key: Some(key),

@@ -1,17 +1,20 @@
-//! Collects the snapshot of a patrol: one listing of the containers, one query per store. Only
-//! agents that do not run, or that are silent, cost more.
+//! Collects the snapshot of a patrol: one listing of the containers, one query per store. Files of
+//! an agent are read only if a rule may act on it, so an idle agent without work costs no file.
 
 use crate::agents::claim;
-use crate::agents::listing::{self, AgentFilter, AgentView};
+use crate::agents::listing;
+use crate::agents::states::States;
+use crate::base::dnd::{self, DndNotes};
 use crate::base::estop;
 use crate::base::files;
 use crate::base::lock::FileLock;
-use crate::catalog::{directory, harnesses, roles};
+use crate::catalog::harnesses::Presets;
+use crate::catalog::{directory, roles};
 use crate::lifecycle::restore;
-use crate::lifecycle::start::StartOptions;
-use crate::messaging::queue::{self, Queue};
+use crate::messaging::queue::{self, MessageQueue};
 use crate::records::events::{self, Events};
 use crate::records::items::Work;
+use crate::records::keepalive;
 use crate::records::limits;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
@@ -24,46 +27,54 @@ use crate::workflow::polecat;
 use crate::workflow::schedule::{self, ScheduleSnapshot};
 use crate::{Result, Town};
 use gt_core::patrol::{
-    AgentFacts, Death, EndFacts, ItemFacts, Leftover, LeftoverFacts, LimitFacts, Memory,
-    MergeQueueFacts, Presence, QueueFacts, RespawnFacts, ScheduleFacts, ServerFacts, Signs,
-    Snapshot,
+    AgentDeath, AgentFacts, EndFacts, ItemFacts, Leftover, LeftoverFacts, LimitFacts,
+    MergeQueueFacts, PatrolMemory, Presence, QueueFacts, RespawnFacts, ServerFacts, Snapshot,
+    WaitingFacts,
 };
 use gt_core::record::{Outcome, Record};
 use gt_core::state::{State, StateReport, StateSource};
 use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Time after the last key of a person for which an agent counts as attended.
 const ATTENDED_FOR: i64 = 15 * 60;
-/// Silence after which transcripts are looked at.
+/// Silence after which transcripts are checked.
 const SILENT_AFTER: i64 = 10 * 60;
-/// Age up to which deaths are of interest.
+/// Maximum age of the deaths in the snapshot.
 const DEATHS_FOR: SignedDuration = SignedDuration::from_mins(15);
 
 /// The snapshot, and the containers that it was made of.
-pub(super) struct Observed {
+pub(super) struct ObservedTown {
     pub(super) snapshot: Snapshot,
     pub(super) containers: Vec<Container>,
 }
 
-impl Observed {
+impl ObservedTown {
     pub(super) fn container(&self, agent: &str) -> Option<&Container> {
         let is_its = |it: &&Container| it.identity().is_some_and(|who| who.address() == agent);
         self.containers.iter().find(is_its)
     }
 }
 
-pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
+pub(super) fn observe(town: &Town, memory: &PatrolMemory) -> Result<ObservedTown> {
     let work = Work::of(town);
     let held = work.held()?;
     let containers = containers::list_everywhere(town)?;
-    let views = listing::list_among(town, &containers, AgentFilter::default())?;
-    let observer = Observer {
+    let mut ours: Vec<(&Identity, &Container)> = containers
+        .iter()
+        .filter_map(|container| Some((container.identity()?, container)))
+        .collect();
+    ours.sort_by(|a, b| listing::order(a.0).cmp(&listing::order(b.0)));
+    let shown: Vec<&Container> = ours.iter().map(|(_, container)| *container).collect();
+    let reports = States::default().read(town, &shown);
+    let mut observer = Observer {
         town,
+        presets: Presets::default(),
+        undisturbed: dnd::all(town),
         now: town.clock().seconds(),
         sessions: Sessions::of(town),
         hooks: held
@@ -73,16 +84,14 @@ pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
         any_message: queue::any_waiting(town),
     };
     let mut agents = Vec::new();
-    for view in &views {
-        let is_its = |it: &&Container| it.identity() == Some(&view.identity);
-        if let Some(container) = containers.iter().find(is_its) {
-            agents.push(observer.present(view, container)?);
-        }
+    for ((identity, container), report) in ours.iter().zip(&reports) {
+        agents.push(observer.present(identity, container, report)?);
     }
+    let present: HashSet<String> = ours.iter().map(|(it, _)| it.address()).collect();
     for held in &held {
         let identity = Identity::from_address(&held.agent, town.registry());
         if let Some(identity) = identity
-            && views.iter().all(|view| view.identity != identity)
+            && !present.contains(&identity.address())
         {
             agents.push(observer.absent(identity)?);
         }
@@ -91,9 +100,7 @@ pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
         .iter()
         .map(|held| {
             let holder = Identity::from_address(&held.agent, town.registry());
-            let has_container = views
-                .iter()
-                .any(|view| view.identity.address() == held.agent);
+            let has_container = present.contains(&held.agent);
             ItemFacts {
                 id: held.item.to_string(),
                 rig: holder.as_ref().and_then(|it| it.rig().map(str::to_owned)),
@@ -123,7 +130,7 @@ pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
         deaths: observer.deaths(&agents)?,
         escalations_due: due.iter().map(|it| it.id.to_string()).collect(),
         leftovers: observer.leftovers(&containers, town.settings().patrol.worktree_after.0 > 0)?,
-        // Unknown space is no reason for an alarm.
+        // If the free space is unknown, there is no alarm.
         free_bytes: rustix::fs::statvfs(town.root())
             .ok()
             .map(|room| room.f_bavail.saturating_mul(room.f_frsize)),
@@ -133,7 +140,7 @@ pub(super) fn observe(town: &Town, memory: &Memory) -> Result<Observed> {
     for rig in estop::all(town).into_iter().filter_map(|note| note.rig) {
         leave_out(&mut snapshot, &rig);
     }
-    Ok(Observed {
+    Ok(ObservedTown {
         snapshot,
         containers,
     })
@@ -149,6 +156,8 @@ fn leave_out(snapshot: &mut Snapshot, rig: &str) {
 
 struct Observer<'a> {
     town: &'a Town,
+    presets: Presets,
+    undisturbed: DndNotes,
     now: i64,
     sessions: Sessions,
     /// Items by agent.
@@ -158,9 +167,13 @@ struct Observer<'a> {
 
 impl Observer<'_> {
     /// Returns the facts of an agent that has a container.
-    fn present(&self, view: &AgentView, container: &Container) -> Result<AgentFacts> {
+    fn present(
+        &mut self,
+        identity: &Identity,
+        container: &Container,
+        report: &StateReport,
+    ) -> Result<AgentFacts> {
         let row = container.pane();
-        let report = &view.report;
         let is_dead = row.dead || container.lost_agent_pane();
         // A session that was never attached has the time of its start there.
         let is_typed = row.attached_at.is_some()
@@ -173,35 +186,44 @@ impl Observer<'_> {
             .split(',')
             .filter(|it| !it.is_empty())
             .count();
-        let mut facts = self.facts(&view.identity, report);
+        let mut facts = self.facts(identity, report);
         facts.presence = if is_dead {
             Presence::Dead
         } else {
             Presence::Alive
         };
-        facts.started_at = view
-            .session
+        facts.started_at = container
+            .session_id()
             .and_then(|session| session.began_at_millis())
             .map(|at| at / 1000);
-        facts.signs = Signs {
-            printed_at: Some(row.activity),
-            keepalive_at: view.keepalive_age.map(|age| self.now - age),
-            transcript_at: self.transcript_at(container),
-        };
-        // An agent that is not to be disturbed is a person's affair.
-        facts.is_attended = container.is_attached() || is_typed || view.dnd.is_some();
-        facts.is_adopted = view.adopted;
-        facts.is_on_demand = view.identity.role() == Role::Dog
-            || StartOptions::from_tag(&row.tag_start).is_ok_and(|start| start.digest.is_some());
+        // An agent under do-not-disturb counts as attended by a person.
+        facts.is_attended =
+            container.is_attached() || is_typed || self.undisturbed.contains_key(&facts.address);
+        facts.is_adopted = container.adopted().is_some();
+        facts.is_on_demand = identity.role() == Role::Dog || container.has_digest();
+        facts.signs.printed_at = Some(row.activity);
         facts.respawn = RespawnFacts {
-            is_wanted: self.is_respawned(&view.identity),
+            is_wanted: false,
             is_armed: row.tag_auto_respawn,
             deaths,
         };
+        facts.queue = match is_dead {
+            true => None,
+            false => self.queue(identity),
+        };
+        if facts.is_at_rest() {
+            return Ok(facts);
+        }
+        facts.is_locked = self.is_locked(identity);
+        facts.signs.keepalive_at = keepalive::read(self.town, identity)
+            .and_then(|sign| keepalive::age(&sign, self.now))
+            .map(|age| self.now - age);
+        facts.signs.transcript_at = self.transcript_at(container);
+        facts.respawn.is_wanted = self.is_respawned(identity);
         if is_dead {
             let known = self
                 .sessions
-                .known([row.tag_session.as_str()].into_iter())?;
+                .find_known([row.tag_session.as_str()].into_iter())?;
             let recorded = known.get(&row.tag_session);
             facts.ended = Some(EndFacts {
                 at: row.died_at.unwrap_or(row.activity),
@@ -215,10 +237,9 @@ impl Observer<'_> {
             });
             return Ok(facts);
         }
-        facts.queue = self.queue(&view.identity);
         facts.limit = report.limit.as_ref().map(|limit| LimitFacts {
             until: limits::resets_at(report),
-            account: account(container),
+            account: container.account_key(),
             continues: limit.continues,
         });
         if report.state == State::Done && facts.item.is_some() {
@@ -232,6 +253,7 @@ impl Observer<'_> {
         let report = StateReport::new(State::Stopped, StateSource::Process);
         let mut facts = self.facts(&identity, &report);
         facts.presence = Presence::Gone;
+        facts.is_locked = self.is_locked(&identity);
         let last = self.sessions.newest_of(&facts.address)?;
         facts.ended = last.as_ref().and_then(|last| end(last, self.now));
         facts.respawn.is_wanted = self.is_respawned(&identity);
@@ -240,9 +262,6 @@ impl Observer<'_> {
 
     fn facts(&self, identity: &Identity, report: &StateReport) -> AgentFacts {
         let address = identity.address();
-        let is_starting = FileLock::is_held(&self.town.lock_path(identity));
-        let is_claimed =
-            identity.role() == Role::Polecat && polecat::claim::is_held(self.town, identity);
         let item = self.hooks.get(address.as_str());
         AgentFacts {
             item: item.map(|item| (*item).to_owned()),
@@ -252,9 +271,15 @@ impl Observer<'_> {
             since: report.since,
             background: report.background,
             started_at: None,
-            is_locked: is_starting || is_claimed,
             ..AgentFacts::idle(&address, identity.role(), self.now)
         }
+    }
+
+    /// Returns whether a process is starting or stopping the agent, or assigning work to it.
+    fn is_locked(&self, identity: &Identity) -> bool {
+        let is_polecat = identity.role() == Role::Polecat;
+        FileLock::is_held(&self.town.lock_path(identity))
+            || is_polecat && polecat::claim::is_held(self.town, identity)
     }
 
     fn is_respawned(&self, identity: &Identity) -> bool {
@@ -267,7 +292,7 @@ impl Observer<'_> {
         if !self.any_message {
             return None;
         }
-        let queue = Queue::of(self.town, identity);
+        let queue = MessageQueue::of(self.town, identity);
         if queue.is_held_back(self.town, identity) {
             return None;
         }
@@ -282,13 +307,13 @@ impl Observer<'_> {
     }
 
     /// Returns the items that a patrol took from an agent and that are open and on no hook.
-    fn reassigned(&self, memory: &Memory, work: &Work) -> Result<Vec<ItemFacts>> {
+    fn reassigned(&self, memory: &PatrolMemory, work: &Work) -> Result<Vec<ItemFacts>> {
         let mut found = Vec::new();
         for id in memory.reassigned() {
             if self.hooks.values().any(|hooked| *hooked == id) {
                 continue;
             }
-            // An id that cannot be read is no item of ours any more.
+            // An id that cannot be parsed names no item of the town.
             let Ok(id) = id.parse::<WorkId>() else {
                 continue;
             };
@@ -310,14 +335,14 @@ impl Observer<'_> {
         Ok(found)
     }
 
-    /// Returns recent deaths of agents that had come up. Those that went down with their server
-    /// have another rule.
-    fn deaths(&self, agents: &[AgentFacts]) -> Result<Vec<Death>> {
+    /// Returns recent deaths of agents that had come up. Another rule handles those that were lost
+    /// with their server.
+    fn deaths(&self, agents: &[AgentFacts]) -> Result<Vec<AgentDeath>> {
         let since = self.town.clock().now().checked_sub(DEATHS_FOR).ok();
-        let events = Events::of(self.town).find(&events::Query {
+        let events = Events::of(self.town).find(&events::EventQuery {
             kinds: vec!["session_death".to_owned()],
             since,
-            ..events::Query::default()
+            ..events::EventQuery::default()
         })?;
         let text = |event: &gt_core::event::Event, name: &str| {
             event.payload.get(name)?.as_str().map(str::to_owned)
@@ -331,7 +356,7 @@ impl Observer<'_> {
             .collect();
         let known = match ids.is_empty() {
             true => HashMap::new(),
-            false => self.sessions.known(ids.iter().map(String::as_str))?,
+            false => self.sessions.find_known(ids.iter().map(String::as_str))?,
         };
         let is_lost = |event: &gt_core::event::Event| {
             let session = text(event, "session_id").and_then(|id| known.get(&id));
@@ -341,7 +366,7 @@ impl Observer<'_> {
         let shown = agents.iter().filter_map(|agent| {
             let end = agent.ended.as_ref()?;
             let is_death = end.outcome == Outcome::Crash && !end.is_lost;
-            is_death.then(|| Death {
+            is_death.then(|| AgentDeath {
                 agent: agent.address.clone(),
                 at: end.at,
             })
@@ -350,7 +375,7 @@ impl Observer<'_> {
             .iter()
             .filter(|event| !failed(event) && !is_lost(event));
         Ok(deaths
-            .map(|event| Death {
+            .map(|event| AgentDeath {
                 agent: event.actor.clone(),
                 at: text(event, "ended_at")
                     .and_then(|at| seconds(&at))
@@ -366,7 +391,7 @@ impl Observer<'_> {
         containers: &[Container],
         with_worktrees: bool,
     ) -> Result<Vec<LeftoverFacts>> {
-        let lost = pidfile::lost(self.town, || Ok(containers.to_vec()))?;
+        let lost = pidfile::without_container(self.town, || Ok(containers))?;
         let alive = lost.into_iter().filter(|tracked| tracked.alive.is_some());
         let mut left: Vec<LeftoverFacts> = alive
             .map(|tracked| LeftoverFacts {
@@ -416,18 +441,17 @@ impl Observer<'_> {
     }
 
     /// Returns when the transcript of a silent agent last changed.
-    fn transcript_at(&self, container: &Container) -> Option<i64> {
+    fn transcript_at(&mut self, container: &Container) -> Option<i64> {
         let row = container.pane();
         let silent_after = SILENT_AFTER / i64::from(self.town.settings().patrol.speed.max(1));
         if self.now - row.activity < silent_after || row.tag_harness_session.is_empty() {
             return None;
         }
         // Without its settings the transcript is unknown, and the other signs decide.
-        let preset = harnesses::resolve(self.town, &row.tag_harness).ok()?.value;
-        let options = StartOptions::from_tag(&row.tag_start).unwrap_or_default();
-        let config_dir = options.config_dir.map(PathBuf::from);
-        let root = usage::folder_of(self.town, &preset, config_dir.as_deref())?;
-        let files = usage::conversation(&root, &preset, &row.tag_harness_session);
+        let preset = self.presets.get(self.town, &row.tag_harness)?;
+        let config_dir = container.config_dir().map(PathBuf::from);
+        let root = usage::folder_of(self.town, preset, config_dir.as_deref())?;
+        let files = usage::conversation(&root, preset, &row.tag_harness_session);
         files.iter().filter_map(|path| modified(path)).max()
     }
 }
@@ -446,18 +470,6 @@ fn end(last: &Record, now: i64) -> Option<EndFacts> {
         is_recorded: last.outcome.is_some(),
         is_lost: last.lost == Some(true),
     })
-}
-
-/// Returns the name of the account that shares a usage limit: the configured account or folder, or
-/// the harness.
-fn account(container: &Container) -> String {
-    let row = container.pane();
-    let options = StartOptions::from_tag(&row.tag_start).unwrap_or_default();
-    let named = options.account.or(options.config_dir);
-    match named {
-        Some(name) => format!("{} {name}", row.tag_harness),
-        None => row.tag_harness.clone(),
-    }
 }
 
 fn merge_queues(town: &Town, work: &Work) -> Result<Vec<MergeQueueFacts>> {
@@ -480,8 +492,8 @@ fn merge_queues(town: &Town, work: &Work) -> Result<Vec<MergeQueueFacts>> {
     Ok(queues.into_iter().map(facts).collect())
 }
 
-/// Returns the assignments that could start now. Those that wait for a slot are no trouble.
-fn schedule_facts(town: &Town, work: &Work) -> Result<Option<ScheduleFacts>> {
+/// Returns the assignments that could start now. Assignments that wait for a slot do not count.
+fn schedule_facts(town: &Town, work: &Work) -> Result<Option<WaitingFacts>> {
     if !work.has_queued_assignments()? {
         return Ok(None);
     }
@@ -497,7 +509,7 @@ fn schedule_facts(town: &Town, work: &Work) -> Result<Option<ScheduleFacts>> {
     let Some(oldest_at) = times.iter().copied().min() else {
         return Ok(None);
     };
-    Ok(Some(ScheduleFacts {
+    Ok(Some(WaitingFacts {
         waiting: times.len(),
         oldest_at,
         is_running: scheduler::is_running(town),

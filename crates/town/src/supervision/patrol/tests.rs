@@ -4,11 +4,10 @@ mod interventions;
 mod leftovers;
 
 use super::*;
-use crate::base::clock::Clock;
 use crate::base::estop;
 use crate::records::items::{EscalationQuery, Work};
 use crate::terminal::peek;
-use crate::testing::TestTown;
+use crate::testing::StoppedTown;
 use crate::workflow::done::{DoneOptions, done};
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
 use gt_core::Identity;
@@ -16,29 +15,11 @@ use gt_core::merge::DoneStatus;
 use gt_core::patrol::ActionKind;
 use gt_tmux::testing::{TIMEOUT, wait_until};
 use gt_tmux::{Command, SessionName};
-use jiff::Timestamp;
 use std::time::Duration;
 
 const MINUTE: u64 = 60;
 
-struct Stage {
-    town: TestTown,
-    clock: Clock,
-}
-
-impl Stage {
-    fn new() -> Self {
-        let clock = Clock::stopped_at(Timestamp::now());
-        Stage {
-            town: TestTown::with_clock(clock.clone()).with_rig(),
-            clock,
-        }
-    }
-
-    fn town(&self) -> &Town {
-        &self.town.town
-    }
-
+impl StoppedTown {
     fn sling(&self, title: &str, no_start: bool) -> Slung {
         let item = self.town.item(title);
         let to = SlingTarget::Rig("lab".to_owned());
@@ -56,11 +37,11 @@ impl Stage {
 
     /// Lets time pass and runs a patrol; returns its rules and actions, which must succeed.
     #[track_caller]
-    fn after(&self, seconds: u64) -> Vec<(&'static str, ActionKind)> {
+    fn patrol_after(&self, seconds: u64) -> Vec<(&'static str, ActionKind)> {
         self.clock.advance(Duration::from_secs(seconds));
         // A process that was just started may hold the lock of the last patrol until its exec.
         let done = wait_until("no other patrol runs", TIMEOUT, || {
-            round(self.town()).unwrap()
+            patrol_once(self.town()).unwrap()
         });
         let mut found = Vec::new();
         for Performed { action, result } in done {
@@ -76,10 +57,6 @@ impl Stage {
     fn holder(&self, work: &Slung) -> Identity {
         let holder = Work::of(self.town()).holder(&work.id).unwrap().unwrap();
         Identity::from_address(&holder, self.town().registry()).unwrap()
-    }
-
-    fn is_alive(&self, agent: &Identity) -> bool {
-        self.town.container(agent).is_some_and(|it| !it.pane().dead)
     }
 
     /// Sets the state that hooks would have reported, since now.
@@ -101,11 +78,14 @@ impl Stage {
 
 #[test]
 fn dead_polecat_is_resumed_then_reassigned_then_escalated() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     let first = work.agent.clone();
     stage.crash(&first);
-    assert_eq!(stage.after(15), [("dead-polecat", ActionKind::Resume)]);
+    assert_eq!(
+        stage.patrol_after(15),
+        [("dead-polecat", ActionKind::Resume)]
+    );
     assert!(stage.is_alive(&first));
     let sessions = stage.town.sessions(&first);
     assert_eq!(sessions.len(), 2);
@@ -115,10 +95,16 @@ fn dead_polecat_is_resumed_then_reassigned_then_escalated() {
         "one chain"
     );
     stage.crash(&first);
-    assert_eq!(stage.after(60), [("dead-polecat", ActionKind::Resume)]);
+    assert_eq!(
+        stage.patrol_after(60),
+        [("dead-polecat", ActionKind::Resume)]
+    );
     stage.crash(&first);
     stage.town.commit(&work.work_dir, "door", "blue\n");
-    assert_eq!(stage.after(120), [("dead-polecat", ActionKind::Reassign)]);
+    assert_eq!(
+        stage.patrol_after(120),
+        [("dead-polecat", ActionKind::Reassign)]
+    );
     let second = stage.holder(&work);
     assert_ne!(second, first);
     assert!(stage.is_alive(&second) && !stage.is_alive(&first));
@@ -126,12 +112,15 @@ fn dead_polecat_is_resumed_then_reassigned_then_escalated() {
     assert!(notes.contains(work.branch.as_deref().unwrap()), "{notes}");
     assert!(work.work_dir.join("door").exists(), "its work stays");
     stage.crash(&second);
-    assert_eq!(stage.after(600), [("dead-polecat", ActionKind::Escalate)]);
+    assert_eq!(
+        stage.patrol_after(600),
+        [("dead-polecat", ActionKind::Escalate)]
+    );
     let query = EscalationQuery::default();
     let raised = Work::of(stage.town()).escalations(&query).unwrap();
     assert_eq!(raised.len(), 1);
     assert_eq!(raised[0].item, Some(work.id.to_string()));
-    assert_eq!(stage.after(600), []);
+    assert_eq!(stage.patrol_after(600), []);
     let log = log(stage.town(), 100).unwrap();
     assert!(log.len() >= 4, "{log:?}");
     for event in log {
@@ -146,11 +135,14 @@ fn dead_polecat_is_resumed_then_reassigned_then_escalated() {
 
 #[test]
 fn item_that_was_taken_off_and_not_assigned_reaches_another_polecat() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     for seconds in [15, 60] {
         stage.crash(&work.agent);
-        assert_eq!(stage.after(seconds), [("dead-polecat", ActionKind::Resume)]);
+        assert_eq!(
+            stage.patrol_after(seconds),
+            [("dead-polecat", ActionKind::Resume)]
+        );
     }
     stage.crash(&work.agent);
     // As a patrol that was killed after it had taken the item off leaves it.
@@ -163,12 +155,12 @@ fn item_that_was_taken_off_and_not_assigned_reaches_another_polecat() {
         .patrol
         .rules(&stage.town().settings().limits);
     let now = stage.clock.seconds();
-    let actions = patrol::round(&seen.snapshot, &mut memory, &settings, now);
+    let actions = patrol::decide_round(&seen.snapshot, &mut memory, &settings, now);
     assert!(actions.iter().any(|it| it.kind == ActionKind::Reassign));
     memory::write(stage.town(), &memory).unwrap();
     crate::work::hook::take_off(stage.town(), &work.agent).unwrap();
     assert_eq!(
-        stage.after(1),
+        stage.patrol_after(1),
         [("unfinished-reassign", ActionKind::Reassign)]
     );
     assert!(stage.is_alive(&stage.holder(&work)));
@@ -176,34 +168,37 @@ fn item_that_was_taken_off_and_not_assigned_reaches_another_polecat() {
 
 #[test]
 fn hooked_item_whose_polecat_never_started_is_started() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", true);
-    assert_eq!(stage.after(60), []);
+    assert_eq!(stage.patrol_after(60), []);
     assert_eq!(plan(stage.town()).unwrap(), []);
     stage.clock.advance(Duration::from_secs(2 * MINUTE));
     assert_eq!(plan(stage.town()).unwrap().len(), 1);
     assert!(!stage.is_alive(&work.agent), "a plan changes nothing");
-    assert_eq!(stage.after(1), [("dead-polecat", ActionKind::Resume)]);
+    assert_eq!(
+        stage.patrol_after(1),
+        [("dead-polecat", ActionKind::Resume)]
+    );
     assert!(stage.is_alive(&work.agent));
 }
 
 #[test]
 fn stopped_polecat_is_left_alone() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     let options = crate::lifecycle::stop::StopOptions::default();
     crate::lifecycle::stop::stop_one(stage.town(), &work.agent, options).unwrap();
-    assert_eq!(stage.after(9 * 60 * MINUTE), []);
+    assert_eq!(stage.patrol_after(9 * 60 * MINUTE), []);
 }
 
 #[test]
 fn idle_polecat_with_work_is_nudged() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     stage.report(&work.agent, "idle");
-    assert_eq!(stage.after(4 * MINUTE), []);
+    assert_eq!(stage.patrol_after(4 * MINUTE), []);
     assert_eq!(
-        stage.after(2 * MINUTE),
+        stage.patrol_after(2 * MINUTE),
         [("idle-with-work", ActionKind::Nudge)]
     );
     wait_until("the nudge is on the screen", TIMEOUT, || {
@@ -215,13 +210,13 @@ fn idle_polecat_with_work_is_nudged() {
 
 #[test]
 fn hung_start_is_restarted_in_its_container() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     stage.report(&work.agent, "starting");
-    assert_eq!(stage.after(4 * MINUTE), []);
+    assert_eq!(stage.patrol_after(4 * MINUTE), []);
     let before = stage.town.container(&work.agent).unwrap().pane().pid;
     assert_eq!(
-        stage.after(2 * MINUTE),
+        stage.patrol_after(2 * MINUTE),
         [("hung-start", ActionKind::Restart)]
     );
     let container = stage.town.container(&work.agent).unwrap();
@@ -232,7 +227,7 @@ fn hung_start_is_restarted_in_its_container() {
 
 #[test]
 fn old_merge_starts_the_queue_again() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     stage.town.commit(&work.work_dir, "door", "blue\n");
     let options = DoneOptions {
@@ -243,25 +238,25 @@ fn old_merge_starts_the_queue_again() {
         exit: false,
     };
     done(stage.town(), &work.agent, &options).unwrap();
-    assert_eq!(stage.after(MINUTE), []);
-    let again = stage.after(5 * MINUTE);
+    assert_eq!(stage.patrol_after(MINUTE), []);
+    let again = stage.patrol_after(5 * MINUTE);
     assert_eq!(again, [("old-merge", ActionKind::RunMergeQueue)]);
-    assert_eq!(stage.after(MINUTE), []);
+    assert_eq!(stage.patrol_after(MINUTE), []);
 }
 
 #[test]
 fn mass_death_is_one_alarm_and_starts_wait() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let works = ["one", "two", "three"].map(|title| stage.sling(title, false));
     for work in &works {
         stage.crash(&work.agent);
     }
     assert_eq!(
-        stage.after(15),
+        stage.patrol_after(15),
         [("mass-death", ActionKind::MassDeathAlarm)]
     );
-    assert_eq!(stage.after(60), []);
-    let later = stage.after(90);
+    assert_eq!(stage.patrol_after(60), []);
+    let later = stage.patrol_after(90);
     assert_eq!(later, [("dead-polecat", ActionKind::Resume); 3]);
     let raised = Work::of(stage.town()).escalations(&EscalationQuery::default());
     assert_eq!(raised.unwrap().len(), 1);
@@ -269,16 +264,16 @@ fn mass_death_is_one_alarm_and_starts_wait() {
 
 #[test]
 fn concurrent_patrol_is_refused() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let _lock = FileLock::try_take(&lock_path(stage.town()))
         .unwrap()
         .unwrap();
-    assert!(round(stage.town()).unwrap().is_none());
+    assert!(patrol_once(stage.town()).unwrap().is_none());
 }
 
 #[test]
 fn stopped_rig_is_left_alone() {
-    let stage = Stage::new();
+    let stage = StoppedTown::new();
     let work = stage.sling("Paint the door", false);
     stage.crash(&work.agent);
     let note = |rig: Option<&str>| estop::EstopNote {
@@ -290,8 +285,11 @@ fn stopped_rig_is_left_alone() {
     };
     for rig in [Some("lab"), None] {
         estop::set(stage.town(), &note(rig)).unwrap();
-        assert_eq!(stage.after(MINUTE), [], "{rig:?}");
+        assert_eq!(stage.patrol_after(MINUTE), [], "{rig:?}");
         estop::clear(stage.town(), rig).unwrap();
     }
-    assert_eq!(stage.after(1), [("dead-polecat", ActionKind::Resume)]);
+    assert_eq!(
+        stage.patrol_after(1),
+        [("dead-polecat", ActionKind::Resume)]
+    );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::clock::Clock;
-use crate::records::events::Query;
+use crate::records::events::EventQuery;
 use crate::supervision::scheduler;
 use crate::testing::TestTown;
 use std::time::Duration;
@@ -27,9 +27,9 @@ fn nightly(town: &Town) -> Recurring {
 }
 
 fn events(town: &Town, kind: &str) -> usize {
-    let query = Query {
+    let query = EventQuery {
         kinds: vec![kind.to_owned()],
-        ..Query::default()
+        ..EventQuery::default()
     };
     Events::of(town).find(&query).unwrap().len()
 }

@@ -10,7 +10,7 @@ use super::{Adopted, Container, tmux_problem};
 use crate::base::lock::FileLock;
 use crate::base::processes;
 use crate::records::sessions::Sessions;
-use crate::terminal::adopted::Note;
+use crate::terminal::adopted::AdoptionNote;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::startup::tag;
@@ -30,7 +30,7 @@ gt_tmux::query! {
 pub(super) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
     let socket = town.server().socket_path();
     let mut has_moved = false;
-    for note in Note::all(town) {
+    for note in AdoptionNote::all(town) {
         if note.socket != socket || !note.program_runs() {
             continue;
         }
@@ -53,7 +53,7 @@ pub(super) fn follow_moved(town: &Town, containers: &[Container]) -> bool {
 }
 
 /// Returns the window of the adopted pane, if it differs from the recorded window.
-pub(crate) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
+pub(crate) fn moved_to(home: &Town, note: &AdoptionNote) -> Result<Option<WindowId>> {
     let Some(pane) = note.pane() else {
         return Ok(None);
     };
@@ -83,7 +83,7 @@ pub(crate) fn moved_to(home: &Town, note: &Note) -> Result<Option<WindowId>> {
 fn follow(
     town: &Town,
     identity: &Identity,
-    mut note: Note,
+    mut note: AdoptionNote,
     container: Option<&Container>,
 ) -> Result<bool> {
     let (Some(window), Some(pane)) = (moved_to(town, &note)?, note.pane()) else {
@@ -120,7 +120,7 @@ fn show(town: &Town, container: &Container, pane: PaneId) -> Result<()> {
 }
 
 /// Recreates a container that ended with its last window.
-fn make_again(town: &Town, note: &Note, pane: PaneId) -> Result<()> {
+fn make_again(town: &Town, note: &AdoptionNote, pane: PaneId) -> Result<()> {
     let name = SessionName::try_from(note.container.as_str())
         .map_err(|error| gt_core::Problem::usage(error.to_string()))?;
     let known = Sessions::of(town).in_journal([note.session.as_str()].into_iter())?;

@@ -8,7 +8,7 @@ use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::catalog::live_hooks;
-use crate::terminal::adopted::Note;
+use crate::terminal::adopted::AdoptionNote;
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::startup::tag;
@@ -118,7 +118,7 @@ fn is_gone_or_last(kind: ErrorKind) -> bool {
 /// Deletes the note of an adopted agent, and removes our hooks from its program's settings unless
 /// another adopted agent needs them.
 pub(crate) fn forget(town: &Town, identity: &Identity) {
-    if Note::read(town, identity).is_none() {
+    if AdoptionNote::read(town, identity).is_none() {
         return;
     }
     // Another adoption in the same folder must not install its hooks meanwhile. If the lock cannot
@@ -130,17 +130,18 @@ pub(crate) fn forget(town: &Town, identity: &Identity) {
 
 /// Does the work of [`forget`] for a caller that holds the lock.
 pub(crate) fn forget_locked(town: &Town, identity: &Identity) {
-    let Some(note) = Note::read(town, identity) else {
+    let Some(note) = AdoptionNote::read(town, identity) else {
         return;
     };
     if let (Some(path), Some(command)) = (&note.hooks, &note.hook_command) {
-        let needs = |other: &Note| other.agent != note.agent && other.hooks.as_ref() == Some(path);
-        if !Note::all(town).iter().any(needs) {
+        let needs =
+            |other: &AdoptionNote| other.agent != note.agent && other.hooks.as_ref() == Some(path);
+        if !AdoptionNote::all(town).iter().any(needs) {
             // Hooks that remain report nothing, because they find no container.
             let _ = live_hooks::remove(path, command);
         }
     }
     fault::point(town, "adopt.unhooked");
     // The note is removed last, because only it names the file with our hooks.
-    Note::remove(town, identity);
+    AdoptionNote::remove(town, identity);
 }

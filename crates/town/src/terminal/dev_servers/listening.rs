@@ -12,13 +12,13 @@ pub(super) fn ports() -> Option<BTreeSet<u16>> {
     let lists = ["/proc/self/net/tcp", "/proc/self/net/tcp6"];
     // The kernel may be without IPv6.
     let opened: Vec<File> = lists.iter().filter_map(|it| File::open(it).ok()).collect();
-    let found = opened.iter().map(|list| among(BufReader::new(list)));
+    let found = opened.iter().map(|list| parse(BufReader::new(list)));
     (!opened.is_empty()).then(|| found.flatten().collect())
 }
 
 /// Returns the listening ports of a table. Listening sockets come first, so that the connections of
 /// a busy machine are not read.
-fn among(list: impl BufRead) -> BTreeSet<u16> {
+fn parse(list: impl BufRead) -> BTreeSet<u16> {
     let lines = list.lines().skip(1).map_while(Result::ok);
     let listening = lines.map_while(|line| listener(&line));
     let near = listening.filter(|(address, _)| is_near(*address));
@@ -95,7 +95,7 @@ mod tests {
              2: 00000000:1437 00000000:0000 0A 00000000:00000000 00:00000000\n\
              3: 0100007F:1438 0100007F:9999 01 00000000:00000000 00:00000000\n\
              4: 0100007F:1439 00000000:0000 0A 00000000:00000000 00:00000000\n";
-        assert_eq!(among(list.as_bytes()), [0x1435, 0x1437].into());
+        assert_eq!(parse(list.as_bytes()), [0x1435, 0x1437].into());
         let mapped = "0000000000000000FFFF00000100007F";
         assert!(is_near(address(mapped).unwrap()));
         for nothing in ["", "0100007", "ghijklmn", "€€€"] {

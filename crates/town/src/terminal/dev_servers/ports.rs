@@ -22,14 +22,18 @@ const TRIES: u16 = 1000;
 type Noted = BTreeMap<PathBuf, BTreeMap<String, BTreeMap<String, u16>>>;
 
 /// Returns the ports last allocated to a server of this worktree.
-pub(super) fn noted(town: &Town, dir: &Path, server: &str) -> Result<BTreeMap<String, u16>> {
+pub(super) fn stored(town: &Town, dir: &Path, server: &str) -> Result<BTreeMap<String, u16>> {
     let mut all = read(town)?;
     let servers = all.remove(dir).unwrap_or_default();
     Ok(servers.get(server).cloned().unwrap_or_default())
 }
 
 /// Allocates the ports of a server that is about to start.
-pub(super) fn allot(town: &Town, dir: &Path, server: &DevServer) -> Result<BTreeMap<String, u16>> {
+pub(super) fn allocate(
+    town: &Town,
+    dir: &Path,
+    server: &DevServer,
+) -> Result<BTreeMap<String, u16>> {
     let _lock = FileLock::take(&town.runtime_dir().join("locks/ports.lock"), TIMEOUT)?;
     let mut all = read(town)?;
     // Removed worktrees need no ports.

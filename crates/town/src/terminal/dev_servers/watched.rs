@@ -9,9 +9,9 @@ use gt_tmux::{Batch, PaneId};
 /// The servers that have answered once. The process that starts a server waits for its first
 /// answer.
 #[derive(Debug, Default)]
-pub(crate) struct Watched(Vec<(PaneId, u16, Answers)>);
+pub(crate) struct AnsweredServers(Vec<(PaneId, u16, Answers)>);
 
-impl Watched {
+impl AnsweredServers {
     pub(crate) fn among(containers: &[Container]) -> Self {
         let windows = containers.iter().flat_map(Container::own_windows);
         let living = windows.filter(|row| !row.dead);
@@ -19,7 +19,7 @@ impl Watched {
             let known = Answers::read(&row.tag_answers);
             (known != Answers::NotYet).then_some((row.pane, row.tag_port?, known))
         });
-        Watched(watched.collect())
+        AnsweredServers(watched.collect())
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -27,7 +27,7 @@ impl Watched {
     }
 
     /// Checks all servers and stores changed results. Returns whether any changed.
-    pub(crate) fn look(&self, town: &Town) -> bool {
+    pub(crate) fn check(&self, town: &Town) -> bool {
         let now = town.clock().seconds();
         let listening = listening::ports().unwrap_or_default();
         let changed: Vec<_> = self

@@ -5,7 +5,7 @@ use super::Recording;
 use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
-use gt_core::cast::{CastEvent, Header, What};
+use gt_core::cast::{CastContent, CastEvent, CastHeader};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::ops::ControlFlow;
@@ -22,11 +22,11 @@ pub struct Summary {
 
 impl Recording {
     /// Returns the header of the recording.
-    pub fn header(&self) -> Result<Header> {
+    pub fn header(&self) -> Result<CastHeader> {
         for (_, path) in &self.parts {
             let header = open(path)?.and_then(|mut part| part.header());
             if let Some(header) = header {
-                return Ok(Header {
+                return Ok(CastHeader {
                     part: None,
                     ..header
                 });
@@ -50,7 +50,10 @@ impl Recording {
 
     /// Passes every event to `give` in order, over all parts, until it breaks. Incomplete or
     /// unknown lines are skipped.
-    pub fn each(&self, mut give: impl FnMut(CastEvent) -> Result<ControlFlow<()>>) -> Result<()> {
+    pub fn for_each(
+        &self,
+        mut give: impl FnMut(CastEvent) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         let mut at = 0.0;
         let mut bytes = 0;
         let mut size = None;
@@ -65,7 +68,7 @@ impl Recording {
             let before = header.part.map_or(bytes, |part| part.bytes_before);
             let mut seams = Vec::new();
             if before > bytes {
-                seams.push(What::Missing(before - bytes));
+                seams.push(CastContent::Missing(before - bytes));
                 bytes = before;
             }
             let (columns, rows) = (header.width, header.height);
@@ -73,23 +76,26 @@ impl Recording {
                 .replace((columns, rows))
                 .is_some_and(|size| size != (columns, rows))
             {
-                seams.push(What::Size { columns, rows });
+                seams.push(CastContent::Size { columns, rows });
             }
             for what in seams {
                 if give(CastEvent { at, what })?.is_break() {
                     return Ok(());
                 }
             }
-            while let Some(line) = part.line().map_err(|e| files::cannot("read", path, &e))? {
+            while let Some(line) = part
+                .line()
+                .map_err(|e| files::io_problem("read", path, &e))?
+            {
                 let Some(event) = CastEvent::from_line(&line) else {
                     continue;
                 };
                 // A player waits for times that grow.
                 at = event.at.max(at);
                 match &event.what {
-                    What::Output(text) => bytes += text.len() as u64,
-                    What::Size { columns, rows } => size = Some((*columns, *rows)),
-                    What::Remark(_) | What::Missing(_) => {}
+                    CastContent::Output(text) => bytes += text.len() as u64,
+                    CastContent::Size { columns, rows } => size = Some((*columns, *rows)),
+                    CastContent::Remark(_) | CastContent::Missing(_) => {}
                 }
                 if give(CastEvent { at, ..event })?.is_break() {
                     return Ok(());
@@ -101,7 +107,7 @@ impl Recording {
 
     pub fn summary(&self) -> Result<Summary> {
         let mut summary = Summary::default();
-        self.each(|event| {
+        self.for_each(|event| {
             summary.add(&event);
             Ok(ControlFlow::Continue(()))
         })?;
@@ -113,7 +119,7 @@ impl Summary {
     pub fn add(&mut self, event: &CastEvent) {
         self.events += 1;
         self.seconds = event.at;
-        if let What::Missing(bytes) = event.what {
+        if let CastContent::Missing(bytes) = event.what {
             self.missing += bytes;
         }
     }
@@ -129,14 +135,14 @@ fn open(path: &Path) -> Result<Option<PartFile>> {
             lines: BufReader::with_capacity(1 << 16, file),
         })),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(files::cannot("read", path, &error)),
+        Err(error) => Err(files::io_problem("read", path, &error)),
     }
 }
 
 impl PartFile {
-    fn header(&mut self) -> Option<Header> {
+    fn header(&mut self) -> Option<CastHeader> {
         // A recording without a header is reported as damaged.
-        Header::from_line(&self.line().ok()??)
+        CastHeader::from_line(&self.line().ok()??)
     }
 
     /// Returns the next complete line; `None` if the last line is incomplete.
@@ -157,8 +163,8 @@ mod tests {
 
     const MOST: u64 = 1 << 20;
 
-    fn header() -> Header {
-        Header {
+    fn header() -> CastHeader {
+        CastHeader {
             version: 2,
             width: 80,
             height: 24,
@@ -172,7 +178,7 @@ mod tests {
     fn events(recordings: &Recordings) -> Vec<CastEvent> {
         let recording = recordings.find("life").unwrap().unwrap();
         let mut events = Vec::new();
-        let read = recording.each(|event| {
+        let read = recording.for_each(|event| {
             events.push(event);
             Ok(ControlFlow::Continue(()))
         });
@@ -182,7 +188,7 @@ mod tests {
 
     fn text(events: &[CastEvent]) -> String {
         let outputs = events.iter().filter_map(|event| match &event.what {
-            What::Output(text) => Some(text.as_str()),
+            CastContent::Output(text) => Some(text.as_str()),
             _ => None,
         });
         outputs.collect()
@@ -253,7 +259,7 @@ mod tests {
         let events = events(&recordings);
         let gap = events
             .iter()
-            .position(|event| matches!(event.what, What::Missing(_)))
+            .position(|event| matches!(event.what, CastContent::Missing(_)))
             .unwrap();
         let (head, tail) = (text(&events[..gap]), text(&events[gap..]));
         assert!(
@@ -267,10 +273,10 @@ mod tests {
             tail.len()
         );
         let missing = (written.len() - head.len() - tail.len()) as u64;
-        assert_eq!(events[gap].what, What::Missing(missing));
+        assert_eq!(events[gap].what, CastContent::Missing(missing));
         // The change of size was dropped with the middle, and is still known.
         assert!(events[gap + 1..].iter().any(|event| event.what
-            == What::Size {
+            == CastContent::Size {
                 columns: 90,
                 rows: 25
             }));
@@ -286,7 +292,7 @@ mod tests {
         for (_, path) in &recording.parts {
             let text = std::fs::read_to_string(path).unwrap();
             let mut lines = text.lines();
-            assert!(Header::from_line(lines.next().unwrap().as_bytes()).is_some());
+            assert!(CastHeader::from_line(lines.next().unwrap().as_bytes()).is_some());
             assert!(lines.all(|line| CastEvent::from_line(line.as_bytes()).is_some()));
         }
     }

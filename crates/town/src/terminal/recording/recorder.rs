@@ -10,7 +10,7 @@ use super::Recordings;
 use super::writer::Writer;
 use crate::base::{files, processes};
 use crate::{Result, Town};
-use gt_core::cast::{self, Header};
+use gt_core::cast::{self, CastHeader};
 use gt_core::session::SessionId;
 use gt_tmux::{Batch, Command, ErrorKind, PaneId};
 use rustix::fs::{Mode, OFlags};
@@ -53,10 +53,10 @@ pub fn record(
     input: impl Read + Send + 'static,
 ) -> Result<()> {
     let began = Instant::now();
-    let inbox = Inbox::filled_from(input);
+    let inbox = ReceivedBytes::filled_from(input);
     inbox.watch(request.pid);
     let recordings = Recordings::of(town);
-    let header = Header {
+    let header = CastHeader {
         version: 2,
         width: request.columns,
         height: request.rows,
@@ -68,7 +68,7 @@ pub fn record(
     let session = request.session.to_string();
     let mut writer = Writer::create(&recordings.folder, &session, header, request.max_bytes)?;
     let seconds = |at: Instant| at.saturating_duration_since(began).as_secs_f64();
-    let mut write = |batch: &Together| {
+    let mut write = |batch: &ByteRun| {
         let at = seconds(batch.since);
         if let Some((columns, rows)) = size_of(&request.tty).filter(|_| !batch.process_ended) {
             writer.size(at, columns, rows)?;
@@ -76,7 +76,7 @@ pub fn record(
         if batch.dropped > 0 {
             let much = cast::size(batch.dropped);
             let remark = format!("{much} are missing here: the disk was too slow");
-            writer.remark(at, remark)?;
+            writer.write_remark(at, remark)?;
         }
         writer.output(at, &batch.bytes)?;
         writer.flush()
@@ -95,12 +95,12 @@ pub fn record(
         Ok(()) => writer.finish(at),
         Err(error) => {
             // There may be room for this line, because the failed write was rolled back.
-            let _ = writer.remark(at, format!("the recording ends here: {error}"));
+            let _ = writer.write_remark(at, format!("the recording ends here: {error}"));
             let _ = writer.flush();
             Err(error)
         }
     }
-    .map_err(|error| files::cannot("record into", &recordings.folder, &error))
+    .map_err(|error| files::io_problem("record into", &recordings.folder, &error))
 }
 
 /// Returns whether the pane of an ended process is dead, gone or reused. tmux keeps the pipe of a
@@ -134,10 +134,10 @@ fn size_of(tty: &Path) -> Option<(u16, u16)> {
 
 /// Bytes that were received and are not written yet.
 #[derive(Clone, Debug, Default)]
-struct Inbox(Arc<(Mutex<Waiting>, Condvar)>);
+struct ReceivedBytes(Arc<(Mutex<UnwrittenBytes>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct UnwrittenBytes {
     bytes: Vec<u8>,
     /// Time at which the first of them arrived.
     since: Option<Instant>,
@@ -148,7 +148,7 @@ struct Waiting {
 
 /// Bytes that arrived together.
 #[derive(Debug)]
-struct Together {
+struct ByteRun {
     bytes: Vec<u8>,
     since: Instant,
     dropped: u64,
@@ -157,10 +157,10 @@ struct Together {
     is_last: bool,
 }
 
-impl Inbox {
+impl ReceivedBytes {
     /// Creates an inbox that a new thread fills.
     fn filled_from(mut input: impl Read + Send + 'static) -> Self {
-        let inbox = Inbox::default();
+        let inbox = ReceivedBytes::default();
         let filled = inbox.clone();
         std::thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
@@ -186,24 +186,24 @@ impl Inbox {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, UnwrittenBytes> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Waiting)) {
+    fn change(&self, change: impl FnOnce(&mut UnwrittenBytes)) {
         change(&mut self.lock());
         self.0.1.notify_all();
     }
 
     /// Waits for bytes, and [`MOMENT`] longer for those that follow immediately. If the process has
     /// ended and no bytes arrive for a while, calls `is_over` to check whether more can come.
-    fn next(&self, is_over: impl Fn() -> bool) -> Together {
+    fn next(&self, is_over: impl Fn() -> bool) -> ByteRun {
         let mut quiet = QUIET.0;
         loop {
             let mut waiting = self.lock();
             let asked = waiting.process_ended;
             let timeout = if asked { quiet } else { LONG };
-            let idle = |waiting: &mut Waiting| {
+            let idle = |waiting: &mut UnwrittenBytes| {
                 waiting.bytes.is_empty() && !waiting.is_closed && waiting.process_ended == asked
             };
             let waited = self.0.1.wait_timeout_while(waiting, timeout, idle);
@@ -230,7 +230,7 @@ impl Inbox {
     }
 }
 
-impl Waiting {
+impl UnwrittenBytes {
     fn add(&mut self, bytes: &[u8]) {
         self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(bytes);
@@ -243,8 +243,8 @@ impl Waiting {
         }
     }
 
-    fn take(&mut self, is_last: bool) -> Together {
-        Together {
+    fn take(&mut self, is_last: bool) -> ByteRun {
+        ByteRun {
             bytes: std::mem::take(&mut self.bytes),
             since: self.since.take().unwrap_or_else(Instant::now),
             dropped: std::mem::take(&mut self.dropped),
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_comes_together_is_one_batch_and_the_end_is_noticed() {
         let (mut tmux, own) = UnixStream::pair().unwrap();
-        let inbox = Inbox::filled_from(own);
+        let inbox = ReceivedBytes::filled_from(own);
         tmux.write_all(b"one").unwrap();
         let first = inbox.next(|| false);
         assert_eq!(
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn a_dead_pane_ends_it_though_the_pipe_stays() {
         let (mut tmux, own) = UnixStream::pair().unwrap();
-        let inbox = Inbox::filled_from(own);
+        let inbox = ReceivedBytes::filled_from(own);
         let mut child = std::process::Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         inbox.watch(child.id());
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_slow_disk_costs_a_gap_and_no_memory() {
-        let mut waiting = Waiting::default();
+        let mut waiting = UnwrittenBytes::default();
         let piece = vec![b'x'; MOST_WAITING / 4];
         for _ in 0..10 {
             waiting.add(&piece);

@@ -7,7 +7,7 @@
 use super::file_name;
 use crate::Result;
 use crate::base::files;
-use gt_core::cast::{self, CastEvent, Decoder, Header, Part, What};
+use gt_core::cast::{self, CastContent, CastEvent, CastHeader, Part, Utf8Decoder};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Writer {
     folder: PathBuf,
     session: String,
-    header: Header,
+    header: CastHeader,
     /// Maximum length of a part.
     longest: u64,
     /// The first part, locked while a process records.
@@ -28,15 +28,20 @@ pub(super) struct Writer {
     unwritten: Vec<u8>,
     /// Bytes of output so far.
     bytes: u64,
-    decoder: Decoder,
+    decoder: Utf8Decoder,
 }
 
 impl Writer {
     /// Begins a recording. A session has at most one.
-    pub(super) fn create(folder: &Path, session: &str, header: Header, most: u64) -> Result<Self> {
+    pub(super) fn create(
+        folder: &Path,
+        session: &str,
+        header: CastHeader,
+        most: u64,
+    ) -> Result<Self> {
         files::make_dir(folder)?;
         let path = folder.join(file_name(session, 0));
-        let cannot = |error: io::Error| files::cannot("record into", &path, &error);
+        let cannot = |error: io::Error| files::io_problem("record into", &path, &error);
         let part = open(&path).map_err(cannot)?;
         let lock = part.try_clone().map_err(cannot)?;
         lock.try_lock().map_err(|error| cannot(error.into()))?;
@@ -50,7 +55,7 @@ impl Writer {
             length: 0,
             unwritten: Vec::new(),
             bytes: 0,
-            decoder: Decoder::default(),
+            decoder: Utf8Decoder::default(),
         };
         writer.begin_part(0);
         writer.flush().map_err(cannot)?;
@@ -69,11 +74,11 @@ impl Writer {
             return Ok(());
         }
         (self.header.width, self.header.height) = (columns, rows);
-        self.add(at, What::Size { columns, rows })
+        self.add(at, CastContent::Size { columns, rows })
     }
 
-    pub(super) fn remark(&mut self, at: f64, text: String) -> io::Result<()> {
-        self.add(at, What::Remark(text))
+    pub(super) fn write_remark(&mut self, at: f64, text: String) -> io::Result<()> {
+        self.add(at, CastContent::Remark(text))
     }
 
     /// Writes an incomplete last character and all pending lines.
@@ -95,13 +100,13 @@ impl Writer {
 
     fn text(&mut self, at: f64, text: &str) -> io::Result<()> {
         for piece in cast::pieces(text) {
-            self.add(at, What::Output(piece.to_owned()))?;
+            self.add(at, CastContent::Output(piece.to_owned()))?;
             self.bytes += piece.len() as u64;
         }
         Ok(())
     }
 
-    fn add(&mut self, at: f64, what: What) -> io::Result<()> {
+    fn add(&mut self, at: f64, what: CastContent) -> io::Result<()> {
         let line = CastEvent { at, what }.line();
         if self.length + line.len() as u64 > self.longest {
             self.next_part()?;
@@ -113,7 +118,7 @@ impl Writer {
     fn next_part(&mut self) -> io::Result<()> {
         self.flush()?;
         let number = self.header.part.map_or(0, |part| part.number) + 1;
-        if let Some(old) = cast::part_to_drop(number) {
+        if let Some(old) = cast::part_to_delete(number) {
             match std::fs::remove_file(self.folder.join(file_name(&self.session, old))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 _ => {}

@@ -14,9 +14,9 @@ const MOST_EVENTS: usize = 200;
 
 /// Returns the sessions that had an item on their hook, newest first, with their usage for it.
 pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
-    let query = sessions::Query {
+    let query = sessions::SessionQuery {
         work: Some(id.to_string()),
-        ..sessions::Query::default()
+        ..sessions::SessionQuery::default()
     };
     let mut sessions = Sessions::of(town).find(&query)?;
     usage::refresh_all(town, &mut sessions);
@@ -26,10 +26,10 @@ pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
 
 /// Returns the events of an item and its agent, newest first.
 pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
-    let mut found = Events::of(town).find(&events::Query {
+    let mut found = Events::of(town).find(&events::EventQuery {
         about: vec![agent.address(), id.to_string()],
         limit: Some(MOST_EVENTS),
-        ..events::Query::default()
+        ..events::EventQuery::default()
     })?;
     found.reverse();
     Ok(found)

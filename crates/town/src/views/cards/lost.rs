@@ -21,12 +21,12 @@ pub(super) struct Loss {
 
 /// Cache of lost agents. It is cleared when the journal has changed.
 #[derive(Debug, Default)]
-pub(super) struct Lost {
+pub(super) struct LossCache {
     journal: JournalStamp,
     known: HashMap<String, Option<Loss>>,
 }
 
-impl Lost {
+impl LossCache {
     pub(super) fn begin(&mut self, town: &Town) {
         let journal = journal_stamp(&Sessions::of(town));
         if journal != self.journal {

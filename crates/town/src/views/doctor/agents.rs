@@ -1,6 +1,6 @@
 //! Agents: their folders, their containers and their processes.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::base::processes;
 use crate::catalog::directory;
@@ -8,9 +8,10 @@ use crate::lifecycle::stop;
 use crate::terminal::containers::{self, Owner};
 use crate::terminal::pidfile;
 use gt_core::Role;
+use gt_core::plural::counted;
 
 /// Finds folders whose names are not valid agent names.
-pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for rig in town.registry().rigs.keys() {
         for folder in ["crew", "polecats"] {
@@ -24,7 +25,7 @@ pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
             for name in crate::base::files::folder_names(&dir) {
                 if good.iter().all(|identity| identity.name() != Some(&name)) {
                     findings.push(
-                        Finding::warning(
+                        DoctorFinding::warning(
                             "names",
                             format!("{} cannot be an agent's name", dir.join(&name).display()),
                         )
@@ -35,15 +36,15 @@ pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<Finding> {
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("names", "agent names are unique"));
+        findings.push(DoctorFinding::ok("names", "agent names are unique"));
     }
     findings
 }
 
-pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let containers = match containers::list_everywhere(town) {
         Ok(containers) => containers,
-        Err(problem) => return vec![Finding::of("agents", &problem)],
+        Err(problem) => return vec![DoctorFinding::of("agents", &problem)],
     };
     let agents = match crate::agents::listing::list_among(
         town,
@@ -51,15 +52,15 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
         crate::agents::listing::AgentFilter::default(),
     ) {
         Ok(agents) => agents,
-        Err(problem) => return vec![Finding::of("agents", &problem)],
+        Err(problem) => return vec![DoctorFinding::of("agents", &problem)],
     };
-    let mut findings: Vec<Finding> = agents
+    let mut findings: Vec<DoctorFinding> = agents
         .iter()
-        .filter(|agent| agent.health.is_ill() && !agent.health.is_alive())
+        .filter(|agent| agent.health.has_problem() && !agent.health.is_alive())
         .map(|agent| {
-            Finding::warning(
+            DoctorFinding::warning(
                 "agents",
-                format!("{}: {}", agent.identity, agent.health.words()),
+                format!("{}: {}", agent.identity, agent.health.describe()),
             )
             .hint(format!(
                 "`gt peek {0}` shows its last screen, `gt start {0}` starts it again",
@@ -73,9 +74,12 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
         .count();
     if others > 0 {
         findings.push(
-            Finding::warning(
+            DoctorFinding::warning(
                 "agents",
-                format!("{others} containers of other towns are on the same tmux server"),
+                match others {
+                    1 => "1 container of another town is on the same tmux server".to_owned(),
+                    _ => format!("{others} containers of other towns are on the same tmux server"),
+                },
             )
             .hint("give each town a server of its own: `socket` under [tmux] in town.toml"),
         );
@@ -83,7 +87,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
     findings.extend(containers.iter().filter_map(|container| {
         match container.owner() {
             Owner::Named(identity) => Some(
-                Finding::warning(
+                DoctorFinding::warning(
                     "agents",
                     format!(
                         "the tmux session {} is named like {identity} but was not started by gt",
@@ -96,7 +100,7 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
         }
     }));
     if findings.is_empty() {
-        findings.push(Finding::ok(
+        findings.push(DoctorFinding::ok(
             "agents",
             format!("{} run, all well", agents.len()),
         ));
@@ -105,30 +109,30 @@ pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<Finding> {
 }
 
 /// Finds PID files whose containers are gone: stray processes, or files to remove.
-pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
-    let lost = match pidfile::lost(town, || containers::list(town)) {
+pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<DoctorFinding> {
+    let lost = match pidfile::without_container(town, || containers::list(town)) {
         Ok(lost) => lost,
-        Err(problem) => return vec![Finding::of("pids", &problem)],
+        Err(problem) => return vec![DoctorFinding::of("pids", &problem)],
     };
     if lost.is_empty() {
-        return vec![Finding::ok("pids", "no stray processes")];
+        return vec![DoctorFinding::ok("pids", "no stray processes")];
     }
     if fix {
         return match stop::end_orphans(town, processes::GRACE) {
-            Ok(ended) => vec![Finding::ok(
+            Ok(ended) => vec![DoctorFinding::ok(
                 "pids",
                 format!(
-                    "ended {} stray agents, forgot {} files",
-                    ended.len(),
-                    lost.len() - ended.len()
+                    "ended {}, forgot {}",
+                    counted(ended.len(), "stray agent"),
+                    counted(lost.len() - ended.len(), "file")
                 ),
             )],
-            Err(problem) => vec![Finding::of("pids", &problem)],
+            Err(problem) => vec![DoctorFinding::of("pids", &problem)],
         };
     }
     lost.iter()
         .map(|tracked| match &tracked.alive {
-            Some(_) => Finding::warning(
+            Some(_) => DoctorFinding::warning(
                 "pids",
                 format!(
                     "process {} outlived its container {}",
@@ -137,7 +141,7 @@ pub(super) fn check_pids(town: &Town, fix: bool) -> Vec<Finding> {
             )
             .hint("`gt doctor --fix` or `gt down` ends it")
             .fixable(),
-            None => Finding::warning(
+            None => DoctorFinding::warning(
                 "pids",
                 format!("the PID file of {} is left over", tracked.container),
             )

@@ -1,27 +1,27 @@
 //! Files that people edit: the registry of rigs, roles, harnesses and prices.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
-use crate::base::git::Git;
+use crate::base::git::{Git, Hardening};
 use crate::catalog::{harnesses, roles};
 use crate::records::usage;
 use crate::repo::rig;
 use gt_core::Role;
 
-pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let registry = town.registry();
     let mut findings = Vec::new();
     for (name, entry) in &registry.rigs {
         let mut others = registry.clone();
         others.rigs.remove(name);
         if let Err(problem) = others.check_new(name, &entry.beads.prefix) {
-            findings.push(Finding::of("rigs", &problem));
+            findings.push(DoctorFinding::of("rigs", &problem));
         }
         let repository = rig::repository(town, name);
         match Git::at(&repository, town.around()).is_repository() {
             Ok(true) => {}
             Ok(false) => findings.push(
-                Finding::error(
+                DoctorFinding::error(
                     "rigs",
                     format!("{name}: {} is not a repository", repository.display()),
                 )
@@ -31,11 +31,11 @@ pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
                     repository.display()
                 )),
             ),
-            Err(problem) => findings.push(Finding::of("rigs", &problem)),
+            Err(problem) => findings.push(DoctorFinding::of("rigs", &problem)),
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(
+        findings.push(DoctorFinding::ok(
             "rigs",
             format!("{} registered", registry.rigs.len()),
         ));
@@ -43,22 +43,45 @@ pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn check_roles(town: &Town, _fix: bool) -> Vec<Finding> {
-    let rigs =
-        std::iter::once(None).chain(town.registry().rigs.keys().map(|rig| Some(rig.as_str())));
-    let mut findings: Vec<Finding> = rigs
-        .flat_map(|rig| Role::all().map(move |role| (rig, role)))
-        .filter_map(|(rig, role)| roles::resolve(town, role, rig).err())
-        .map(|problem| Finding::of("roles", &problem))
-        .collect();
-    findings.dedup_by(|a, b| a.message == b.message);
-    if findings.is_empty() {
-        findings.push(Finding::ok("roles", "all can be read"));
+/// Reports settings of a rig's repository that name a program. They may be the person's own or an
+/// agent's.
+pub(super) fn check_git_programs(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
+    let mut findings = Vec::new();
+    for name in town.registry().rigs.keys() {
+        let hardening = Hardening::of(&rig::repository(town, name), town.around());
+        for setting in hardening.ignored {
+            let file = setting.file.display();
+            let message = format!(
+                "{name}: gt does not run {:?}, which {} in {file} names",
+                setting.value, setting.key
+            );
+            let hint = format!(
+                "`git config --file {file} --unset-all {key}` removes it; `allow = [\"{key}\"]` \
+                 under `[git]` in town.toml allows it",
+                key = setting.key
+            );
+            findings.push(DoctorFinding::warning("git", message).hint(hint));
+        }
     }
     findings
 }
 
-pub(super) fn check_harnesses(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_roles(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
+    let rigs =
+        std::iter::once(None).chain(town.registry().rigs.keys().map(|rig| Some(rig.as_str())));
+    let mut findings: Vec<DoctorFinding> = rigs
+        .flat_map(|rig| Role::all().map(move |role| (rig, role)))
+        .filter_map(|(rig, role)| roles::resolve(town, role, rig).err())
+        .map(|problem| DoctorFinding::of("roles", &problem))
+        .collect();
+    findings.dedup_by(|a, b| a.message == b.message);
+    if findings.is_empty() {
+        findings.push(DoctorFinding::ok("roles", "all can be read"));
+    }
+    findings
+}
+
+pub(super) fn check_harnesses(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let mut installed = Vec::new();
     for name in harnesses::names(town) {
@@ -72,18 +95,18 @@ pub(super) fn check_harnesses(town: &Town, _fix: bool) -> Vec<Finding> {
                     installed.push(name);
                 }
             }
-            Err(problem) => findings.push(Finding::of("harnesses", &problem)),
+            Err(problem) => findings.push(DoctorFinding::of("harnesses", &problem)),
         }
     }
     let default = harnesses::choose(town, None, &gt_core::role::RoleConfig::default());
     if installed.contains(&default) {
-        findings.push(Finding::ok(
+        findings.push(DoctorFinding::ok(
             "harnesses",
             format!("installed: {}", installed.join(", ")),
         ));
     } else {
         findings.push(
-            Finding::warning(
+            DoctorFinding::warning(
                 "harnesses",
                 format!("the town's default, {default}, is not installed here"),
             )
@@ -93,9 +116,9 @@ pub(super) fn check_harnesses(town: &Town, _fix: bool) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn check_prices(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_prices(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     vec![match usage::prices(town) {
-        Ok(_) => Finding::ok("prices", "all can be read"),
-        Err(problem) => Finding::of("prices", &problem),
+        Ok(_) => DoctorFinding::ok("prices", "all can be read"),
+        Err(problem) => DoctorFinding::of("prices", &problem),
     }]
 }

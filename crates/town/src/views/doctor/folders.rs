@@ -1,6 +1,6 @@
 //! Checks the town's folders: permissions and free disk space.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::base::files;
 use std::fs::{self, OpenOptions, Permissions};
@@ -24,7 +24,7 @@ fn folders(town: &Town) -> Vec<PathBuf> {
 
 /// Checks that folders with messages, prompts or environment are private to their owner and
 /// accessible to the owner.
-pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
+pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for dir in folders(town) {
         let shown = dir.display();
@@ -32,12 +32,12 @@ pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
             Ok(meta) if meta.is_dir() => meta,
             Ok(_) => {
                 let message = format!("{shown} is not a folder");
-                findings.push(Finding::error("permissions", message).hint("move it away"));
+                findings.push(DoctorFinding::error("permissions", message).hint("move it away"));
                 continue;
             }
             Err(error) => {
-                let problem = files::cannot("look at", &dir, &error);
-                findings.push(Finding::of("permissions", &problem));
+                let problem = files::io_problem("look at", &dir, &error);
+                findings.push(DoctorFinding::of("permissions", &problem));
                 continue;
             }
         };
@@ -52,30 +52,36 @@ pub(super) fn check_permissions(town: &Town, fix: bool) -> Vec<Finding> {
         };
         if fix && fs::set_permissions(&dir, Permissions::from_mode(0o700)).is_ok() {
             let done = if is_shut { "opened" } else { "closed" };
-            findings.push(Finding::ok("permissions", format!("{message}; {done} now")));
+            findings.push(DoctorFinding::ok(
+                "permissions",
+                format!("{message}; {done} now"),
+            ));
             continue;
         }
         let finding = match is_shut {
-            true => Finding::error("permissions", message),
-            false => Finding::warning("permissions", message),
+            true => DoctorFinding::error("permissions", message),
+            false => DoctorFinding::warning("permissions", message),
         };
         findings.push(finding.hint(format!("chmod 700 {shown}")).fixable());
     }
     if findings.is_empty() {
-        findings.push(Finding::ok("permissions", "only you can read the town"));
+        findings.push(DoctorFinding::ok(
+            "permissions",
+            "only you can read the town",
+        ));
     }
     findings
 }
 
 /// Checks whether files can be written, and the free space.
-pub(super) fn check_room(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_room(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     let mut least = u64::MAX;
     let mut disks = Vec::new();
     for dir in folders(town).into_iter().filter(|dir| dir.is_dir()) {
         if let Err(error) = probe(&dir) {
-            let problem = files::cannot("write to", &dir, &error);
-            findings.push(Finding::of("disk", &problem));
+            let problem = files::io_problem("write to", &dir, &error);
+            findings.push(DoctorFinding::of("disk", &problem));
             continue;
         }
         let disk = dir.metadata().map_or(0, |meta| meta.dev());
@@ -92,16 +98,16 @@ pub(super) fn check_room(town: &Town, _fix: bool) -> Vec<Finding> {
     }
     if findings.is_empty() {
         let message = format!("{} MB free, and the town can be written", least / 1_000_000);
-        findings.push(Finding::ok("disk", message));
+        findings.push(DoctorFinding::ok("disk", message));
     }
     findings
 }
 
-fn little_room(dir: &Path, free: u64) -> Option<Finding> {
+fn little_room(dir: &Path, free: u64) -> Option<DoctorFinding> {
     let message = format!("only {} kB are free in {}", free / 1000, dir.display());
     let finding = match free {
-        ..NO_ROOM => Finding::error("disk", message),
-        NO_ROOM..LITTLE_ROOM => Finding::warning("disk", message),
+        ..NO_ROOM => DoctorFinding::error("disk", message),
+        NO_ROOM..LITTLE_ROOM => DoctorFinding::warning("disk", message),
         _ => return None,
     };
     Some(finding.hint("make room: on a full disk nothing new can be written down"))

@@ -1,7 +1,7 @@
 //! Finds files that killed processes left behind: temporary files, incomplete clones, and texts for
 //! panes of a restore.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::base::files;
 use rustix::process::{Pid, test_kill_process};
@@ -17,10 +17,13 @@ const PASSING_FOR: Duration = Duration::from_secs(60 * 60);
 const DEPTH: usize = 4;
 
 /// Finds leftovers; a fix removes them.
-pub(super) fn check_leftovers(town: &Town, fix: bool) -> Vec<Finding> {
+pub(super) fn check_leftovers(town: &Town, fix: bool) -> Vec<DoctorFinding> {
     let left = leftovers(town);
     let Some(first) = left.first() else {
-        return vec![Finding::ok("leftovers", "no files of killed processes")];
+        return vec![DoctorFinding::ok(
+            "leftovers",
+            "no files of killed processes",
+        )];
     };
     let message = match left.len() {
         1 => format!("{} is left of a process that was killed", first.display()),
@@ -31,15 +34,22 @@ pub(super) fn check_leftovers(town: &Town, fix: bool) -> Vec<Finding> {
     };
     if !fix {
         let hint = "`gt doctor --fix` removes them";
-        return vec![Finding::warning("leftovers", message).hint(hint).fixable()];
+        return vec![
+            DoctorFinding::warning("leftovers", message)
+                .hint(hint)
+                .fixable(),
+        ];
     }
     let removed = left.iter().map(|path| remove(path));
-    let problems: Vec<Finding> = removed
+    let problems: Vec<DoctorFinding> = removed
         .filter_map(Result::err)
-        .map(|problem| Finding::of("leftovers", &problem))
+        .map(|problem| DoctorFinding::of("leftovers", &problem))
         .collect();
     match problems.is_empty() {
-        true => vec![Finding::ok("leftovers", format!("{message}; removed"))],
+        true => vec![DoctorFinding::ok(
+            "leftovers",
+            format!("{message}; removed"),
+        )],
         false => problems,
     }
 }

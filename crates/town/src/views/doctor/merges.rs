@@ -1,6 +1,6 @@
 //! Checks merge queues that should run automatically.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::records::items::Work;
 use crate::workflow::merge::background;
@@ -14,7 +14,7 @@ const POLL: Duration = Duration::from_millis(50);
 
 /// Finds waiting entries of rigs that merge automatically but have no merge process. A fix starts
 /// one.
-pub(super) fn check_queues(town: &Town, fix: bool) -> Vec<Finding> {
+pub(super) fn check_queues(town: &Town, fix: bool) -> Vec<DoctorFinding> {
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         let left = left_alone(town);
@@ -40,13 +40,15 @@ fn left_alone(town: &Town) -> BTreeMap<String, Vec<Merge>> {
     rigs
 }
 
-fn report(town: &Town, rig: &str, waiting: &[Merge], fix: bool) -> Finding {
+fn report(town: &Town, rig: &str, waiting: &[Merge], fix: bool) -> DoctorFinding {
     let ids: Vec<&str> = waiting.iter().map(|merge| merge.id.as_str()).collect();
     let ids = ids.join(" ");
     if fix {
         return match background::start(town, rig) {
-            Ok(_) => Finding::ok("merges", format!("started the merge queue of {rig}: {ids}")),
-            Err(problem) => Finding::of("merges", &problem),
+            Ok(_) => {
+                DoctorFinding::ok("merges", format!("started the merge queue of {rig}: {ids}"))
+            }
+            Err(problem) => DoctorFinding::of("merges", &problem),
         };
     }
     let reason = waiting.iter().find_map(|merge| merge.reason.as_deref());
@@ -56,8 +58,10 @@ fn report(town: &Town, rig: &str, waiting: &[Merge], fix: bool) -> Finding {
         (None, 1) => "; the last run was killed".to_owned(),
         (None, runs) => format!("; the last {runs} runs were killed"),
     };
-    let message = format!("no process merges what waits in {rig}: {ids}{killed}");
+    let message = format!("no process merges the waiting entries of {rig}: {ids}{killed}");
     let log = background::log_path(town, rig);
     let hint = format!("`gt doctor --fix` starts it; the log is {}", log.display());
-    Finding::warning("merges", message).hint(hint).fixable()
+    DoctorFinding::warning("merges", message)
+        .hint(hint)
+        .fixable()
 }

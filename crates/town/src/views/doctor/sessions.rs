@@ -1,6 +1,6 @@
 //! Checks the recorded sessions: the journal, the index, and the clock that dated both.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::records::sessions::{JournalState, Sessions};
 use gt_core::Problem;
@@ -10,21 +10,21 @@ use jiff::{SignedDuration, Timestamp};
 const AHEAD: SignedDuration = SignedDuration::from_mins(5);
 
 /// Checks that every line of the journal can be read and the index agrees with it.
-pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
+pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<DoctorFinding> {
     let sessions = Sessions::of(town);
     let path = sessions.journal_path().display();
     if sessions.journal_path().is_dir() {
         let message = format!("{path} is a folder: no session can be written down");
         let hint = "move it away; `gt doctor` then says whether the journal can be restored";
-        return vec![Finding::error("journal", message).hint(hint)];
+        return vec![DoctorFinding::error("journal", message).hint(hint)];
     }
     if let Some(problem) = sessions.lost_journal() {
         return vec![check_lost(&sessions, &problem, fix)];
     }
     let state = match sessions.examine_journal() {
         Ok(Some(state)) => state,
-        Ok(None) => return vec![Finding::ok("journal", "nothing is written yet")],
-        Err(problem) => return vec![Finding::of("journal", &problem)],
+        Ok(None) => return vec![DoctorFinding::ok("journal", "nothing is written yet")],
+        Err(problem) => return vec![DoctorFinding::of("journal", &problem)],
     };
     let mut findings = vec![check_lines(&sessions, &state, fix)];
     findings.push(check_index(&sessions, state.sessions, fix));
@@ -33,9 +33,9 @@ pub(super) fn check_sessions(town: &Town, fix: bool) -> Vec<Finding> {
 }
 
 /// Reports a missing journal whose index still exists; a fix restores it.
-fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
+fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> DoctorFinding {
     if !fix {
-        return Finding::of("journal", problem).fixable();
+        return DoctorFinding::of("journal", problem).fixable();
     }
     match sessions.restore_journal() {
         Ok(records) => {
@@ -44,16 +44,16 @@ fn check_lost(sessions: &Sessions, problem: &Problem, fix: bool) -> Finding {
                  yet is lost",
                 count(records as usize)
             );
-            Finding::ok("journal", message)
+            DoctorFinding::ok("journal", message)
         }
-        Err(problem) => Finding::of("journal", &problem),
+        Err(problem) => DoctorFinding::of("journal", &problem),
     }
 }
 
-fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding {
+fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> DoctorFinding {
     let path = sessions.journal_path().display();
     let Some(first) = state.damages.first() else {
-        return Finding::ok("journal", format!("{} in {path}", count(state.sessions)));
+        return DoctorFinding::ok("journal", format!("{} in {path}", count(state.sessions)));
     };
     let message = format!(
         "unreadable lines in {path}: {}; the first is line {}: {}",
@@ -63,32 +63,34 @@ fn check_lines(sessions: &Sessions, state: &JournalState, fix: bool) -> Finding 
     );
     if !fix {
         let hint = "`gt doctor --fix` moves them into index.damaged beside it";
-        return Finding::error("journal", message).hint(hint).fixable();
+        return DoctorFinding::error("journal", message)
+            .hint(hint)
+            .fixable();
     }
     match sessions.set_aside_damaged() {
         Ok((count, aside)) => {
             let aside = aside.display();
-            Finding::ok(
+            DoctorFinding::ok(
                 "journal",
                 format!("moved damaged lines into {aside}: {count}"),
             )
         }
-        Err(problem) => Finding::of("journal", &problem),
+        Err(problem) => DoctorFinding::of("journal", &problem),
     }
 }
 
-fn check_index(sessions: &Sessions, records: usize, fix: bool) -> Finding {
+fn check_index(sessions: &Sessions, records: usize, fix: bool) -> DoctorFinding {
     let compared = match fix {
         true => sessions.compare_now(),
         false => sessions.index_disagreement(),
     };
     match compared {
-        Ok(None) => Finding::ok("index", format!("{}, as in the journal", count(records))),
-        Ok(Some(reason)) if fix => Finding::ok("index", format!("{reason}; rebuilt now")),
-        Ok(Some(reason)) => Finding::warning("index", reason)
+        Ok(None) => DoctorFinding::ok("index", format!("{}, as in the journal", count(records))),
+        Ok(Some(reason)) if fix => DoctorFinding::ok("index", format!("{reason}; rebuilt now")),
+        Ok(Some(reason)) => DoctorFinding::warning("index", reason)
             .hint("`gt sync` or `gt doctor --fix` rebuilds it")
             .fixable(),
-        Err(problem) => Finding::of("index", &problem),
+        Err(problem) => DoctorFinding::of("index", &problem),
     }
 }
 
@@ -100,14 +102,14 @@ fn count(sessions: usize) -> String {
 }
 
 /// Reports a session in the future: the clock was ahead then, or is behind now.
-fn check_clock(state: &JournalState, now: Timestamp) -> Option<Finding> {
+fn check_clock(state: &JournalState, now: Timestamp) -> Option<DoctorFinding> {
     let newest: Timestamp = state.newest.as_deref()?.parse().ok()?;
     if newest.duration_since(now) <= AHEAD {
         return None;
     }
     let message = format!("the newest session is of {newest}, and now it is {now:.0}");
     Some(
-        Finding::warning("clock", message)
+        DoctorFinding::warning("clock", message)
             .hint("check the machine's clock; sessions are sorted by its times"),
     )
 }

@@ -1,6 +1,6 @@
 //! Checks activity that runs unattended: hook calls and automatic saves.
 
-use super::Finding;
+use super::DoctorFinding;
 use crate::Town;
 use crate::base::log::Log;
 use crate::base::time::timestamp;
@@ -13,15 +13,15 @@ use jiff::SignedDuration;
 const RECENT_SECONDS: i64 = 60 * 60;
 
 /// Reports recent warnings and errors of the log.
-pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let recent = SignedDuration::from_secs(RECENT_SECONDS);
     let then = town.clock().now().checked_sub(recent).unwrap_or_default();
     let entries = match Log::of(town).warnings_since(then) {
         Ok(entries) => entries,
-        Err(problem) => return vec![Finding::warning("hooks", problem.line())],
+        Err(problem) => return vec![DoctorFinding::warning("hooks", problem.line())],
     };
     let Some(newest) = entries.last() else {
-        return vec![Finding::ok(
+        return vec![DoctorFinding::ok(
             "hooks",
             "no warnings in the log of the last hour",
         )];
@@ -34,12 +34,12 @@ pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<Finding> {
         "{count}, the newest of `gt {}`: {}",
         newest.command, newest.text
     );
-    vec![Finding::warning("hooks", message).hint("`gt logs` shows them")]
+    vec![DoctorFinding::warning("hooks", message).hint("`gt logs` shows them")]
 }
 
 /// Checks that the town saves itself. Starts and ends of turns request saves, so an old save is
 /// normal while nothing happens.
-pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
+pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let settings = &town.settings().save;
     // A server that does not answer is reported by the check of the socket.
     let containers = containers::list(town).unwrap_or_default();
@@ -63,9 +63,9 @@ pub(super) fn check_saves(town: &Town, _fix: bool) -> Vec<Finding> {
         || "nothing was saved yet".to_owned(),
         |at| format!("the newest is of {}", timestamp(at)),
     );
-    if !is_late || save::is_on_its_way(town) {
-        return vec![Finding::ok("saves", told)];
+    if !is_late || save::is_pending(town) {
+        return vec![DoctorFinding::ok("saves", told)];
     }
     let message = format!("agents have worked since the last save: {told}");
-    vec![Finding::warning("saves", message).hint("`gt save` shows why it cannot save")]
+    vec![DoctorFinding::warning("saves", message).hint("`gt save` shows why it cannot save")]
 }

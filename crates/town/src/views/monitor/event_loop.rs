@@ -3,11 +3,11 @@
 //! Every pending action has a time, and the earliest limits the wait. An idle town has no pending
 //! action, so the thread sleeps until a report arrives. Only running dev servers are polled.
 
-use super::event_sources::{EventSources, Places, Told};
+use super::event_sources::{EventSources, PendingChanges, WatchedPaths};
 use super::files::{self, Files};
-use super::reading::{Care, Reading, Seen};
-use super::tmux::Client;
-use super::{MonitorChange, Moved, Shared, lock};
+use super::reading::{AgentReader, MonitoredAgent, WatchDepth};
+use super::tmux::MonitorClient;
+use super::{AgentStateChange, MonitorChange, SharedMonitor, lock};
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
 use crate::base::wake::Listening;
@@ -16,7 +16,7 @@ use crate::messaging::notify;
 use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::terminal::containers::{Container, PanePlace};
-use crate::terminal::dev_servers::Watched;
+use crate::terminal::dev_servers::AnsweredServers;
 use crate::terminal::{background_tasks, dev_servers};
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -52,22 +52,22 @@ const FIRST_TRY: Duration = Duration::from_millis(100);
 pub(super) struct EventLoop<F> {
     town: Town,
     send: F,
-    shared: Arc<Shared>,
-    client: Client,
+    shared: Arc<SharedMonitor>,
+    client: MonitorClient,
     event_sources: EventSources,
-    reading: Reading,
+    reading: AgentReader,
     listening: Listening,
     pushed: Option<SystemTime>,
-    work: Stamp,
+    work: PushStamp,
     /// The watched files of clients, as they were last seen.
     files: Files,
     files_told: Option<Instant>,
     /// The log of events at the last report; `None` if events are not wanted.
-    log: Option<Stamp>,
+    log: Option<PushStamp>,
     view: Option<PanePlace>,
     /// A process has reported a change, and the pane's title may still change because of it.
     awaited: bool,
-    due: Due,
+    due: DueTimes,
     /// Processes that have ended while tmux still shows their panes alive, with the number of
     /// retries.
     ending: BTreeMap<u32, u32>,
@@ -84,7 +84,7 @@ pub(super) struct EventLoop<F> {
 
 /// Times of pending actions.
 #[derive(Debug, Default)]
-struct Due {
+struct DueTimes {
     /// Read all containers and report a change.
     agents: Option<Instant>,
     /// Read the panes that have printed, and report a change if there is one.
@@ -100,7 +100,7 @@ struct Due {
     servers: Option<Instant>,
 }
 
-impl Due {
+impl DueTimes {
     fn earliest(&self) -> Option<Instant> {
         let all = [
             self.agents,
@@ -118,26 +118,26 @@ impl Due {
 }
 
 /// Size and time of a file and of its write-ahead log, by which a write is detected.
-type Stamp = [Option<(u64, SystemTime)>; 2];
+type PushStamp = [Option<(u64, SystemTime)>; 2];
 
 impl<F: Fn(MonitorChange)> EventLoop<F> {
     /// Opens the watches and then reads the agents, in this order, so that no change is lost in
     /// between.
     pub(super) fn begin(
         town: &Town,
-        shared: Arc<Shared>,
-        open: fn(Places) -> EventSources,
+        shared: Arc<SharedMonitor>,
+        open: fn(WatchedPaths) -> EventSources,
         send: F,
     ) -> Result<Self> {
         let listening = Listening::begin(town)?;
-        let places = Places {
+        let places = WatchedPaths {
             push: listening.path().to_owned(),
             work: Work::of(town).path().to_owned(),
             socket: town.server().socket_path(),
             log: Events::of(town).log().path().to_owned(),
         };
         let event_sources = open(places);
-        let client = Client::new(town.server(), &shared)
+        let client = MonitorClient::new(town.server(), &shared)
             .map_err(|error| Problem::failed("cannot watch").caused_by(error))?;
         let mut events = EventLoop {
             work: stamp(Work::of(town).path()),
@@ -147,14 +147,14 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             shared,
             client,
             event_sources,
-            reading: Reading::default(),
+            reading: AgentReader::default(),
             listening,
             files: Files::new(),
             files_told: None,
             log: None,
             view: None,
             awaited: false,
-            due: Due::default(),
+            due: DueTimes::default(),
             ending: BTreeMap::new(),
             failures: 0,
             looked: None,
@@ -181,7 +181,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
                 return;
             }
             if requests.view != self.view {
-                self.look_at(requests.view);
+                self.set_view(requests.view);
             }
             if let Some(files) = requests.files {
                 self.watch_files(files);
@@ -196,13 +196,13 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             if requests.containers || requests.lost {
                 self.look_soon();
             }
-            self.hear(told);
+            self.schedule(told);
             self.act();
         }
     }
 
     /// Schedules the actions for these reports.
-    fn hear(&mut self, told: Told) {
+    fn schedule(&mut self, told: PendingChanges) {
         let now = Instant::now();
         if told.pushed {
             let at = touched_at(&self.listening);
@@ -235,10 +235,10 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
                 self.due.view.get_or_insert(now + MOMENT);
             }
             let pause = match self.care_of(pane) {
-                Care::Screen => SCREEN,
-                Care::Title if self.awaited => BURST,
-                Care::Title => TITLE,
-                Care::None => continue,
+                WatchDepth::Screen => SCREEN,
+                WatchDepth::Title if self.awaited => BURST,
+                WatchDepth::Title => TITLE,
+                WatchDepth::None => continue,
             };
             self.due.printed.insert(pane);
             let at = self.due.prints.get_or_insert(now + pause);
@@ -271,8 +271,8 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             }
         }
         if is_due(&mut self.due.servers) {
-            let servers = Watched::among(&self.reading.containers);
-            if servers.look(&self.town) {
+            let servers = AnsweredServers::among(&self.reading.containers);
+            if servers.check(&self.town) {
                 self.look_soon();
             } else {
                 // A server that does not answer in time counts as failed, and no event of tmux
@@ -372,7 +372,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         (self.failures <= TRIES).then(|| Instant::now() + wait)
     }
 
-    fn look_at(&mut self, pane: Option<PanePlace>) {
+    fn set_view(&mut self, pane: Option<PanePlace>) {
         self.view = pane;
         self.due.view = None;
         if let Some(pane) = pane {
@@ -397,10 +397,10 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         }
     }
 
-    fn care_of(&mut self, pane: PanePlace) -> Care {
+    fn care_of(&mut self, pane: PanePlace) -> WatchDepth {
         let living = self.reading.living(&self.town);
         let found = living.iter().find(|(known, ..)| *known == pane);
-        found.map_or(Care::None, |(_, _, _, care)| *care)
+        found.map_or(WatchDepth::None, |(_, _, _, care)| *care)
     }
 
     /// Reads the agents and reports the changed states. Returns whether anything has changed.
@@ -412,7 +412,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         self.watch_living();
         self.watch_servers();
         self.tell_of_servers();
-        background_tasks::tell_of_failures(&self.town, &self.reading.containers);
+        background_tasks::emit_failures(&self.town, &self.reading.containers);
         self.settle_adopted();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
         let mut moved = moves(&before, &self.reading.seen);
@@ -421,7 +421,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         if self.shared.wakeups.load(Ordering::Relaxed) > 0 {
             for moved in moved {
                 if moved.window.is_some() || self.has_no_hooks(&moved) {
-                    notify::tell_of_screen(&self.town, &moved, at, before_at);
+                    notify::notify_screen_state(&self.town, &moved, at, before_at);
                 }
                 (self.send)(MonitorChange::Moved(Box::new(moved)));
             }
@@ -457,9 +457,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             {
                 // A server that stops answering may die afterwards.
                 let how = (row.place(), row.dead);
-                if self.failed.contains(&how)
-                    || dev_servers::tell_of_failure(&self.town, agent, row)
-                {
+                if self.failed.contains(&how) || dev_servers::emit_failure(&self.town, agent, row) {
                     failed.insert(how);
                 }
             }
@@ -468,12 +466,12 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
     }
 
     /// Returns whether the monitor is the only source of notifications about this agent.
-    fn has_no_hooks(&mut self, moved: &Moved) -> bool {
+    fn has_no_hooks(&mut self, moved: &AgentStateChange) -> bool {
         let mut seen = self.reading.seen.iter();
         let pane = seen
             .find(|seen| seen.session == moved.session)
             .map(|seen| seen.place);
-        pane.is_some_and(|pane| self.care_of(pane) == Care::Screen)
+        pane.is_some_and(|pane| self.care_of(pane) == WatchDepth::Screen)
     }
 
     /// Watches exactly the present panes and processes.
@@ -481,7 +479,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         let living = self.reading.living(&self.town);
         let mut unwatched = Vec::new();
         for (pane, tty, _, care) in &living {
-            if *care != Care::None && !self.event_sources.knows(*pane, tty) {
+            if *care != WatchDepth::None && !self.event_sources.knows(*pane, tty) {
                 self.event_sources.arm(*pane, tty);
                 // It may have printed since it was read.
                 unwatched.push(*pane);
@@ -510,7 +508,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
 
     /// Schedules checks while dev servers run: no event reports that a port stopped answering.
     fn watch_servers(&mut self) {
-        if Watched::among(&self.reading.containers).is_empty() {
+        if AnsweredServers::among(&self.reading.containers).is_empty() {
             self.due.servers = None;
         } else {
             self.due
@@ -521,21 +519,24 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
 
     fn forget_others(&mut self) {
         let living = self.reading.living(&self.town);
-        let cared = living.iter().filter(|(_, _, _, care)| *care != Care::None);
+        let cared = living
+            .iter()
+            .filter(|(_, _, _, care)| *care != WatchDepth::None);
         let wanted = cared.map(|(pane, ..)| *pane).chain(self.view);
         self.event_sources.keep_panes(&wanted.collect());
     }
 }
 
 /// Returns the change of each agent.
-fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
+fn moves(before: &[MonitoredAgent], now: &[MonitoredAgent]) -> Vec<AgentStateChange> {
     let mut moves = Vec::new();
     for seen in now {
         let was = before.iter().find(|was| was.container == seen.container);
-        let is_same =
-            |was: &&Seen| was.session == seen.session && was.report.state == seen.report.state;
+        let is_same = |was: &&MonitoredAgent| {
+            was.session == seen.session && was.report.state == seen.report.state
+        };
         if was.is_none_or(|was| !is_same(&was)) {
-            moves.push(Moved {
+            moves.push(AgentStateChange {
                 agent: seen.agent.clone(),
                 container: seen.container.clone(),
                 session: seen.session,
@@ -547,7 +548,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
     }
     for was in before {
         if now.iter().all(|seen| seen.container != was.container) {
-            moves.push(Moved {
+            moves.push(AgentStateChange {
                 agent: was.agent.clone(),
                 container: was.container.clone(),
                 session: was.session,
@@ -564,7 +565,7 @@ fn moves(before: &[Seen], now: &[Seen]) -> Vec<Moved> {
     moves
 }
 
-fn stamp(database: &Path) -> Stamp {
+fn stamp(database: &Path) -> PushStamp {
     let mut log = database.as_os_str().to_owned();
     log.push("-wal");
     [database.to_owned(), PathBuf::from(log)].map(|path| {

@@ -5,7 +5,7 @@
 //! nothing, or no watches are left, everything is reported as changed twice a second.
 
 use super::watches::Watches;
-use crate::base::processes::{self, Handle};
+use crate::base::processes::{self, ProcessHandle};
 use crate::terminal::containers::PanePlace;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ const BLIND: Duration = Duration::from_millis(500);
 
 /// Paths of the watched files.
 #[derive(Clone, Debug)]
-pub(super) struct Places {
+pub(super) struct WatchedPaths {
     /// The file that other processes touch.
     pub(super) push: PathBuf,
     /// The database of work items.
@@ -31,7 +31,7 @@ pub(super) struct Places {
 
 /// Result of one wait: the things that may have happened.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct PendingChanges {
     pub(super) pushed: bool,
     pub(super) work: bool,
     /// A tmux server may have started.
@@ -49,25 +49,25 @@ pub(super) struct EventSources {
     watches: Watches,
     /// Not everything can be watched, so changes are polled.
     blind: bool,
-    places: Places,
+    places: WatchedPaths,
     panes: BTreeMap<PanePlace, String>,
-    handles: BTreeMap<u32, Handle>,
+    handles: BTreeMap<u32, ProcessHandle>,
     /// Processes that have ended, so that no handle is opened for them again.
     gone: BTreeSet<u32>,
 }
 
 impl EventSources {
-    pub(super) fn open(places: Places) -> Self {
+    pub(super) fn open(places: WatchedPaths) -> Self {
         Self::with(Watches::open(), places)
     }
 
     /// Opens a watcher without kernel support.
     #[cfg(test)]
-    pub(super) fn closed(places: Places) -> Self {
+    pub(super) fn closed(places: WatchedPaths) -> Self {
         Self::with(Watches::default(), places)
     }
 
-    fn with(mut watches: Watches, places: Places) -> Self {
+    fn with(mut watches: Watches, places: WatchedPaths) -> Self {
         let blind = !watches.watch_push(&places.push) || !watches.watch_work(&places.work);
         EventSources {
             watches,
@@ -146,13 +146,13 @@ impl EventSources {
     }
 
     /// Waits for a report, for data on `woken` or for the timeout.
-    pub(super) fn wait(&mut self, woken: &UnixStream, timeout: Option<Duration>) -> Told {
+    pub(super) fn wait(&mut self, woken: &UnixStream, timeout: Option<Duration>) -> PendingChanges {
         let timeout = match self.blind {
             true => Some(timeout.map_or(BLIND, |timeout| timeout.min(BLIND))),
             false => timeout,
         };
         self.poll(woken, timeout);
-        let mut told = Told::default();
+        let mut told = PendingChanges::default();
         self.watches.read(&mut told, &self.places);
         if self.blind {
             told.pushed = true;
@@ -176,9 +176,9 @@ impl EventSources {
         let mut fds = vec![PollFd::new(woken, PollFlags::IN)];
         fds.extend(self.watches.poll_fd());
         #[cfg(target_os = "linux")]
-        fds.extend(self.handles.values().map(Handle::poll_fd));
+        fds.extend(self.handles.values().map(ProcessHandle::poll_fd));
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        // An interrupted wait is no error: the caller checks again.
+        // An interrupted wait is not an error: the caller checks again.
         let _ = poll(&mut fds, timeout.as_ref());
     }
 }

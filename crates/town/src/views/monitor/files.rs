@@ -7,11 +7,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Files, each as the client has last seen it. A missing file may still appear.
-pub type Files = BTreeMap<PathBuf, Written>;
+pub type Files = BTreeMap<PathBuf, FileStamp>;
 
 /// Identity of a file's content, by which a rewritten file is detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct FileStamp {
     /// Seconds and nanoseconds.
     at: (i64, i64),
     /// A file that is written beside another and renamed over it has another inode, even if both
@@ -19,23 +19,23 @@ pub struct Written {
     inode: u64,
 }
 
-impl Written {
+impl FileStamp {
     /// Returns the present identity of the file.
     pub fn now(file: &Path) -> Self {
         match fs::symlink_metadata(file) {
-            Ok(meta) => Written {
+            Ok(meta) => FileStamp {
                 at: (meta.mtime(), meta.mtime_nsec()),
                 inode: meta.ino(),
             },
-            Err(_) => Written::default(),
+            Err(_) => FileStamp::default(),
         }
     }
 }
 
 /// Returns the present identities of these files.
-pub fn seen(files: impl IntoIterator<Item = PathBuf>) -> Files {
+pub fn stamps(files: impl IntoIterator<Item = PathBuf>) -> Files {
     let all = files.into_iter().map(|file| {
-        let written = Written::now(&file);
+        let written = FileStamp::now(&file);
         (file, written)
     });
     all.collect()
@@ -45,7 +45,7 @@ pub fn seen(files: impl IntoIterator<Item = PathBuf>) -> Files {
 pub(super) fn have_changed(files: &mut Files) -> bool {
     let mut changed = false;
     for (file, written) in files {
-        let now = Written::now(file);
+        let now = FileStamp::now(file);
         changed |= *written != now;
         *written = now;
     }

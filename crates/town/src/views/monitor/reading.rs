@@ -1,8 +1,8 @@
 //! Reads the agents for the monitor: one listing, and the screens of programs without hooks,
 //! including those that resolve merge conflicts beside an agent.
 
-use super::{Moved, Window};
-use crate::agents::states::{self, Resolver, States};
+use super::{AgentStateChange, SideWindow};
+use crate::agents::states::{self, ResolverReport, States};
 use crate::base::git;
 use crate::base::or_log::OrLog;
 use crate::catalog::harnesses::Presets;
@@ -13,7 +13,7 @@ use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::beside;
 use gt_core::harness::Preset;
-use gt_core::screen::Looked;
+use gt_core::screen::CapturedScreen;
 use gt_core::session::SessionId;
 use gt_core::state::{self, State, StateChange, StateReport, StateSource, Tracker};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,27 +25,27 @@ const SILENT_SERVER_PAUSE: Duration = Duration::from_secs(30);
 
 /// An agent that has a container.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Seen {
+pub struct MonitoredAgent {
     pub agent: Identity,
     pub container: String,
     pub session: Option<SessionId>,
     pub place: PanePlace,
     pub report: StateReport,
     /// The program that resolves merge conflicts beside it.
-    pub resolver: Option<Resolver>,
+    pub resolver: Option<ResolverReport>,
 }
 
 /// Returns the agents that have a container. Their state is read from the screen only if no other
 /// source has it.
-pub fn agents(town: &Town) -> Result<Vec<Seen>> {
-    let mut reading = Reading::default();
+pub fn agents(town: &Town) -> Result<Vec<MonitoredAgent>> {
+    let mut reading = AgentReader::default();
     reading.read(town, &BTreeSet::new())?;
     Ok(reading.seen)
 }
 
 /// How a pane is watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum WatchDepth {
     /// Its screen is the only source of its state.
     Screen,
     /// Its title may show a state that no hook reports.
@@ -55,7 +55,7 @@ pub(super) enum Care {
 
 /// The result of a reading, and the state that the next one needs.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct AgentReader {
     presets: Presets,
     states: States,
     /// Screens of programs without hooks, with the process that drew them.
@@ -65,15 +65,15 @@ pub(super) struct Reading {
     /// Other servers that have not answered, and when that was.
     silent: BTreeMap<PathBuf, Instant>,
     pub(super) containers: Vec<Container>,
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<MonitoredAgent>,
     /// Changes of programs beside agents in the last reading.
-    pub(super) news: Vec<Moved>,
+    pub(super) news: Vec<AgentStateChange>,
 }
 
 /// A process, and the session of the agent that it belongs to.
 type Drawer = (u32, Option<SessionId>);
 
-impl Reading {
+impl AgentReader {
     /// Reads all containers, and the screens of those that have printed or are new.
     pub(super) fn read(&mut self, town: &Town, printed: &BTreeSet<PanePlace>) -> Result<()> {
         let mut containers = containers::list(town)?;
@@ -94,7 +94,7 @@ impl Reading {
             let mut report = match shown.filter(|_| unsure.contains(&pane.place())) {
                 Some((_, lines)) => {
                     let silent_seconds = Some(now - pane.activity);
-                    let looked = Looked {
+                    let looked = CapturedScreen {
                         lines,
                         silent_seconds,
                     };
@@ -115,10 +115,10 @@ impl Reading {
                 let tracker = resolvers.entry(row.place()).or_insert(tracker);
                 let mut resolver = self.resolver(town, row);
                 self.news
-                    .extend(news(container, row, tracker, &mut resolver, now));
+                    .extend(resolver_change(container, row, tracker, &mut resolver, now));
                 resolver
             });
-            seen.push(Seen {
+            seen.push(MonitoredAgent {
                 resolver,
                 agent: agent.clone(),
                 container: container.name().to_owned(),
@@ -138,7 +138,7 @@ impl Reading {
     /// and it is retried after a pause.
     fn list_elsewhere(&mut self, town: &Town) -> Vec<Container> {
         let mut found = Vec::new();
-        for other in adopted::elsewhere(town) {
+        for other in adopted::on_other_servers(town) {
             let socket = other.server().socket_path();
             let asked = self.silent.get(&socket);
             let listed = match asked.is_some_and(|at| at.elapsed() < SILENT_SERVER_PAUSE) {
@@ -162,7 +162,7 @@ impl Reading {
         found
     }
 
-    fn resolver(&mut self, town: &Town, row: &PaneRow) -> Resolver {
+    fn resolver(&mut self, town: &Town, row: &PaneRow) -> ResolverReport {
         let shown = self.screens.get(&row.place());
         let lines = shown.map(|(_, lines)| lines.as_slice());
         self.states.resolver(town, row, lines)
@@ -198,7 +198,7 @@ impl Reading {
             let pane = container.pane();
             let preset = self.presets.get(town, &pane.tag_harness);
             // Only these panes are watched for output.
-            let is_told = care(container, preset) == Care::Screen;
+            let is_told = care(container, preset) == WatchDepth::Screen;
             let session = container
                 .session_id()
                 .filter(|_| unsure.contains(&pane.place()));
@@ -249,7 +249,7 @@ impl Reading {
     }
 
     /// Returns the live panes, of agents and of programs beside them, with their terminals.
-    pub(super) fn living(&mut self, town: &Town) -> Vec<(PanePlace, String, u32, Care)> {
+    pub(super) fn living(&mut self, town: &Town) -> Vec<(PanePlace, String, u32, WatchDepth)> {
         let mut living = Vec::new();
         for container in self.containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
@@ -260,9 +260,9 @@ impl Reading {
             let resolver = living_resolver(container).map(|row| row.pane);
             for row in container.own_windows().filter(|row| is_not_over(row)) {
                 let care = match resolver == Some(row.pane) {
-                    true => Care::Screen,
+                    true => WatchDepth::Screen,
                     // The output of a server does not matter, only its end.
-                    false => Care::None,
+                    false => WatchDepth::None,
                 };
                 living.push((row.place(), row.tty.clone(), row.pid, care));
             }
@@ -309,30 +309,30 @@ fn is_not_over(row: &PaneRow) -> bool {
     !row.dead || row.lost_its_status()
 }
 
-/// Returns the change of a program that resolves merge conflicts. Its failure is no news once the
-/// merge is made.
-fn news(
+/// Returns the change of a program that resolves merge conflicts. Its failure is not reported once
+/// the merge is committed.
+fn resolver_change(
     container: &Container,
     row: &PaneRow,
     tracker: &mut Tracker,
-    resolver: &mut Resolver,
+    resolver: &mut ResolverReport,
     now: i64,
-) -> Option<Moved> {
+) -> Option<AgentStateChange> {
     let report = &mut resolver.report;
     // A screen that is being drawn says nothing, so the last state stays.
     if beside::is_unknown(report) {
         return None;
     }
-    let change = track(tracker, report, now).filter(beside::is_news)?;
+    let change = track(tracker, report, now).filter(beside::needs_notice)?;
     let has_failed = matches!(report.state, State::Error | State::Limited | State::Crashed);
     if has_failed && !git::is_merging(Path::new(&row.start_path)) {
         return None;
     }
-    Some(Moved {
+    Some(AgentStateChange {
         agent: container.identity()?.clone(),
         container: container.name().to_owned(),
         session: container.session_id(),
-        window: Some(Window {
+        window: Some(SideWindow {
             name: resolver.window.clone(),
             pane: resolver.pane,
         }),
@@ -341,16 +341,16 @@ fn news(
     })
 }
 
-fn care(container: &Container, preset: Option<&Preset>) -> Care {
+fn care(container: &Container, preset: Option<&Preset>) -> WatchDepth {
     let pane = container.pane();
     if pane.dead || container.lost_agent_pane() {
-        return Care::None;
+        return WatchDepth::None;
     }
     match preset {
-        Some(preset) if preset.hooks.installer.is_none() => Care::Screen,
-        Some(preset) if preset.title_marks.says_anything() => Care::Title,
+        Some(preset) if preset.hooks.installer.is_none() => WatchDepth::Screen,
+        Some(preset) if preset.title_marks.has_marks() => WatchDepth::Title,
         // An interrupt may show only on the screen.
-        Some(preset) if preset.screen.input.is_some() => Care::Title,
-        _ => Care::None,
+        Some(preset) if preset.screen.input.is_some() => WatchDepth::Title,
+        _ => WatchDepth::None,
     }
 }

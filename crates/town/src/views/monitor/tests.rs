@@ -6,7 +6,7 @@ use crate::Surroundings;
 use crate::base::processes;
 use crate::base::wake;
 use crate::records::events::Events;
-use crate::records::items::{Draft, Work};
+use crate::records::items::{ItemDraft, Work};
 use gt_core::event::Event;
 use gt_core::startup::tag;
 use gt_core::state::State;
@@ -97,10 +97,10 @@ impl Stage {
     }
 
     fn item(&self) {
-        let draft = Draft {
+        let draft = ItemDraft {
             prefix: "gt".to_owned(),
             title: "x".to_owned(),
-            ..Draft::default()
+            ..ItemDraft::default()
         };
         Work::of(&self.town).create(&draft).unwrap();
     }
@@ -129,7 +129,7 @@ fn expect(
 }
 
 #[track_caller]
-fn expect_state(changes: &Receiver<MonitorChange>, state: State) -> Moved {
+fn expect_state(changes: &Receiver<MonitorChange>, state: State) -> AgentStateChange {
     let is_it =
         |change: &MonitorChange| matches!(change, MonitorChange::Moved(m) if m.now.state == state);
     match expect(changes, state.as_str(), is_it) {
@@ -302,7 +302,7 @@ fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let (max, amy) = (stage.agent("max", "unknown"), stage.agent("amy", "unknown"));
     let (monitor, changes) = stage.watch();
     let pane = place_of(&monitor, stage.pane(&max));
-    monitor.look_at(Some(pane));
+    monitor.set_view(Some(pane));
     expect(&changes, "the first look", |change| {
         *change == MonitorChange::Screen(pane)
     });
@@ -316,7 +316,7 @@ fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
     let before = monitor.wakeups();
     stage.print(&amy, "three");
     expect_no_wakeup(&monitor, before, "the other pane woke it");
-    monitor.look_at(None);
+    monitor.set_view(None);
     settle(&monitor);
     let before = monitor.wakeups();
     stage.print(&max, "four");
@@ -334,7 +334,7 @@ fn nothing_wakes_it_while_nothing_happens() {
     settle(&monitor);
     let before = monitor.wakeups();
     // Reading causes no wakeup.
-    let items = Work::of(&stage.town).find(&crate::records::items::Query::default());
+    let items = Work::of(&stage.town).find(&crate::records::items::ItemQuery::default());
     assert_eq!(items.unwrap().len(), 1);
     agents(&stage.town).unwrap();
     expect_no_wakeup(&monitor, before, "nothing happens");
@@ -404,7 +404,7 @@ fn put(file: &Path, text: &str) {
 #[test]
 fn files_of_others_are_told_when_they_are_written() {
     for open in [
-        EventSources::open as fn(Places) -> EventSources,
+        EventSources::open as fn(WatchedPaths) -> EventSources,
         EventSources::closed,
     ] {
         let stage = Stage::new();
@@ -414,7 +414,7 @@ fn files_of_others_are_told_when_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let (head, branch) = (folder.path().join("HEAD"), folder.path().join("refs/a/b"));
         put(&head, "one");
-        monitor.watch_files(seen([head.clone(), branch.clone()]));
+        monitor.watch_files(stamps([head.clone(), branch.clone()]));
         let told = |what: &str| {
             drop(expect(&changes, what, |change| {
                 *change == MonitorChange::Files
@@ -430,7 +430,7 @@ fn files_of_others_are_told_when_they_are_written() {
         std::fs::remove_dir_all(folder.path().join("refs")).unwrap();
         told("its end");
         // A file that was written between the read and the watch is reported.
-        let before = seen([head.clone()]);
+        let before = stamps([head.clone()]);
         put(&head, "three");
         monitor.watch_files(before);
         told("one that was written meanwhile");
@@ -440,7 +440,7 @@ fn files_of_others_are_told_when_they_are_written() {
 #[test]
 fn events_are_sent_to_subscribers() {
     for (open, hears) in [
-        (EventSources::open as fn(Places) -> EventSources, true),
+        (EventSources::open as fn(WatchedPaths) -> EventSources, true),
         (EventSources::closed, false),
     ] {
         let stage = Stage::new();
@@ -484,7 +484,7 @@ fn unchanged_files_wake_no_monitor() {
     let folder = tempfile::tempdir().unwrap();
     let (head, other) = (folder.path().join("HEAD"), folder.path().join("other"));
     put(&head, "one");
-    monitor.watch_files(seen([head.clone()]));
+    monitor.watch_files(stamps([head.clone()]));
     settle(&monitor);
     let before = monitor.wakeups();
     assert_eq!(std::fs::read(&head).unwrap(), b"one");
@@ -585,7 +585,7 @@ fn where_the_kernel_tells_nothing_a_slow_look_does() {
     stage.print(&max, "Do you want it?");
     expect_state(&changes, State::Waiting);
     let pane = place_of(&monitor, stage.pane(&max));
-    monitor.look_at(Some(pane));
+    monitor.set_view(Some(pane));
     for _ in 0..2 {
         expect(&changes, "the screen", |change| {
             *change == MonitorChange::Screen(pane)

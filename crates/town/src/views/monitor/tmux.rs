@@ -3,7 +3,7 @@
 //! Only notifications that can change the list of containers or of their clients are passed on.
 //! tmux itself renames windows all the time, which does not matter here.
 
-use super::Shared;
+use super::SharedMonitor;
 use gt_tmux::{Notification, Reconnecting, Server};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use std::time::Duration;
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct MonitorClient {
     control: Reconnecting,
     is_connected: bool,
 }
 
-impl Client {
+impl MonitorClient {
     /// Creates a client that is not connected yet.
-    pub(super) fn new(server: &Server, shared: &Arc<Shared>) -> std::io::Result<Self> {
+    pub(super) fn new(server: &Server, shared: &Arc<SharedMonitor>) -> std::io::Result<Self> {
         let control = Reconnecting::new(server.clone().with_timeout(TIMEOUT), None);
         let told = control.notifications();
         let shared = Arc::clone(shared);
@@ -39,7 +39,7 @@ impl Client {
                     }
                 }
             })?;
-        Ok(Client {
+        Ok(MonitorClient {
             control,
             is_connected: false,
         })

@@ -1,6 +1,6 @@
 //! The watches of a monitor: which path is watched for what, and what a report means.
 
-use super::event_sources::{Places, Told};
+use super::event_sources::{PendingChanges, WatchedPaths};
 use crate::base::file_watcher::{Changes, FileWatcher, Report, WatchId};
 use crate::terminal::containers::PanePlace;
 use rustix::event::PollFd;
@@ -12,7 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Watched {
+enum WatchedFile {
     Push,
     Work,
     /// The folder in which the folder of work items will be created.
@@ -25,7 +25,7 @@ enum Watched {
 #[derive(Debug, Default)]
 pub(super) struct Watches {
     watcher: Option<FileWatcher>,
-    watches: BTreeMap<WatchId, Watched>,
+    watches: BTreeMap<WatchId, WatchedFile>,
     /// Files that the monitor's caller watches, and the folders that are watched for them.
     files: BTreeSet<PathBuf>,
     folders: BTreeMap<WatchId, PathBuf>,
@@ -39,13 +39,13 @@ impl Watches {
         }
     }
 
-    fn watch(&mut self, path: &Path, changes: Changes, what: Watched) -> Result<(), Errno> {
+    fn watch(&mut self, path: &Path, changes: Changes, what: WatchedFile) -> Result<(), Errno> {
         let watcher = self.watcher.as_ref().ok_or(Errno::NOSPC)?;
         self.watches.insert(watcher.watch(path, changes)?, what);
         Ok(())
     }
 
-    fn forget(&mut self, what: Watched) {
+    fn forget(&mut self, what: WatchedFile) {
         let Some(watcher) = &self.watcher else {
             return;
         };
@@ -59,7 +59,8 @@ impl Watches {
 
     pub(super) fn watch_push(&mut self, file: &Path) -> bool {
         let folder = file.parent().unwrap_or(file);
-        self.watch(folder, Changes::ATTRIB, Watched::Push).is_ok()
+        self.watch(folder, Changes::ATTRIB, WatchedFile::Push)
+            .is_ok()
     }
 
     /// Watches the folder of the database, or its parent until it is created. Returns whether
@@ -69,14 +70,14 @@ impl Watches {
         // The times of the database are set once other processes can read the new content.
         let written = Changes::MODIFY | Changes::ATTRIB;
         let changes = written | Changes::CREATE | Changes::MOVED_TO;
-        match self.watch(folder, changes, Watched::Work) {
+        match self.watch(folder, changes, WatchedFile::Work) {
             Err(Errno::NOENT) => {
                 let above = folder.parent().unwrap_or(folder);
-                self.watch(above, Changes::CREATE, Watched::AboveWork)
+                self.watch(above, Changes::CREATE, WatchedFile::AboveWork)
                     .is_ok()
             }
             done => {
-                self.forget(Watched::AboveWork);
+                self.forget(WatchedFile::AboveWork);
                 done.is_ok()
             }
         }
@@ -84,14 +85,14 @@ impl Watches {
 
     /// Watches the socket's folder, or its nearest existing ancestor.
     pub(super) fn watch_socket(&mut self, socket: &Path) -> bool {
-        self.forget(Watched::Socket);
+        self.forget(WatchedFile::Socket);
         let appears = Changes::CREATE | Changes::MOVED_TO;
         let mut above = socket.ancestors().skip(1);
-        above.any(|folder| self.watch(folder, appears, Watched::Socket).is_ok())
+        above.any(|folder| self.watch(folder, appears, WatchedFile::Socket).is_ok())
     }
 
     pub(super) fn forget_socket(&mut self) {
-        self.forget(Watched::Socket);
+        self.forget(WatchedFile::Socket);
     }
 
     /// Watches the log itself, until another file replaces it. A missing log is not watched.
@@ -99,13 +100,13 @@ impl Watches {
     pub(super) fn watch_log(&mut self, log: &Path) -> bool {
         let changes = Changes::MODIFY | Changes::ATTRIB | Changes::MOVE_SELF;
         matches!(
-            self.watch(log, changes, Watched::Log),
+            self.watch(log, changes, WatchedFile::Log),
             Ok(()) | Err(Errno::NOENT)
         )
     }
 
     pub(super) fn forget_log(&mut self) {
-        self.forget(Watched::Log);
+        self.forget(WatchedFile::Log);
     }
 
     /// Watches the folders of these files. git writes a new file and renames it over the old
@@ -160,13 +161,13 @@ impl Watches {
         let once = Changes::MODIFY | Changes::ONESHOT;
         // A terminal that is gone prints nothing; the next listing reports it.
         !matches!(
-            self.watch(tty, once, Watched::Pane(pane)),
+            self.watch(tty, once, WatchedFile::Pane(pane)),
             Err(Errno::NOSPC | Errno::MFILE | Errno::NOMEM)
         )
     }
 
     pub(super) fn forget_pane(&mut self, pane: PanePlace) {
-        self.forget(Watched::Pane(pane));
+        self.forget(WatchedFile::Pane(pane));
     }
 
     pub(super) fn poll_fd(&self) -> Option<PollFd<'_>> {
@@ -174,7 +175,7 @@ impl Watches {
     }
 
     /// Reads the pending reports.
-    pub(super) fn read(&mut self, told: &mut Told, places: &Places) {
+    pub(super) fn read(&mut self, told: &mut PendingChanges, places: &WatchedPaths) {
         let Some(watcher) = self.watcher.take() else {
             return;
         };
@@ -185,9 +186,9 @@ impl Watches {
             }
             Report::Ended(watch) => {
                 told.files |= self.folders.remove(&watch).is_some();
-                told.log |= self.watches.remove(&watch) == Some(Watched::Log);
+                told.log |= self.watches.remove(&watch) == Some(WatchedFile::Log);
             }
-            Report::Lost => self.lost(told),
+            Report::Lost => self.report_all(told),
         });
         self.watcher = Some(watcher);
         if has_folder {
@@ -201,8 +202,8 @@ impl Watches {
         &mut self,
         watch: WatchId,
         name: Option<&OsStr>,
-        told: &mut Told,
-        places: &Places,
+        told: &mut PendingChanges,
+        places: &WatchedPaths,
     ) -> bool {
         let is = |path: &Path| name.is_some() && name == path.file_name();
         if let Some(folder) = self.folders.get(&watch) {
@@ -211,19 +212,19 @@ impl Watches {
             told.files |= place.is_none_or(|place| self.is_wanted(&place));
         }
         match self.watches.get(&watch).copied() {
-            Some(Watched::Log) => told.log = true,
-            Some(Watched::Push) => told.pushed |= is(&places.push),
-            Some(Watched::Work) => {
+            Some(WatchedFile::Log) => told.log = true,
+            Some(WatchedFile::Push) => told.pushed |= is(&places.push),
+            Some(WatchedFile::Work) => {
                 // SQLite has a third file (`-shm`), which readers also change.
                 let database = places.work.file_name().unwrap_or_default().as_bytes();
                 let rest = name.and_then(|name| name.as_bytes().strip_prefix(database));
                 told.work |= matches!(rest, Some(b"" | b"-wal"));
             }
-            Some(Watched::AboveWork) => {
+            Some(WatchedFile::AboveWork) => {
                 return is(places.work.parent().unwrap_or(&places.work));
             }
-            Some(Watched::Socket) => told.socket |= places.socket.ancestors().any(is),
-            Some(Watched::Pane(pane)) => {
+            Some(WatchedFile::Socket) => told.socket |= places.socket.ancestors().any(is),
+            Some(WatchedFile::Pane(pane)) => {
                 self.watches.remove(&watch);
                 told.printed.push(pane);
             }
@@ -233,11 +234,11 @@ impl Watches {
     }
 
     /// Reports everything as changed.
-    fn lost(&self, told: &mut Told) {
+    fn report_all(&self, told: &mut PendingChanges) {
         (told.pushed, told.work, told.socket) = (true, true, true);
         (told.files, told.log) = (true, true);
         let panes = self.watches.values().filter_map(|watched| match watched {
-            Watched::Pane(pane) => Some(*pane),
+            WatchedFile::Pane(pane) => Some(*pane),
             _ => None,
         });
         told.printed.extend(panes);

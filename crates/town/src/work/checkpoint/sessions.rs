@@ -33,7 +33,7 @@ impl SessionsAround {
         let mut records = SessionsAround {
             own: own.map(str::to_owned),
             before: None,
-            known: sessions.known(named)?,
+            known: sessions.find_known(named)?,
         };
         records.before = records.parent().map(str::to_owned);
         // A failed start leaves no checkpoint, so the session before it counts.
@@ -42,7 +42,7 @@ impl SessionsAround {
                 break;
             };
             if records.get(&before).is_none() {
-                let found = sessions.known([before.as_str()].into_iter())?;
+                let found = sessions.find_known([before.as_str()].into_iter())?;
                 records.known.extend(found);
             }
             let failed = records

@@ -14,7 +14,7 @@ use gt_core::{Identity, Problem, Role};
 use std::path::{Path, PathBuf};
 
 /// Snapshot of an agent's worktree.
-pub(super) struct Worktree<'a> {
+pub(super) struct WorktreeSnapshot<'a> {
     pub(super) base: Base<'a>,
     rig: &'a str,
     pub(super) dir: PathBuf,
@@ -25,7 +25,7 @@ pub(super) struct Worktree<'a> {
     pub(super) changed: Vec<String>,
 }
 
-impl<'a> Worktree<'a> {
+impl<'a> WorktreeSnapshot<'a> {
     /// Returns `None` for an agent without a worktree of a rig. To complete an item the worktree
     /// must be readable: without it `gt` cannot tell whether there is something to merge.
     pub(super) fn of(
@@ -41,7 +41,7 @@ impl<'a> Worktree<'a> {
         let dir = workspace::path(town, agent, &role)?;
         let completed = item.filter(|_| leaving == DoneStatus::Completed);
         if completed.is_some() {
-            workspace::mend(town, agent, &dir)?;
+            workspace::repair_links(town, agent, &dir)?;
         }
         if !workspace::is_usable(town, &dir) {
             return match completed {
@@ -56,7 +56,7 @@ impl<'a> Worktree<'a> {
             Problem::conflict(format!("nothing is committed in {}", dir.display()))
         })?;
         let tip = base.tip()?;
-        Ok(Some(Worktree {
+        Ok(Some(WorktreeSnapshot {
             branch: status.branch,
             commits: git.count([&commit, &format!("^{tip}")])?,
             changed: status.changed,
@@ -80,7 +80,7 @@ impl<'a> Worktree<'a> {
     /// Refuses an unfinished rebase, merge or bisect: it would affect the next user of the
     /// worktree, and the commit checked out during it is not the work.
     pub(super) fn check_whole(&self) -> Result<()> {
-        let Some(what) = workspace::half_done(&self.dir) else {
+        let Some(what) = workspace::unfinished_operation(&self.dir) else {
             return Ok(());
         };
         let back = match what {
@@ -155,7 +155,7 @@ impl<'a> Worktree<'a> {
     }
 
     /// Keeps the commit under a ref for the queue, so that it survives changes to its branch.
-    pub(super) fn keep(&self, town: &Town, item: &WorkId) -> Result<()> {
+    pub(super) fn keep_commit(&self, town: &Town, item: &WorkId) -> Result<()> {
         let git = Git::at(&self.dir, town.around());
         git.run(["update-ref", &queued_ref(item), &self.commit])
             .map(drop)

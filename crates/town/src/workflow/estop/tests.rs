@@ -20,24 +20,43 @@ fn stop_blocks_starts_and_messages_until_thaw() {
     assert!(matches!(refused, StartError::Stopped(_)), "{refused:?}");
     assert!(stage.container(&two).is_none());
     let order = NudgeRequest {
+        is_command: false,
         text: "hello",
         sender: None,
-        mode: Mode::WaitIdle,
+        mode: DeliveryMode::WaitIdle,
         priority: Priority::Urgent,
         timeout: Duration::from_secs(10),
     };
     let sent = nudge::send(town, &one, &order).unwrap();
     assert_eq!(sent.later.unwrap().by, nudge::Deliverer::Thaw);
     // The delivery that a hook would wake finds the stop, and ends.
-    nudge::drain(town, &one, Duration::from_secs(60)).unwrap();
-    assert_eq!(Queue::of(town, &one).waiting().len(), 1);
+    nudge::deliver_waiting(town, &one, Duration::from_secs(60)).unwrap();
+    assert_eq!(MessageQueue::of(town, &one).waiting().len(), 1);
     let thawed = thaw(town, None).unwrap().unwrap();
     assert_eq!((thawed.messages, thawed.merges), (1, 0));
     assert!(thaw(town, None).unwrap().is_none());
-    nudge::drain(town, &one, Duration::from_secs(60)).unwrap();
+    nudge::deliver_waiting(town, &one, Duration::from_secs(60)).unwrap();
     stage.await_line(&one, "said: hello");
     assert_eq!(stage.container(&one).unwrap().pane().pid, pid);
     stage.start(&two);
+}
+
+#[test]
+fn thaw_wakes_an_agent_that_is_not_to_be_disturbed() {
+    let stage = TestTown::new();
+    let town = &stage.town;
+    let one = stage.agent("one");
+    stage.start(&one);
+    stop(town, None, None).unwrap();
+    let note = EstopNote {
+        interrupted: vec![one.address()],
+        ..estop::read(town, None).unwrap()
+    };
+    estop::set(town, &note).unwrap();
+    crate::messaging::dnd::turn_on(town, &one.address(), None).unwrap();
+    assert_eq!(thaw(town, None).unwrap().unwrap().told, [one.address()]);
+    nudge::deliver_waiting(town, &one, Duration::from_secs(60)).unwrap();
+    stage.await_line(&one, &format!("said: {GO_ON}"));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reports the results of the queue: an event, and mail to the worker and to the person or agent
 //! that assigned the item.
 
-use super::{Base, Note, Tell, validate};
+use super::{Base, MergeMessage, Tell, validate};
 use crate::messaging::{mail, nudge};
 use crate::records::events::Events;
 use crate::records::items::{MailDraft, Work};
@@ -23,19 +23,19 @@ const IN_EVENT: (usize, usize) = (5, 500);
 pub(super) fn announce(town: &Town, rig: &str, base: Option<&Base<'_>>, tell: Tell<'_>) {
     let due = match Work::of(town).merges_to_announce(rig) {
         Ok(due) => due,
-        Err(problem) => return tell(Note::Warning(&problem.to_string())),
+        Err(problem) => return tell(MergeMessage::Warning(&problem.to_string())),
     };
     let is_cancelled = town.around().cancel.is_set();
     let is_result = |merge: &Merge| !(is_cancelled && merge.status.is_waiting());
     for merge in due.into_iter().filter(is_result) {
-        if let Err(problem) = one(town, &merge, base) {
+        if let Err(problem) = announce_one(town, &merge, base) {
             let text = format!("the result of {} was not announced: {problem}", merge.id);
-            tell(Note::Warning(&text));
+            tell(MergeMessage::Warning(&text));
         }
     }
 }
 
-fn one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
+fn announce_one(town: &Town, merge: &Merge, base: Option<&Base<'_>>) -> Result<()> {
     let work = Work::of(town);
     let item = work.get(&merge.item)?;
     let delivery = base.map(Base::delivery);

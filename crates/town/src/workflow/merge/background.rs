@@ -7,7 +7,7 @@
 //! after it gets the lock, and therefore sees every entry that was queued before.
 
 use super::announce::announce;
-use super::{Note, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
+use super::{MergeMessage, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
 use crate::base::callback::{self, Call};
 use crate::base::lock::FileLock;
 use crate::base::{estop, files};
@@ -50,8 +50,8 @@ pub fn start(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
         return Ok(None);
     }
     let log = log_path(town, rig);
-    // The intermediate process starts the merging process and ends, so that the latter is no child
-    // of the caller.
+    // The intermediate process starts the merging process and ends, so that the merging process is
+    // not a child of the caller.
     let [internal, detached] = Call::MergeDetached.words();
     let status = callback::unattached(town, &[internal, detached, rig]).status();
     match status {
@@ -113,7 +113,7 @@ pub fn start_if_waiting(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
 
 fn cannot_start(rig: &str) -> Problem {
     Problem::failed(format!("the merge queue of {rig} could not be started"))
-        .hint(format!("`gt mq run {rig}` merges what waits"))
+        .hint(format!("`gt mq run {rig}` merges the waiting entries"))
 }
 
 /// Leaves the session of the caller and starts the merging process.
@@ -142,7 +142,7 @@ fn open_log(path: &Path) -> Result<File> {
         .create(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| files::cannot("write", path, &error))
+        .map_err(|error| files::io_problem("write", path, &error))
 }
 
 /// Merges the waiting entries of a rig, unless another process is already waiting to do so.
@@ -153,7 +153,7 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     let turn = take_turn(town, rig, tell)?;
     if let Err(problem) = requests::begin(town, rig) {
         // The request remains; the only effect is one empty run later.
-        tell(Note::Warning(&problem.to_string()));
+        tell(MergeMessage::Warning(&problem.to_string()));
     }
     // From here on another process may wait, because this one reads the queue now.
     drop(next);

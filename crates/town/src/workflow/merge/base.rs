@@ -82,7 +82,7 @@ impl<'a> Base<'a> {
 
     /// Fetches with the timeout of a push, for the queue: it cannot merge into a branch of the
     /// remote without fetching.
-    pub(super) fn fetch_patiently(&self) -> Result<()> {
+    pub(super) fn fetch_for_queue(&self) -> Result<()> {
         match self.into {
             MergeInto::Own => self.fetch(),
             MergeInto::Origin => {
@@ -136,7 +136,7 @@ impl<'a> Base<'a> {
     /// Returns the tip of the base's other possible location, if the base does not contain it. It
     /// holds commits of the remote's owner, or work that was merged here before the remote's branch
     /// became the base.
-    pub(crate) fn behind(&self) -> Result<Option<String>> {
+    pub(crate) fn missing_tip(&self) -> Result<Option<String>> {
         let other = match self.into {
             MergeInto::Own => self.theirs(),
             MergeInto::Origin => base_branch::merged_ref(&self.branch),
@@ -150,8 +150,8 @@ impl<'a> Base<'a> {
 
     /// Returns whether the base lacks work that was merged before the remote's branch became the
     /// base.
-    pub(super) fn behind_itself(&self) -> Result<bool> {
-        Ok(self.into == MergeInto::Origin && self.behind()?.is_some())
+    pub(super) fn lacks_earlier_merges(&self) -> Result<bool> {
+        Ok(self.into == MergeInto::Origin && self.missing_tip()?.is_some())
     }
 
     /// Deletes the ref of the work merged here once the remote's branch, which is the base now,
@@ -172,8 +172,8 @@ impl<'a> Base<'a> {
         }
     }
 
-    /// Describes the origin of the commit that [`Base::behind`] returns, as a part of a sentence.
-    pub(super) fn other_place(&self) -> &'static str {
+    /// Describes the origin of the commit that [`Base::missing_tip`] returns, as a part of a sentence.
+    pub(super) fn describe_missing_tip(&self) -> &'static str {
         match self.into {
             MergeInto::Own => "of the remote",
             MergeInto::Origin => "as it was merged here",
@@ -248,7 +248,7 @@ impl<'a> Base<'a> {
         };
         // Another push may have been first, or this one may have succeeded without an answer that
         // reached us.
-        self.fetch_patiently()?;
+        self.fetch_for_queue()?;
         let now = self.tip()?;
         if self.contains(&now, to)? {
             return Ok(Advance::Done);
@@ -257,7 +257,7 @@ impl<'a> Base<'a> {
             return Ok(Advance::Moved);
         }
         Ok(Advance::NotTaken(
-            Problem::failed(format!("the remote does not take {}", self.branch))
+            Problem::failed(format!("the remote does not accept {}", self.branch))
                 .caused_by_problem(&problem)
                 .hint(format!(
                     "where {} may not be pushed to: `into = \"own\"` under [rigs.{}.merge]",
@@ -313,7 +313,7 @@ impl<'a> Base<'a> {
     pub(crate) fn push(&self, commit: &str, branch: &str) -> Result<()> {
         self.check_not_checked_out(branch)?;
         let refspec = format!("{commit}:refs/heads/{branch}");
-        let git = self.git().within(PUSH_LIMIT);
+        let git = self.git().with_time_limit(PUSH_LIMIT);
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
@@ -323,7 +323,7 @@ impl<'a> Base<'a> {
         self.check_not_checked_out(branch)?;
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
         let refspec = format!("{commit}:refs/heads/{branch}");
-        let git = self.git().within(PUSH_LIMIT);
+        let git = self.git().with_time_limit(PUSH_LIMIT);
         git.run(["push", "--quiet", &lease, "origin", &refspec])
             .map(drop)
     }
@@ -336,7 +336,7 @@ impl<'a> Base<'a> {
     /// Asks the remote for the current commit of a branch.
     pub(crate) fn remote_commit(&self, branch: &str) -> Result<Option<String>> {
         let name = format!("refs/heads/{branch}");
-        let git = self.git().within(PUSH_LIMIT);
+        let git = self.git().with_time_limit(PUSH_LIMIT);
         let told = git.run(["ls-remote", "--quiet", "origin", &name])?;
         let mut lines = told.lines().filter_map(|line| line.split_once('\t'));
         let found = lines.find(|(_, found)| *found == name);
@@ -362,7 +362,7 @@ impl<'a> Base<'a> {
             return Ok(());
         }
         let words = ["push".to_owned(), "--quiet".to_owned()];
-        let git = self.git().within(PUSH_LIMIT);
+        let git = self.git().with_time_limit(PUSH_LIMIT);
         git.run([&words[..], &leases, &["origin".to_owned()], &names].concat())
             .map(drop)
     }
@@ -372,7 +372,7 @@ impl<'a> Base<'a> {
     pub(crate) fn landing(&self, merge: &Merge) -> Result<Option<String>> {
         // Work that was merged here is brought into the remote's branch before anything else.
         let before = match self.into {
-            MergeInto::Origin => self.behind()?,
+            MergeInto::Origin => self.missing_tip()?,
             MergeInto::Own => None,
         };
         for tip in [Some(self.tip()?), before].into_iter().flatten() {

@@ -2,13 +2,13 @@
 //!
 //! The entries are combined one after the other in memory, and the rig's commands run once, on the
 //! last of these commits. If they succeed, the base moves to it in one step. If they fail, only the
-//! first half is tried, and so on, until a single entry is left, which [`Queue::one`] merges or
+//! first half is tried, and so on, until a single entry is left, which [`LockedQueue::merge_one`] merges or
 //! refuses. An entry that does not combine with those before it is left to `one` as well.
 
 use super::base::Advance;
 use super::combine::Combined;
-use super::queue::Queue;
-use super::validate::{Candidate, Verdict, validate};
+use super::queue::LockedQueue;
+use super::validate::{MergeCandidate, ValidationResult, validate};
 use crate::Result;
 use crate::base::estop;
 use crate::base::fault;
@@ -48,7 +48,7 @@ impl BatchSize {
 }
 
 /// Result of a batch.
-pub(super) enum Batch {
+pub(super) enum BatchOutcome {
     Merged(Vec<Merge>),
     /// Nothing was merged, and the size was reduced.
     Failed,
@@ -56,35 +56,39 @@ pub(super) enum Batch {
     TooSmall,
 }
 
-impl Queue<'_> {
+impl LockedQueue<'_> {
     /// Merges the first of these waiting entries together.
-    pub(super) fn several(&self, waiting: &[Merge], size: &BatchSize) -> Result<Batch> {
+    pub(super) fn merge_together(
+        &self,
+        waiting: &[Merge],
+        size: &BatchSize,
+    ) -> Result<BatchOutcome> {
         // A process that was killed may have merged an entry that is already being merged.
         let is_new = |merge: &&Merge| merge.status == MergeStatus::Queued;
         let fresh: Vec<&Merge> = waiting.iter().take_while(is_new).take(size.get()).collect();
         if fresh.len() < 2 {
-            return Ok(Batch::TooSmall);
+            return Ok(BatchOutcome::TooSmall);
         }
-        self.base.fetch_patiently()?;
+        self.base.fetch_for_queue()?;
         self.catch_up()?;
         let tip = self.base.tip()?;
         let chain = self.combine_all(&tip, &fresh)?;
         let Some((last, rest)) = chain.split_last().filter(|(_, rest)| !rest.is_empty()) else {
-            return Ok(Batch::TooSmall);
+            return Ok(BatchOutcome::TooSmall);
         };
         let count = rest.len() + 1;
         self.progress(&format!("merging {count} branches together"));
-        let candidate = Candidate {
+        let candidate = MergeCandidate {
             rig: self.rig,
             merge: None,
             base: &tip,
             commit: &last.1,
         };
         let say = |text: &str| self.progress(text);
-        if let Verdict::Red { reason, .. } = validate(self.town, candidate, &say)? {
+        if let ValidationResult::Red { reason, .. } = validate(self.town, candidate, &say)? {
             self.progress(&format!("{reason}: trying half of them"));
             size.halve(count);
-            return Ok(Batch::Failed);
+            return Ok(BatchOutcome::Failed);
         }
         fault::point(self.town, "mq.validated");
         // The last check before the base moves.
@@ -99,7 +103,7 @@ impl Queue<'_> {
                 fault::point(self.town, "mq.advanced");
                 let settle = |(merge, commit): &(&Merge, String)| self.settle(merge, commit);
                 let merged: Result<Vec<Merge>> = chain.iter().map(settle).collect();
-                Ok(Batch::Merged(merged?))
+                Ok(BatchOutcome::Merged(merged?))
             }
             // The entries are tried one by one, which also finds the one that is not accepted.
             Advance::Moved | Advance::NotTaken(_) => {
@@ -108,7 +112,7 @@ impl Queue<'_> {
                         .put_back_merge(&merge.id, "the batch was not accepted")?;
                 }
                 size.halve(1);
-                Ok(Batch::Failed)
+                Ok(BatchOutcome::Failed)
             }
         }
     }

@@ -15,10 +15,10 @@ const TAIL: usize = 512 * 1024;
 
 /// Output of one command, written to a log.
 #[derive(Debug)]
-pub(super) struct Capture(Arc<Shared>);
+pub(super) struct Capture(Arc<SharedCapture>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedCapture {
     state: Mutex<CaptureState>,
     changed: Condvar,
 }
@@ -41,7 +41,7 @@ impl Capture {
     /// copy once the command has it.
     pub(super) fn begin(log: File) -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedCapture {
             state: Mutex::new(CaptureState {
                 log,
                 written: 0,
@@ -83,7 +83,7 @@ impl Capture {
     }
 }
 
-fn read(mut reader: PipeReader, shared: &Shared) {
+fn read(mut reader: PipeReader, shared: &SharedCapture) {
     let mut buffer = vec![0; 64 * 1024];
     loop {
         let count = match reader.read(&mut buffer) {

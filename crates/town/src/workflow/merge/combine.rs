@@ -3,11 +3,11 @@
 //! Files under `.beads/` belong to beads, and `bd sync` reconciles them: a conflict there does not
 //! count, and the incoming work keeps its version.
 
-use crate::base::files::Passing;
+use crate::base::files::TemporaryFile;
 use crate::base::git;
 use crate::base::git::Git;
 use crate::{Result, Town};
-use gt_core::merge::{MergeStatus, Refusal};
+use gt_core::merge::{MergeRefusal, MergeStatus};
 
 /// Folder whose conflicts are left to beads.
 pub(crate) const BEADS: &str = ".beads/";
@@ -44,7 +44,7 @@ pub(crate) struct Conflict {
 
 impl Combined {
     /// Returns the reason why the branch cannot be merged, if it cannot.
-    pub(super) fn refusal(self, branch: &str) -> Option<Refusal> {
+    pub(super) fn refusal(self, branch: &str) -> Option<MergeRefusal> {
         let (reason, files) = match self {
             Combined::Commit(_) => return None,
             Combined::Conflict(Conflict { files, said: None }) => {
@@ -58,7 +58,7 @@ impl Combined {
             }) => (format!("it is in conflict with {branch}: {said}"), files),
             Combined::Strangers => (format!("it has no history in common with {branch}"), vec![]),
         };
-        Some(Refusal {
+        Some(MergeRefusal {
             status: MergeStatus::Conflict,
             reason,
             files,
@@ -174,7 +174,7 @@ fn with_files_of(
     commit: &str,
     files: &[String],
 ) -> Result<String> {
-    let index = Passing::new(&town.runtime_dir().join("tmp"), "index")?;
+    let index = TemporaryFile::new(&town.runtime_dir().join("tmp"), "index")?;
     let git = git.with_index(&index.0);
     git.run(["read-tree", tree])?;
     for file in files {

@@ -4,10 +4,10 @@ use super::Base;
 use super::remote::{is_checked_out, is_checkout};
 use crate::base::git::Git;
 use crate::base::settings::MergeInto;
-use crate::repo::workspace::half_done;
+use crate::repo::workspace::unfinished_operation;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::merge::some_of;
+use gt_core::merge::list_some;
 use std::path::{Path, PathBuf};
 
 /// Result of [`pull`].
@@ -121,7 +121,7 @@ fn find(town: &Town, base: &Base<'_>, given: Option<&Path>) -> Result<PathBuf> {
 /// undoing only the fast-forward.
 fn check_clean(git: Git<'_>, checkout: &Path, branch: &str) -> Result<()> {
     let dir = checkout.display();
-    if let Some(what) = half_done(checkout) {
+    if let Some(what) = unfinished_operation(checkout) {
         return Err(Problem::conflict(format!("a {what} is under way in {dir}"))
             .hint("finish or abort it first"));
     }
@@ -137,7 +137,7 @@ fn check_clean(git: Git<'_>, checkout: &Path, branch: &str) -> Result<()> {
     }
     Err(
         Problem::conflict(format!("{dir} has changes that are not committed"))
-            .cause(some_of(&changed))
+            .cause(list_some(&changed))
             .hint(format!(
                 "commit them, or `git stash` and try again; {branch} was not changed"
             )),

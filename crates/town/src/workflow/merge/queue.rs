@@ -2,14 +2,14 @@
 
 use super::base::{Advance, Base};
 use super::combine::Combined;
-use super::validate::{Candidate, Verdict, validate};
-use super::{Note, Tell, announce, repair, sweep};
+use super::validate::{MergeCandidate, ValidationResult, validate};
+use super::{MergeMessage, Tell, announce, repair, sweep};
 use crate::base::estop;
 use crate::base::fault;
 use crate::records::items::Work;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::merge::{Merge, MergeStatus, Refusal, short, some_of};
+use gt_core::merge::{Merge, MergeRefusal, MergeStatus, list_some, short};
 use gt_core::work::WorkId;
 use std::cell::Cell;
 
@@ -17,7 +17,7 @@ use std::cell::Cell;
 const TRIES: usize = 5;
 
 /// The queue of a rig, while its lock is held.
-pub(super) struct Queue<'a> {
+pub(super) struct LockedQueue<'a> {
     pub(super) town: &'a Town,
     pub(super) rig: &'a str,
     pub(super) work: &'a Work,
@@ -28,9 +28,9 @@ pub(super) struct Queue<'a> {
 }
 
 /// Result of an attempt to bring a commit into the base.
-enum Landed {
+enum LandingOutcome {
     As(String),
-    Refused(Refusal, String),
+    Refused(MergeRefusal, String),
     /// The remote is reachable and refuses the push.
     NotTaken(Problem),
     /// The base moved too often.
@@ -38,51 +38,53 @@ enum Landed {
 }
 
 /// Result of one entry.
-pub(super) enum Came {
+pub(super) enum EntryOutcome {
     /// The entry no longer waits.
     OfNothing,
     Of(Merge),
-    /// The remote refused it: it keeps waiting, and the run goes on with other entries.
+    /// The remote refused it: it keeps waiting, and the run continues with other entries.
     NotTaken(Merge, Problem),
 }
 
-impl Queue<'_> {
+impl LockedQueue<'_> {
     /// Brings work into the base that was merged here and that it lacks, even if no entry waits.
     pub(super) fn begin(&self) -> Result<()> {
-        if self.base.behind_itself()? {
-            self.base.fetch_patiently()?;
+        if self.base.lacks_earlier_merges()? {
+            self.base.fetch_for_queue()?;
             self.catch_up()?;
         }
         Ok(())
     }
 
     /// Merges one entry.
-    pub(super) fn one(&self, merge: &Merge) -> Result<Came> {
-        self.base.fetch_patiently()?;
+    pub(super) fn merge_one(&self, merge: &Merge) -> Result<EntryOutcome> {
+        self.base.fetch_for_queue()?;
         if let Some(landed) = self.landed_already(merge)? {
-            return self.settle(merge, &landed).map(Came::Of);
+            return self.settle(merge, &landed).map(EntryOutcome::Of);
         }
         self.catch_up()?;
         let Some(merge) = self.work.begin_merge(&merge.id)? else {
-            return Ok(Came::OfNothing);
+            return Ok(EntryOutcome::OfNothing);
         };
         fault::point(self.town, "mq.begun");
         self.say(&merge, &format!("merging into {}", self.base.branch));
         let title = self.work.get(&merge.item)?.title;
         let landed = self.land(&merge.commit, &merge.message(&title), Some(&merge));
         match landed {
-            Ok(Landed::As(commit)) => self.settle(&merge, &commit).map(Came::Of),
-            Ok(Landed::Refused(refusal, tip)) => self.refuse(&merge, &refusal, &tip).map(Came::Of),
-            Ok(Landed::NotTaken(problem)) => {
+            Ok(LandingOutcome::As(commit)) => self.settle(&merge, &commit).map(EntryOutcome::Of),
+            Ok(LandingOutcome::Refused(refusal, tip)) => {
+                self.refuse(&merge, &refusal, &tip).map(EntryOutcome::Of)
+            }
+            Ok(LandingOutcome::NotTaken(problem)) => {
                 let merge = self.work.put_back_merge(&merge.id, problem.message())?;
                 self.say(&merge, problem.message());
-                Ok(Came::NotTaken(merge, problem))
+                Ok(EntryOutcome::NotTaken(merge, problem))
             }
-            Ok(Landed::Outrun) => {
+            Ok(LandingOutcome::Outrun) => {
                 let reason = format!("{} moved {TRIES} times meanwhile", self.base.branch);
                 let merge = self.work.put_back_merge(&merge.id, &reason)?;
                 self.say(&merge, &reason);
-                Ok(Came::Of(merge))
+                Ok(EntryOutcome::Of(merge))
             }
             Err(problem) => {
                 // If this fails too, the next run finds the entry unchanged.
@@ -105,24 +107,24 @@ impl Queue<'_> {
     /// was merged here before the remote's branch became the base. Must succeed before anything
     /// else is merged.
     pub(super) fn catch_up(&self) -> Result<()> {
-        let Some(other) = self.base.behind()? else {
+        let Some(other) = self.base.missing_tip()? else {
             self.base.forget_own();
             return Ok(());
         };
         let branch = &self.base.branch;
-        let place = self.base.other_place();
-        self.progress(&format!("taking over what is new in {branch} {place}"));
+        let place = self.base.describe_missing_tip();
+        self.progress(&format!("merging {branch} {place}"));
         let message = format!("Merge {branch} {place}\n");
         match self.land(&other, &message, None)? {
-            Landed::As(_) => {
+            LandingOutcome::As(_) => {
                 self.base.forget_own();
                 Ok(())
             }
-            Landed::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
-            Landed::NotTaken(problem) => Err(problem),
-            Landed::Refused(refusal, _) => {
+            LandingOutcome::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
+            LandingOutcome::NotTaken(problem) => Err(problem),
+            LandingOutcome::Refused(refusal, _) => {
                 let offered = format!("gt/merged/{branch}");
-                let files = some_of(&refusal.files);
+                let files = list_some(&refusal.files);
                 let problem = Problem::conflict(format!(
                     "{branch} of the remote and what was merged here are in conflict: {}",
                     refusal.reason
@@ -141,25 +143,25 @@ impl Queue<'_> {
 
     /// Brings a commit into the base: combines it, validates it, and then moves the base
     /// atomically.
-    fn land(&self, commit: &str, message: &str, merge: Option<&Merge>) -> Result<Landed> {
+    fn land(&self, commit: &str, message: &str, merge: Option<&Merge>) -> Result<LandingOutcome> {
         for _ in 0..TRIES {
             let tip = self.base.tip()?;
             if self.base.contains(&tip, commit)? {
-                return Ok(Landed::As(tip));
+                return Ok(LandingOutcome::As(tip));
             }
             let new = match self.base.combine(&tip, commit, message)? {
                 Combined::Commit(new) => new,
                 other => {
                     let refusal = other.refusal(&self.base.branch);
                     let refusal = refusal.ok_or_else(|| Problem::failed("nothing was combined"))?;
-                    return Ok(Landed::Refused(refusal, tip));
+                    return Ok(LandingOutcome::Refused(refusal, tip));
                 }
             };
             if let Some(merge) = merge {
                 self.work.plan_merge(&merge.id, &new)?;
                 fault::point(self.town, "mq.built");
             }
-            let candidate = Candidate {
+            let candidate = MergeCandidate {
                 rig: self.rig,
                 merge,
                 base: &tip,
@@ -169,19 +171,21 @@ impl Queue<'_> {
                 Some(merge) => self.say(merge, text),
                 None => self.progress(text),
             };
-            if let Verdict::Red { reason, log, tail } = validate(self.town, candidate, &say)? {
+            if let ValidationResult::Red { reason, log, tail } =
+                validate(self.town, candidate, &say)?
+            {
                 // The agent that repairs it starts with these files.
                 let files = match merge {
                     Some(_) => self.base.changes(&tip, &new)?,
                     None => Vec::new(),
                 };
-                let refusal = Refusal {
+                let refusal = MergeRefusal {
                     status: MergeStatus::Failed,
                     reason,
                     files,
                     log: Some((log.display().to_string(), tail)),
                 };
-                return Ok(Landed::Refused(refusal, tip));
+                return Ok(LandingOutcome::Refused(refusal, tip));
             }
             fault::point(self.town, "mq.validated");
             // The last check before the base moves.
@@ -189,18 +193,18 @@ impl Queue<'_> {
             match self.base.advance(&tip, &new)? {
                 Advance::Done => {
                     fault::point(self.town, "mq.advanced");
-                    return Ok(Landed::As(new));
+                    return Ok(LandingOutcome::As(new));
                 }
-                Advance::NotTaken(problem) => return Ok(Landed::NotTaken(problem)),
+                Advance::NotTaken(problem) => return Ok(LandingOutcome::NotTaken(problem)),
                 Advance::Moved => {}
             }
             say(&format!(
                 "{} has moved in the meantime: trying again",
                 self.base.branch
             ));
-            self.base.fetch_patiently()?;
+            self.base.fetch_for_queue()?;
         }
-        Ok(Landed::Outrun)
+        Ok(LandingOutcome::Outrun)
     }
 
     pub(super) fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {
@@ -225,16 +229,16 @@ impl Queue<'_> {
                     format!("the agent that has {item} on its hook is unknown: {problem}")
                 }
             };
-            (self.tell)(Note::Warning(&text));
+            (self.tell)(MergeMessage::Warning(&text));
         }
         Ok(merge)
     }
 
-    fn refuse(&self, merge: &Merge, refusal: &Refusal, tip: &str) -> Result<Merge> {
+    fn refuse(&self, merge: &Merge, refusal: &MergeRefusal, tip: &str) -> Result<Merge> {
         let merge = self.work.refuse_merge(&merge.id, refusal, tip)?;
         fault::point(self.town, "mq.refused");
         self.say(&merge, &refusal.reason);
-        // Agents cost money: repairs that do not help end.
+        // Agents cost money, so repairs are not repeated endlessly.
         match self.work.give_up_repairs(&merge.id)? {
             Some(stuck) => {
                 let event = self.town.event("escalation_raised");
@@ -249,7 +253,7 @@ impl Queue<'_> {
     }
 
     fn hand_out(&self, only: Option<&WorkId>) {
-        repair::hand_out(self.town, self.rig, only, self.tell);
+        repair::assign_repairs(self.town, self.rig, only, self.tell);
     }
 
     fn announce(&self) {
@@ -262,7 +266,7 @@ impl Queue<'_> {
         self.announce();
         if let Err(problem) = self.publish() {
             let text = format!("{problem}: {}", problem.causes().join(": "));
-            (self.tell)(Note::Warning(&text));
+            (self.tell)(MergeMessage::Warning(&text));
         }
         if self.has_published.get() {
             self.progress(&self.base.delivery());
@@ -283,6 +287,6 @@ impl Queue<'_> {
     }
 
     pub(super) fn progress(&self, text: &str) {
-        (self.tell)(Note::Progress(text));
+        (self.tell)(MergeMessage::Progress(text));
     }
 }

@@ -108,7 +108,7 @@ mod tests {
         let (dir, town) = town();
         let repository = dir.path().join("repo");
         std::fs::create_dir(&repository).unwrap();
-        let git = Git::at(&repository, town.around()).own_alone();
+        let git = Git::at(&repository, town.around()).only_own_repository();
         git.run(["init", "--quiet", "--bare"]).unwrap();
         let remote = Remote::of(&town, &repository);
         assert!(matches!(remote, Ok(Remote::None)), "{remote:?}");

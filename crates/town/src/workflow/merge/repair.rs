@@ -1,10 +1,10 @@
 //! Assigns repairs to agents, and cancels them.
 
-use super::{Note, Tell};
+use super::{MergeMessage, Tell};
 use crate::base::or_log::OrLog;
 use crate::base::settings::RepairBy;
 use crate::catalog::directory;
-use crate::messaging::nudge::{self, Mode, NudgeRequest};
+use crate::messaging::nudge::{self, DeliveryMode, NudgeRequest};
 use crate::records::items::Work;
 use crate::workflow::schedule::{self, Assigned, QueuedSling};
 use crate::workflow::sling::{SlingError, SlingOptions, SlingTarget, Slung, sling_item};
@@ -17,14 +17,14 @@ use std::time::Duration;
 /// Assigns the open repairs of a rig to agents, or only that of one entry. A repair that cannot be
 /// assigned stays open, and the next run retries. An agent costs money, so the settings may disable
 /// this.
-pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell<'_>) {
+pub(super) fn assign_repairs(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell<'_>) {
     if !town.settings().merge_defaults_of(rig).repair_agents {
         return;
     }
     let work = Work::of(town);
     let waiting = match work.repairs_to_hand_out(rig) {
         Ok(waiting) => waiting,
-        Err(problem) => return tell(Note::Warning(&problem.to_string())),
+        Err(problem) => return tell(MergeMessage::Warning(&problem.to_string())),
     };
     for (merge, item) in waiting {
         if only.is_some_and(|only| *only != merge) {
@@ -32,13 +32,13 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
         }
         let handed = match hand_to_an_agent(town, rig, &merge, &item) {
             Ok(Assigned::Slung(slung)) => {
-                tell(Note::Progress(&handed_to(&merge, &slung)));
+                tell(MergeMessage::Progress(&handed_to(&merge, &slung)));
                 Ok(())
             }
             // The scheduler starts an agent for it as soon as one may start.
             Ok(Assigned::Queued(queued)) => {
                 let QueuedSling { id, reason, .. } = queued;
-                tell(Note::Progress(&format!(
+                tell(MergeMessage::Progress(&format!(
                     "{merge}: the repair {id} waits in the schedule: {reason}"
                 )));
                 continue;
@@ -48,7 +48,7 @@ pub(super) fn hand_out(town: &Town, rig: &str, only: Option<&WorkId>, tell: Tell
             Err(error) => Err(Problem::from(error)),
         };
         if let Err(problem) = handed.and_then(|()| work.repair_is_handed_out(&merge)) {
-            tell(Note::Warning(&unhanded(&item, &problem)));
+            tell(MergeMessage::Warning(&unhanded(&item, &problem)));
         }
     }
 }
@@ -65,7 +65,7 @@ fn handed_to(merge: &WorkId, slung: &Slung) -> String {
 
 /// Tells the holder of a repair that it is cancelled. If the agent does not run or the message
 /// fails, the agent finds its hook empty.
-pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str) {
+pub(super) fn cancel_repair(town: &Town, holder: &str, repair: &WorkId, reason: &str) {
     let Some(agent) = Identity::from_address(holder, town.registry()) else {
         return;
     };
@@ -74,14 +74,17 @@ pub(super) fn call_off(town: &Town, holder: &str, repair: &WorkId, reason: &str)
          Leave it as it is; `gt done --status deferred` ends your work on it."
     );
     let order = NudgeRequest {
+        is_command: false,
         text: &text,
         sender: None,
-        mode: Mode::Queue,
+        mode: DeliveryMode::Queue,
         priority: Priority::Normal,
         timeout: Duration::ZERO,
     };
     let sent = nudge::send(town, &agent, &order);
-    sent.or_debug(format_args!("{agent} is not told that {repair} is closed"));
+    sent.or_debug(format_args!(
+        "{agent} was not notified that {repair} is closed"
+    ));
 }
 
 fn unhanded(item: &Item, problem: &Problem) -> String {

@@ -53,7 +53,7 @@ pub(super) fn end(town: &Town, rig: &str) -> Result<()> {
     files::remove_if_there(&file(town, rig, RUNNING))?;
     match fs::remove_dir(folder(town)) {
         Err(error) if !is_in_use(error.kind()) => {
-            Err(files::cannot("remove", &folder(town), &error))
+            Err(files::io_problem("remove", &folder(town), &error))
         }
         _ => Ok(()),
     }

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::lifecycle::stop::{self, StopOptions};
+use crate::records::items::EscalationQuery;
 use crate::testing::TestTown;
 use crate::workflow::done::{DoneOptions, done};
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
+use gt_core::Identity;
 use gt_core::merge::DoneStatus;
 use gt_core::work::ItemStatus;
 
@@ -201,4 +203,47 @@ fn repair_by_worker_goes_to_the_worker_of_the_branch() {
         .holder(&entry.repair.unwrap())
         .unwrap();
     assert_eq!(holder, Some(work.agent.address()));
+}
+
+#[test]
+fn branch_whose_repairs_cannot_be_merged_is_escalated_after_ten_attempts() {
+    let settings = "[rigs.lab.merge]\nvalidate = [\"false\"]\n";
+    let stage = TestTown::new().with_rig().with_settings(settings);
+    let items = Work::of(&stage.town);
+    let work = slung(&stage, "Paint the door");
+    stage.commit(&work.work_dir, "door", "blue\n");
+    finish(&stage, &work);
+    let mut repairs = 0;
+    let last = loop {
+        let merge = merge_all(&stage).pop().unwrap();
+        let repair = merge.repair.clone().unwrap();
+        let Some(holder) = items.holder(&repair).unwrap() else {
+            break merge;
+        };
+        repairs += 1;
+        assert!(repairs < 20, "{merge:?}");
+        // Each repair changes the branch, and fails as well.
+        let agent = Identity::from_address(&holder, stage.town.registry()).unwrap();
+        let container = stage.container(&agent).unwrap();
+        let folder = std::path::PathBuf::from(&container.pane().start_path);
+        stage.commit(&folder, "attempt", &repairs.to_string());
+        let options = DoneOptions {
+            leaving: DoneStatus::Completed,
+            said: None,
+            push: true,
+            force: false,
+            exit: false,
+        };
+        done(&stage.town, &agent, &options).unwrap();
+    };
+    assert_eq!((last.attempts, repairs), (10, 9));
+    let item = items.get(&work.id).unwrap();
+    assert_eq!(item.status, ItemStatus::Blocked);
+    assert!(item.labels.contains(&"escalated".to_owned()), "{item:?}");
+    let repair = items.get(&last.repair.unwrap()).unwrap();
+    assert_eq!(repair.status, ItemStatus::Blocked, "no agent gets it");
+    let open = items.escalations(&EscalationQuery::default()).unwrap();
+    assert_eq!(open.len(), 1, "{open:?}");
+    assert!(merge_all(&stage).is_empty(), "it is left alone");
+    assert_eq!(items.holder(&repair.id).unwrap(), None);
 }

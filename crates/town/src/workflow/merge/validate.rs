@@ -2,11 +2,14 @@
 //!
 //! They are shell lines of `town.toml`, never of the repository, because agents change the
 //! repository. They run in a separate worktree, `.runtime/merge/<rig>/tree`, which is reused. Files
-//! that git ignores stay in it, so that builds are incremental.
+//! that git ignores are removed from it before each run, because a branch could leave one that lets
+//! the next branch pass; `keep` names those that stay, so that builds are incremental.
+//!
+//! The commands run code of the branch. So they get only the variables that an agent gets.
 
 use super::capture::Capture;
 use crate::base::clock::Clock;
-use crate::base::git::{self, Git};
+use crate::base::git::Git;
 use crate::base::{files, processes};
 use crate::repo::workspace::submodules;
 use crate::repo::{rig, workspace};
@@ -31,7 +34,7 @@ const TAIL: u64 = 4_000;
 
 /// Result of the commands for a commit.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(super) enum ValidationResult {
     Green,
     Red {
         reason: String,
@@ -42,7 +45,7 @@ pub(super) enum Verdict {
 
 /// Commit to validate, with its context.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate<'a> {
+pub(super) struct MergeCandidate<'a> {
     pub(super) rig: &'a str,
     /// Entry of the queue; `None` if only the remote's commits are taken over.
     pub(super) merge: Option<&'a Merge>,
@@ -53,12 +56,12 @@ pub(super) struct Candidate<'a> {
 /// Runs the rig's commands on a commit.
 pub(super) fn validate(
     town: &Town,
-    candidate: Candidate<'_>,
+    candidate: MergeCandidate<'_>,
     tell: &dyn Fn(&str),
-) -> Result<Verdict> {
+) -> Result<ValidationResult> {
     let settings = town.settings().merge_of(candidate.rig);
     if settings.validate.is_empty() {
-        return Ok(Verdict::Green);
+        return Ok(ValidationResult::Green);
     }
     let limit = Duration::from_secs(60 * settings.timeout_minutes);
     // Processes of a killed run would work in the same folder.
@@ -71,32 +74,32 @@ pub(super) fn validate(
     for line in &settings.validate {
         tell(&format!("running {line}"));
         let mut output = append(&log)?;
-        writeln!(output, "$ {line}").map_err(|error| files::cannot("write", &log, &error))?;
-        let cannot = |error: std::io::Error| files::cannot("write", &log, &error);
+        writeln!(output, "$ {line}").map_err(|error| files::io_problem("write", &log, &error))?;
+        let cannot = |error: std::io::Error| files::io_problem("write", &log, &error);
         let (capture, pipe) = Capture::begin(output).map_err(cannot)?;
         let ended = run(town, candidate, &tree, line, pipe, limit);
         end_leftovers(town, candidate.rig);
         capture.finish(GRACE).map_err(cannot)?;
         let reason = match ended? {
-            Ended::By(status) if status.success() => continue,
-            Ended::By(status) => format!("`{line}` failed ({status})"),
-            Ended::TooLate => format!(
+            CommandEnd::By(status) if status.success() => continue,
+            CommandEnd::By(status) => format!("`{line}` failed ({status})"),
+            CommandEnd::TooLate => format!(
                 "`{line}` took longer than {}",
                 minutes(settings.timeout_minutes)
             ),
         };
         let tail = tail(&log)?;
-        return Ok(Verdict::Red { reason, log, tail });
+        return Ok(ValidationResult::Red { reason, log, tail });
     }
     files::remove_if_there(&log)?;
-    Ok(Verdict::Green)
+    Ok(ValidationResult::Green)
 }
 
 /// Checks out the submodules of the worktree. A submodule that is unavailable is left empty and
 /// noted in the log: the commands decide whether they need it.
 fn check_out_submodules(
     town: &Town,
-    candidate: Candidate<'_>,
+    candidate: MergeCandidate<'_>,
     tree: &Path,
     log: &Path,
     tell: &dyn Fn(&str),
@@ -106,7 +109,7 @@ fn check_out_submodules(
         submodules::empty(tree, &missing.path)?;
         tell(&missing.text());
         writeln!(append(log)?, "{}", missing.text())
-            .map_err(|error| files::cannot("write", log, &error))?;
+            .map_err(|error| files::io_problem("write", log, &error))?;
     }
     Ok(())
 }
@@ -127,7 +130,7 @@ pub fn missing_submodules(town: &Town, rig: &str) -> Vec<String> {
 /// sentence for each failure.
 fn try_submodules(town: &Town, rig: &str) -> Result<Vec<String>> {
     let base = super::Base::of(town, rig)?.tip()?;
-    let candidate = Candidate {
+    let candidate = MergeCandidate {
         rig,
         merge: None,
         base: &base,
@@ -145,19 +148,19 @@ fn minutes(count: u64) -> String {
     }
 }
 
-enum Ended {
+enum CommandEnd {
     By(ExitStatus),
     TooLate,
 }
 
 fn run(
     town: &Town,
-    candidate: Candidate<'_>,
+    candidate: MergeCandidate<'_>,
     tree: &Path,
     line: &str,
     output: PipeWriter,
     limit: Duration,
-) -> Result<Ended> {
+) -> Result<CommandEnd> {
     let around = town.around();
     let cannot = |error: std::io::Error| {
         Problem::environment("cannot run a shell for the rig's commands").caused_by(error)
@@ -165,7 +168,7 @@ fn run(
     let inherited = around
         .env
         .iter()
-        .filter(|(name, _)| git::passes(name) && !belongs_to_an_agent(name));
+        .filter(|(name, _)| town.settings().env.passes(name) && !belongs_to_an_agent(name));
     let mut command = Command::new("/bin/sh");
     command
         .args(["-c", line])
@@ -193,13 +196,13 @@ fn run(
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {
-            return Ok(Ended::By(status));
+            return Ok(CommandEnd::By(status));
         }
         let late = began.elapsed() > limit;
         if late || around.cancel.is_set() {
             end(town, candidate.rig, &mut child);
             around.cancel.check()?;
-            return Ok(Ended::TooLate);
+            return Ok(CommandEnd::TooLate);
         }
         // Poll: the end of a child and Ctrl-C cannot be awaited together.
         std::thread::sleep(Duration::from_millis(20));
@@ -210,7 +213,7 @@ fn run(
 fn end(town: &Town, rig: &str, child: &mut Child) {
     let table = processes::snapshot();
     let mut all = table.descendants(child.id());
-    all.extend(carrying(town, rig));
+    all.extend(processes_of(town, rig));
     signal(&table, &all);
     // It has ended, or cannot be killed.
     let _ = child.try_wait();
@@ -219,13 +222,13 @@ fn end(town: &Town, rig: &str, child: &mut Child) {
 /// Ends processes that carry the marks of this rig's commands: their command has ended, or the
 /// process that waited for it was killed.
 pub(super) fn end_leftovers(town: &Town, rig: &str) {
-    let left = carrying(town, rig);
+    let left = processes_of(town, rig);
     if !left.is_empty() {
         signal(&processes::snapshot(), &left);
     }
 }
 
-fn signal(table: &gt_core::process::Table, pids: &BTreeSet<u32>) {
+fn signal(table: &gt_core::process::ProcessTable, pids: &BTreeSet<u32>) {
     let handles = processes::hold(table, pids);
     processes::signal_all(&handles, Signal::TERM);
     let left = processes::wait_all(handles, GRACE);
@@ -234,7 +237,7 @@ fn signal(table: &gt_core::process::Table, pids: &BTreeSet<u32>) {
     let _ = processes::wait_all(left, GRACE);
 }
 
-fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
+fn processes_of(town: &Town, rig: &str) -> BTreeSet<u32> {
     let marks = marks(town, rig).map(|(name, value)| format!("{name}={value}"));
     let table = processes::snapshot();
     let own = std::process::id();
@@ -243,7 +246,7 @@ fn carrying(town: &Town, rig: &str) -> BTreeSet<u32> {
         .iter()
         .filter(|process| process.pid != own && !process.name.starts_with("tmux"));
     let pids: Vec<u32> = others.map(|process| process.pid).collect();
-    processes::carrying(&pids, &[marks])
+    processes::with_variables(&pids, &[marks])
 }
 
 /// Returns the variables that identify all processes started by a rig's commands.
@@ -257,19 +260,20 @@ fn marks(town: &Town, rig: &str) -> [(&'static str, String); 3] {
 }
 
 /// Returns the worktree at the candidate's commit, without changes of an earlier run.
-fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
+fn prepare(town: &Town, candidate: MergeCandidate<'_>) -> Result<PathBuf> {
     let tree = tree(town, candidate.rig);
     let _lock = workspace::lock_repository(town, candidate.rig)?;
     let commit = candidate.commit;
     let is_there = tree.join(".git").exists();
-    if is_there && check_out(town, &tree, commit).is_ok() {
+    let keep = &town.settings().merge_of(candidate.rig).keep;
+    if is_there && check_out(town, &tree, commit, keep).is_ok() {
         return Ok(tree);
     }
     town.around().cancel.check()?;
     if is_there {
         // Commands may leave folders without write permission.
         files::make_writable(&tree);
-        if check_out(town, &tree, commit).is_ok() {
+        if check_out(town, &tree, commit, keep).is_ok() {
             return Ok(tree);
         }
     }
@@ -282,7 +286,7 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
         files::make_dir(folder)?;
     }
     let repository = rig::repository(town, candidate.rig);
-    let git = Git::at(&repository, town.around()).without_hooks();
+    let git = Git::at(&repository, town.around());
     git.run(["worktree", "prune"])?;
     let target = tree.to_string_lossy().into_owned();
     let add = [
@@ -298,12 +302,14 @@ fn prepare(town: &Town, candidate: Candidate<'_>) -> Result<PathBuf> {
 /// one.
 const ALONE: [&str; 2] = ["-c", "submodule.recurse=false"];
 
-/// Puts the worktree on a commit and removes everything that git would show as changed.
-fn check_out(town: &Town, tree: &Path, commit: &str) -> Result<()> {
-    let git = Git::at(tree, town.around()).without_hooks();
+/// Puts the worktree on a commit and removes everything that is not part of it and not kept.
+fn check_out(town: &Town, tree: &Path, commit: &str, keep: &[String]) -> Result<()> {
+    let git = Git::at(tree, town.around());
     let checkout = ["checkout", "--quiet", "--force", "--detach", commit];
     git.run(ALONE.iter().chain(&checkout))?;
-    git.run(["clean", "--quiet", "-ffd"])?;
+    let kept = keep.iter().map(|pattern| format!("--exclude={pattern}"));
+    let clean = ["clean", "--quiet", "-ffdx"].map(str::to_owned);
+    git.run(clean.into_iter().chain(kept))?;
     submodules::reset(town, tree)
 }
 
@@ -326,7 +332,7 @@ pub(super) fn folder(town: &Town, rig: &str) -> PathBuf {
     town.runtime_dir().join("merge").join(rig)
 }
 
-fn log_path(town: &Town, candidate: Candidate<'_>) -> PathBuf {
+fn log_path(town: &Town, candidate: MergeCandidate<'_>) -> PathBuf {
     let name = match candidate.merge {
         Some(merge) => format!("{}.log", merge.id),
         None => format!("{}.log", merge::short(candidate.commit)),
@@ -340,7 +346,7 @@ fn append(path: &Path) -> Result<File> {
         .create(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| files::cannot("write", path, &error))
+        .map_err(|error| files::io_problem("write", path, &error))
 }
 
 /// Returns the end of a log, without control characters.
@@ -361,7 +367,7 @@ pub(super) fn tail(path: &Path) -> Result<String> {
         let is_shown = |c: &char| !c.is_control() || *c == '\n' || *c == '\t';
         Ok(whole.chars().filter(is_shown).collect())
     };
-    read().map_err(|error| files::cannot("read", path, &error))
+    read().map_err(|error| files::io_problem("read", path, &error))
 }
 
 #[cfg(test)]

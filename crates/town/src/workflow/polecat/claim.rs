@@ -21,7 +21,7 @@ pub(crate) fn rig(town: &Town, rig: &str) -> Result<FileLock> {
 }
 
 /// Takes the lock under which polecats are counted.
-pub(crate) fn count(town: &Town) -> Result<FileLock> {
+pub(crate) fn lock_count(town: &Town) -> Result<FileLock> {
     wait(town, &path(town, "sling"))
 }
 

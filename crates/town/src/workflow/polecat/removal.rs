@@ -54,7 +54,7 @@ fn nuke_claimed(
     dry_run: bool,
 ) -> Result<Nuked> {
     let dir = work_dir(town, identity)?;
-    let staying = workspace::staying(town, identity, &dir)?;
+    let staying = workspace::kept_branches(town, identity, &dir)?;
     let has_branches = workspace::branches(town, identity)?.len() > staying.len();
     let container = snapshot.container(identity);
     let released = snapshot.bead(identity);
@@ -63,7 +63,7 @@ fn nuke_claimed(
     }
     // Checked before anything is stopped: a refusal must change nothing.
     let unsaved = workspace::unsaved(town, identity, &dir)?;
-    let refusal = refuse_oneself(town, identity)
+    let refusal = refuse_caller(town, identity)
         .err()
         .or_else(|| unsaved.refusal(identity).filter(|_| !force));
     if dry_run {
@@ -118,7 +118,7 @@ fn end(town: &Town, identity: &Identity, is_there: bool) -> Result<bool> {
 }
 
 /// Refuses to remove the calling agent: its own process would end in the middle of the removal.
-pub(crate) fn refuse_oneself(town: &Town, identity: &Identity) -> Result<()> {
+pub(crate) fn refuse_caller(town: &Town, identity: &Identity) -> Result<()> {
     let around = town.around();
     let is_here = around.var("GT_ROOT").map(Path::new) == Some(town.root());
     let own = around.var("GT_SESSION").filter(|_| is_here);

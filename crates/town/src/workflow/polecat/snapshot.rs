@@ -2,9 +2,10 @@
 
 use super::claim;
 use crate::records::items::Work;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
+use gt_core::plural::counted;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,7 +54,8 @@ impl TownSnapshot {
     pub(crate) fn refusal(&self, town: &Town, candidate: &Identity) -> Result<Option<Problem>> {
         let mut busy = self.busy(town);
         busy.remove(candidate);
-        // Dead polecats are looked for only at the limit, because that reads the index of sessions.
+        // Dead polecats are searched only at the limit, because the search reads the index of
+        // sessions.
         if is_full(town, candidate, &busy) {
             busy = self.without_dead(town, busy)?;
         }
@@ -61,7 +63,8 @@ impl TownSnapshot {
         let rig = candidate.rig().unwrap_or_default();
         let (of_rig, all) = count(candidate, &busy);
         let refuse = |whose: &str, count: usize, setting: &str| {
-            let message = format!("{whose} has {count} polecats at work, the maximum");
+            let polecats = counted(count, "polecat");
+            let message = format!("{whose} has {polecats} at work, the maximum");
             Problem::conflict(message)
                 .hint("`gt polecat list` shows them; wait until one is done")
                 .hint("`gt polecat nuke NAME` removes one, and its item is open again")
@@ -121,11 +124,11 @@ impl TownSnapshot {
         if let Some(container) = self.container(agent) {
             return Ok(!container.pane().tag_auto_respawn);
         }
-        let sessions = Sessions::of(town).find(&Query {
+        let sessions = Sessions::of(town).find(&SessionQuery {
             agent: Some(agent.address()),
             work: Some(item.to_string()),
             limit: Some(1),
-            ..Query::default()
+            ..SessionQuery::default()
         })?;
         Ok(!sessions.is_empty())
     }

@@ -4,7 +4,6 @@ use super::pause;
 use crate::agents::account::{self, Account};
 use crate::base::{estop, processes};
 use crate::catalog::{harnesses, roles};
-use crate::lifecycle::start::StartOptions;
 use crate::records::budget;
 use crate::records::items::{QueuedAssignment, Work};
 use crate::terminal::containers::Container;
@@ -219,13 +218,12 @@ impl ScheduleSnapshot {
         Ok((harness, options.account.clone().or(default)))
     }
 
-    /// Returns the account of a running agent; `None` if it uses none, or its tag cannot be read.
+    /// Returns the account of a running agent; `None` if it uses none.
     fn account_of(&self, container: &Container) -> Option<String> {
         if self.accounts.is_empty() {
             return None;
         }
-        let options = StartOptions::from_tag(&container.pane().tag_start).ok()?;
-        let folder = options.config_dir?;
+        let folder = container.config_dir()?;
         let account = Account::with_folder(&self.accounts, Path::new(&folder))?;
         Some(account.account.clone())
     }

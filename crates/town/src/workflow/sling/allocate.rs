@@ -35,7 +35,7 @@ pub(super) enum Allocation {
     Full(Problem),
 }
 
-struct Choice {
+struct ChosenPolecat {
     agent: Identity,
     reused: bool,
     claim: FileLock,
@@ -101,7 +101,7 @@ impl Assignment<'_> {
     /// still run although it has finished its item. Returns the refusal if other calls have taken
     /// the last slot.
     fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<Option<Problem>> {
-        let _count = claim::count(self.town)?;
+        let _count = claim::lock_count(self.town)?;
         self.town.around().cancel.check()?;
         let refusal = TownSnapshot::read(self.town)?.refusal(self.town, agent)?;
         if refusal.is_some() {
@@ -115,7 +115,7 @@ impl Assignment<'_> {
     }
 
     /// Returns a free polecat, or a new one. Prefers a polecat with a branch for this item.
-    fn choose(&self, snapshot: &TownSnapshot, rig: &str) -> Result<Choice> {
+    fn choose(&self, snapshot: &TownSnapshot, rig: &str) -> Result<ChosenPolecat> {
         let town = self.town;
         let mut known = directory::workers(town, rig, Role::Polecat);
         known.retain(|agent| Some(agent) != self.options.avoid.as_ref());
@@ -128,7 +128,7 @@ impl Assignment<'_> {
         known.sort_by_cached_key(|agent| !has_branch(agent));
         for agent in known {
             if let Some(claim) = self.is_free(snapshot, &agent)? {
-                return Ok(Choice {
+                return Ok(ChosenPolecat {
                     agent,
                     reused: true,
                     claim,
@@ -158,7 +158,7 @@ impl Assignment<'_> {
         claim::try_agent(town, agent)
     }
 
-    fn new_one(&self, snapshot: &TownSnapshot, rig: &str) -> Result<Choice> {
+    fn new_one(&self, snapshot: &TownSnapshot, rig: &str) -> Result<ChosenPolecat> {
         let town = self.town;
         let pool = town.settings().polecats.pool(rig)?;
         // `rig/name` resolves to a crew worker first, and file systems may ignore case.
@@ -182,7 +182,7 @@ impl Assignment<'_> {
             let agent = Identity::polecat(rig, name.clone());
             // A held claim means that another process is removing a polecat of that name.
             if let Some(claim) = claim::try_agent(town, &agent)? {
-                return Ok(Choice {
+                return Ok(ChosenPolecat {
                     agent,
                     reused: false,
                     claim,
@@ -193,7 +193,7 @@ impl Assignment<'_> {
     }
 
     /// Claims the requested polecat, which is not running.
-    fn this_one(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Choice> {
+    fn this_one(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<ChosenPolecat> {
         let town = self.town;
         agent.check_new(town.registry())?;
         if let Some(bead) = snapshot.bead(agent) {
@@ -210,7 +210,7 @@ impl Assignment<'_> {
                 "`gt polecat show` shows what is in its worktree, if it is not given work just now",
             )
         })?;
-        Ok(Choice {
+        Ok(ChosenPolecat {
             agent: agent.clone(),
             reused: is_there,
             claim,

@@ -17,7 +17,7 @@ use crate::workflow::polecat::{TownSnapshot, claim, work_dir};
 use crate::{Result, Town};
 use gt_core::nudge::Priority;
 use gt_core::work::Item;
-use gt_core::{Identity, Kind, Problem, Role};
+use gt_core::{Identity, Problem, ProblemKind, Role};
 use std::path::Path;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ impl Assignment<'_> {
                     if Work::of(self.town).holder(&self.item.id)? != Some(holder) {
                         continue;
                     }
-                    return self.go_on(&agent, claim);
+                    return self.start_holder(&agent, claim);
                 }
             }
         }
@@ -96,18 +96,18 @@ impl Assignment<'_> {
     }
 
     /// Starts an agent that already has the item on its hook, unless it is running.
-    fn go_on(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
+    fn start_holder(&self, agent: &Identity, claim: FileLock) -> Result<Slung, SlingError> {
         // A dead polecat does not count. The claim makes it count from here on.
         let count = match self.options.no_start {
             true => None,
-            false => Some(claim::count(self.town)?),
+            false => Some(claim::lock_count(self.town)?),
         };
         let snapshot = TownSnapshot::read(self.town)?;
         if snapshot.is_running(agent) {
             if self.options.args.is_some() {
                 let words = format!("{agent} has {} and runs already", self.item.id);
-                let problem = Problem::new(Kind::Running, words);
-                return Err(problem.hint("`gt nudge` tells it more").into());
+                let problem = Problem::new(ProblemKind::Running, words);
+                return Err(problem.hint("`gt nudge` sends it a message").into());
             }
             return Ok(self.present_in(&snapshot, agent, true)?);
         }
@@ -129,7 +129,7 @@ impl Assignment<'_> {
     /// linked again; if that fails, it is left as it is and the call fails.
     fn repair(&self, agent: &Identity) -> Result<Option<Placed>> {
         let dir = work_dir(self.town, agent)?;
-        workspace::mend(self.town, agent, &dir)?;
+        workspace::repair_links(self.town, agent, &dir)?;
         let due = workspace::work_branch(agent, &self.item.id);
         let is_own = |branch: &str| workspace::is_branch_of(agent, branch);
         // The folder does not exist, or is empty.
@@ -177,8 +177,9 @@ impl Assignment<'_> {
         }
     }
 
-    /// Assigns the item to an agent that is no polecat: it has its folder, and may be running.
-    pub(super) fn to_other(&self, agent: &Identity) -> Result<Slung, SlingError> {
+    /// Assigns the item to an agent other than a polecat, which has its own folder and may be
+    /// running.
+    pub(super) fn assign_to_other(&self, agent: &Identity) -> Result<Slung, SlingError> {
         let claim = claim::agent(self.town, agent)?;
         let holder = Work::of(self.town).holder(&self.item.id)?;
         if let Some(holder) = holder.filter(|holder| *holder != agent.address()) {
@@ -186,7 +187,7 @@ impl Assignment<'_> {
         }
         let snapshot = TownSnapshot::read(self.town)?;
         if snapshot.is_running(agent) {
-            return Ok(self.tell(&snapshot, agent, None)?);
+            return Ok(self.hook_and_nudge(&snapshot, agent, None)?);
         }
         let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();
@@ -214,7 +215,7 @@ impl Assignment<'_> {
                 .hint("try again in a moment"));
         }
         let placed = self.change_branch(agent)?;
-        self.tell(snapshot, agent, placed)
+        self.hook_and_nudge(snapshot, agent, placed)
     }
 
     /// Puts the worktree of a running polecat on the branch of the item. On the branch of another
@@ -235,7 +236,7 @@ impl Assignment<'_> {
     }
 
     /// Hooks the item for a running agent and nudges the agent.
-    fn tell(
+    fn hook_and_nudge(
         &self,
         snapshot: &TownSnapshot,
         agent: &Identity,
@@ -251,9 +252,10 @@ impl Assignment<'_> {
             let more = self.options.args.as_deref().unwrap_or_default();
             let text = format!("You have new work on your hook: gt hook\n{more}");
             let order = nudge::NudgeRequest {
+                is_command: false,
                 text: text.trim_end(),
                 sender: Some(self.sender()),
-                mode: nudge::Mode::WaitIdle,
+                mode: nudge::DeliveryMode::WaitIdle,
                 priority: Priority::default(),
                 timeout: NUDGE_TIMEOUT,
             };
@@ -293,7 +295,7 @@ impl Assignment<'_> {
 
     /// Returns the result for an agent that this call started. It cannot fail: nothing may be
     /// rolled back after the start.
-    fn started(&self, started: start::Started, reused: bool) -> Slung {
+    fn started(&self, started: start::StartedAgent, reused: bool) -> Slung {
         Slung {
             id: self.item.id.clone(),
             branch: self.branch(&started.identity, &started.work_dir),

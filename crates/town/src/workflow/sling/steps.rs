@@ -30,7 +30,7 @@ impl Assignment<'_> {
     /// Puts the item on the hook. Returns whether it was not there before.
     pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
         let id = &self.item.id;
-        let is_new = hook::put(self.town, agent, id)?.is_new;
+        let is_new = hook::hook_item(self.town, agent, id)?.is_new;
         fault::point(self.town, "sling.hooked");
         let work = Work::of(self.town);
         // The sender is informed about the result. A call that was killed has not recorded it.

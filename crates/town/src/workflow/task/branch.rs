@@ -3,7 +3,7 @@
 //! It only reads: it takes no lock and writes no index. The board reads many worktrees, so git is
 //! called as rarely as possible.
 
-use super::site::Site;
+use super::site::TaskSite;
 use crate::base::git;
 use crate::base::git::Git;
 use crate::workflow::merge::Base;
@@ -47,7 +47,7 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
         // Changes inside a submodule do not belong to this branch.
         "--ignore-submodules=dirty",
     ])?;
-    let status = Status::read(&status);
+    let status = GitStatus::read(&status);
     let mut facts = Branch {
         name: status.branch.unwrap_or_default(),
         base: base.branch.clone(),
@@ -85,13 +85,13 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
 
 /// Returns the facts about the branch of a task's worktree.
 pub fn branch_of(town: &Town, id: &WorkId) -> Result<Branch> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     branch_facts(town, &site.dir, &base_of(town, &site.rig)?)
 }
 
 /// Parsed output of `git status`.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Status {
+struct GitStatus {
     branch: Option<String>,
     commit: Option<String>,
     /// Number of tracked files that differ from the last commit.
@@ -100,10 +100,10 @@ struct Status {
     conflicts: Vec<String>,
 }
 
-impl Status {
+impl GitStatus {
     /// Parses the NUL-terminated format `v2`.
     fn read(text: &str) -> Self {
-        let mut status = Status::default();
+        let mut status = GitStatus::default();
         let mut entries = text.split('\0');
         while let Some(entry) = entries.next() {
             let Some((kind, rest)) = entry.split_once(' ') else {
@@ -177,7 +177,7 @@ fn count_lines(path: &Path) -> u32 {
         return 0;
     }
     let ends = bytes.iter().filter(|byte| **byte == b'\n').count();
-    // A last line without a line end counts as well.
+    // A last line without a newline counts as well.
     count(ends + usize::from(bytes.last() != Some(&b'\n')))
 }
 
@@ -193,8 +193,8 @@ mod tests {
             u UU N... 100644 100644 100644 100644 a b c in conflict\0\
             ? not known\0! ignored\0";
         assert_eq!(
-            Status::read(text),
-            Status {
+            GitStatus::read(text),
+            GitStatus {
                 branch: Some("gt-1".to_owned()),
                 commit: Some("0123".to_owned()),
                 changed: 3,
@@ -202,7 +202,7 @@ mod tests {
                 conflicts: vec!["in conflict".to_owned()],
             }
         );
-        let detached = Status::read("# branch.oid 0123\0# branch.head (detached)\0");
+        let detached = GitStatus::read("# branch.oid 0123\0# branch.head (detached)\0");
         assert_eq!(detached.branch, None);
     }
 

@@ -18,7 +18,7 @@ use crate::repo::{init_step, rig};
 use crate::terminal::{containers, dev_servers};
 use crate::work::{checkpoint, hook};
 use crate::workflow::merge::Base;
-use crate::workflow::polecat::{claim, refuse_oneself};
+use crate::workflow::polecat::{claim, refuse_caller};
 use crate::{Result, Town};
 use gt_core::work::{ItemStatus, WorkId};
 use gt_core::{Identity, Problem};
@@ -61,13 +61,13 @@ pub struct CleanupPlan {
 /// One step of a cleanup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupStep {
-    pub action: Action,
+    pub action: CleanupAction,
     /// Object of the action: a name or a path.
     pub what: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum CleanupAction {
     StopContainer,
     SaveWork,
     RemoveWorktree,
@@ -77,30 +77,30 @@ pub enum Action {
     OpenItem,
 }
 
-impl Action {
+impl CleanupAction {
     /// Returns the name for scripts.
     pub fn as_str(self) -> &'static str {
         match self {
-            Action::StopContainer => "stop_container",
-            Action::SaveWork => "save_work",
-            Action::RemoveWorktree => "remove_worktree",
-            Action::DeleteRemoteBranch => "delete_remote_branch",
-            Action::DeleteBranch => "delete_branch",
-            Action::CloseItem => "close_item",
-            Action::OpenItem => "open_item",
+            CleanupAction::StopContainer => "stop_container",
+            CleanupAction::SaveWork => "save_work",
+            CleanupAction::RemoveWorktree => "remove_worktree",
+            CleanupAction::DeleteRemoteBranch => "delete_remote_branch",
+            CleanupAction::DeleteBranch => "delete_branch",
+            CleanupAction::CloseItem => "close_item",
+            CleanupAction::OpenItem => "open_item",
         }
     }
 
     /// Returns the words for people, which precede the object.
     pub fn words(self) -> &'static str {
         match self {
-            Action::StopContainer => "stop everything in the container",
-            Action::SaveWork => "keep under refs/gt/saved/",
-            Action::RemoveWorktree => "remove the worktree",
-            Action::DeleteRemoteBranch => "delete the remote's branch",
-            Action::DeleteBranch => "delete the branch",
-            Action::CloseItem => "close the item",
-            Action::OpenItem => "take off its hook, and open again, the item",
+            CleanupAction::StopContainer => "stop everything in the container",
+            CleanupAction::SaveWork => "keep under refs/gt/saved/",
+            CleanupAction::RemoveWorktree => "remove the worktree",
+            CleanupAction::DeleteRemoteBranch => "delete the remote's branch",
+            CleanupAction::DeleteBranch => "delete the branch",
+            CleanupAction::CloseItem => "close the item",
+            CleanupAction::OpenItem => "take off its hook, and open again, the item",
         }
     }
 }
@@ -136,9 +136,9 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         remote: None,
     };
     let mut steps = Vec::new();
-    let mut step = |action: Action, what: String| steps.push(CleanupStep { action, what });
+    let mut step = |action: CleanupAction, what: String| steps.push(CleanupStep { action, what });
     if let Some(container) = containers::of_agent(town, &agent)? {
-        step(Action::StopContainer, container.name().to_owned());
+        step(CleanupAction::StopContainer, container.name().to_owned());
     }
     let remote = look_at_remote(town, &agent, &base, &mut plan)?;
     let found = workspace::task_worktree(town, &agent);
@@ -152,24 +152,24 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         plan.refusal = Some(refusal(id, &unsaved));
     }
     if !unsaved.is_nothing() && options.force {
-        step(Action::SaveWork, unsaved.words());
+        step(CleanupAction::SaveWork, unsaved.describe());
     }
     if let Some(dir) = &found {
-        step(Action::RemoveWorktree, dir.display().to_string());
+        step(CleanupAction::RemoveWorktree, dir.display().to_string());
     }
-    let staying = workspace::staying(town, &agent, &plan.dir)?;
+    let staying = workspace::kept_branches(town, &agent, &plan.dir)?;
     for (branch, _) in workspace::branches(town, &agent)? {
         match staying.contains(&branch) {
             true => plan.kept.push(format!(
                 "the branch {branch}: it waits to be merged, or is checked out elsewhere"
             )),
-            false => step(Action::DeleteBranch, branch),
+            false => step(CleanupAction::DeleteBranch, branch),
         }
     }
     if let Some(remote) = remote {
         match remote.is_merged || options.force {
             true => {
-                step(Action::DeleteRemoteBranch, remote.name.clone());
+                step(CleanupAction::DeleteRemoteBranch, remote.name.clone());
                 plan.remote = Some(remote);
             }
             false => plan.kept.push(format!(
@@ -185,9 +185,9 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
         .is_some_and(|item| item.status != ItemStatus::Closed);
     let is_held = work.holder(id)? == Some(agent.address());
     if options.close && is_open {
-        step(Action::CloseItem, id.to_string());
+        step(CleanupAction::CloseItem, id.to_string());
     } else if is_held {
-        step(Action::OpenItem, id.to_string());
+        step(CleanupAction::OpenItem, id.to_string());
     }
     plan.steps = steps;
     Ok(plan)
@@ -196,7 +196,7 @@ pub fn cleanup_plan(town: &Town, id: &WorkId, options: CleanupOptions) -> Result
 /// Runs a cleanup, with a plan made under the locks.
 pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Cleaned> {
     let (agent, rig) = agent_of(town, id)?;
-    refuse_oneself(town, &agent)?;
+    refuse_caller(town, &agent)?;
     let _lock = lock(town, id)?;
     // Prevents a concurrent start.
     let _claim = claim::agent(town, &agent)?;
@@ -231,7 +231,7 @@ pub fn cleanup(town: &Town, id: &WorkId, options: CleanupOptions) -> Result<Clea
     forget(town, &agent, &rig, &plan.dir)?;
     fault::point(town, "cleanup.forgotten");
     let work = Work::of(town);
-    let closes = |step: &CleanupStep| step.action == Action::CloseItem;
+    let closes = |step: &CleanupStep| step.action == CleanupAction::CloseItem;
     if plan.steps.iter().any(closes) {
         work.close(id, Some("cleaned up"))?;
     } else if work.holder(id)? == Some(agent.address()) {
@@ -307,7 +307,7 @@ fn look_at_remote(
 fn refusal(id: &WorkId, unsaved: &Unsaved) -> Problem {
     let problem = Problem::conflict(format!(
         "{id} has work that exists nowhere else: {}",
-        unsaved.words()
+        unsaved.describe()
     ));
     let problem = unsaved.located(problem);
     problem
@@ -329,7 +329,7 @@ fn save_remote(base: &Base<'_>, agent: &Identity, remote: &RemoteBranch) -> Resu
     let stamp = base.clock().now().as_millisecond();
     let name = format!("refs/gt/saved/{}/{stamp}-remote", agent.short_name());
     base.git()
-        .to_the_end()
+        .uncancellable()
         .run(["update-ref", &name, &remote.commit])?;
     Ok(Some(name))
 }
@@ -340,12 +340,12 @@ fn forget(town: &Town, agent: &Identity, rig: &str, dir: &Path) -> Result<()> {
     checkpoint::clear(town, agent)?;
     let repository = rig::repository(town, rig);
     wip::forget_branch(
-        Git::at(&repository, town.around()).to_the_end(),
+        Git::at(&repository, town.around()).uncancellable(),
         &workspace::branch(agent),
     )?;
     match std::fs::remove_dir_all(init_step::folder(town, agent)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Problem::failed("what was noted of its start cannot be removed").caused_by(error))
+            Err(Problem::failed("the records of its start cannot be removed").caused_by(error))
         }
         _ => Ok(()),
     }

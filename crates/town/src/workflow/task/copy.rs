@@ -28,15 +28,15 @@ pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Resu
     };
     let to = dir
         .canonicalize()
-        .map_err(|error| files::cannot("open", dir, &error))?;
+        .map_err(|error| files::io_problem("open", dir, &error))?;
     for path in wishes.worktree.copy.iter().map(InsidePath::as_str) {
         match copy_one(&from, &to, path) {
             Ok(true) => copied.paths.push(path.to_owned()),
             Ok(false) => {}
-            Err(Refusal::LeadsOut) => copied
+            Err(CopyRefusal::LeadsOut) => copied
                 .warnings
                 .push(format!("{path} was not copied: a link leads out of it")),
-            Err(Refusal::Failed(error)) => {
+            Err(CopyRefusal::Failed(error)) => {
                 return Err(Problem::failed(format!("cannot copy {path}")).caused_by(error));
             }
         }
@@ -44,26 +44,26 @@ pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Resu
     Ok(copied)
 }
 
-enum Refusal {
+enum CopyRefusal {
     LeadsOut,
     Failed(io::Error),
 }
 
-impl From<io::Error> for Refusal {
+impl From<io::Error> for CopyRefusal {
     fn from(error: io::Error) -> Self {
-        Refusal::Failed(error)
+        CopyRefusal::Failed(error)
     }
 }
 
 /// Copies one path atomically: to a temporary name beside its place, followed by a rename.
-fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, Refusal> {
+fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, CopyRefusal> {
     let source = from.join(path);
     let Ok(real) = source.canonicalize() else {
         return Ok(false);
     };
     let target = to.join(path);
     if !real.starts_with(from) {
-        return Err(Refusal::LeadsOut);
+        return Err(CopyRefusal::LeadsOut);
     }
     if target.symlink_metadata().is_ok() {
         return Ok(false);
@@ -74,7 +74,7 @@ fn copy_one(from: &Path, to: &Path, path: &str) -> Result<bool, Refusal> {
     // The nearest existing folder decides: the folders below it are created by this function.
     let there = parent.ancestors().find(|dir| dir.exists());
     if !there.is_some_and(|dir| dir.canonicalize().is_ok_and(|real| real.starts_with(to))) {
-        return Err(Refusal::LeadsOut);
+        return Err(CopyRefusal::LeadsOut);
     }
     fs::create_dir_all(parent)?;
     let mut beside = std::ffi::OsString::from(".gt-copy-");
@@ -97,7 +97,7 @@ fn remove(path: &Path) -> io::Result<()> {
 
 /// Copies files with their permissions, folders recursively, and symbolic links that stay inside as
 /// links. Skips sockets and other special files.
-fn copy_tree(from: &Path, to: &Path, project: &Path) -> Result<(), Refusal> {
+fn copy_tree(from: &Path, to: &Path, project: &Path) -> Result<(), CopyRefusal> {
     let meta = from.symlink_metadata()?;
     if meta.is_symlink() {
         let inside = from
@@ -106,7 +106,7 @@ fn copy_tree(from: &Path, to: &Path, project: &Path) -> Result<(), Refusal> {
         let target: PathBuf = fs::read_link(from)?;
         return match inside && target.is_relative() {
             true => Ok(std::os::unix::fs::symlink(target, to)?),
-            // A link that leads elsewhere has no meaning in the worktree.
+            // A link that leads out of the worktree has no meaning in the worktree.
             false => Ok(()),
         };
     }
@@ -155,8 +155,8 @@ mod tests {
         assert!(matches!(copy(".env"), Ok(false)), "what is there stays");
         assert_eq!(fs::read_to_string(to.join(".env")).unwrap(), "A=2");
         assert!(matches!(copy("missing"), Ok(false)));
-        assert!(matches!(copy("leads/secret"), Err(Refusal::LeadsOut)));
-        assert!(matches!(copy("trap/x"), Err(Refusal::LeadsOut)));
+        assert!(matches!(copy("leads/secret"), Err(CopyRefusal::LeadsOut)));
+        assert!(matches!(copy("trap/x"), Err(CopyRefusal::LeadsOut)));
         assert!(!out.join("x").exists());
         // Leftover of a copy that was killed.
         fs::create_dir(to.join(".gt-copy-d")).unwrap();

@@ -4,9 +4,9 @@
 //! Git shows untracked files only if the index names them. They are added to a copy of the index,
 //! because the worktree's index belongs to the agent.
 
-use super::site::Site;
-use crate::base::files::Passing;
-use crate::base::git::{Git, passes};
+use super::site::TaskSite;
+use crate::base::files::TemporaryFile;
+use crate::base::git::{Git, Hardening, passes};
 use crate::repo::workspace::snapshot;
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -24,7 +24,7 @@ pub struct Diff<'a> {
     /// Commit at which the branch left the base.
     pub merge_base: String,
     dir: PathBuf,
-    index: Passing,
+    index: TemporaryFile,
 }
 
 /// One changed file.
@@ -40,7 +40,7 @@ pub struct ChangedFile {
 
 /// Opens the diff of a task.
 pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let base = site.base()?;
     let git = site.git();
     let merge_base = git.run(["merge-base", "HEAD", &base.tip()?]).map_err(|_| {
@@ -68,17 +68,20 @@ impl Diff<'_> {
     /// pager.
     pub fn command(&self, stat: bool) -> Command {
         let around = self.town.around();
+        let hardening = Hardening::of(&self.dir, around);
         let mut command = Command::new("git");
         command
             .arg("-C")
             .arg(&self.dir)
             .arg("diff")
+            .args(hardening.options("diff"))
             .args(stat.then_some("--stat"))
             .args([&self.merge_base, "--"])
             .env_clear()
             .envs(around.env.iter().filter(|(name, _)| passes(name)))
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_INDEX_FILE", &self.index.0);
+        hardening.apply(&mut command, &around.env, false);
         command
     }
 

@@ -4,15 +4,15 @@
 //! known conflict is not queued: the queue would assign the repair to another agent, although the
 //! task's worktree is available.
 
-use super::site::Site;
+use super::site::TaskSite;
 use super::{event_of, wip};
 use crate::records::events::Events;
 use crate::records::items::Work;
-use crate::repo::workspace::half_done;
+use crate::repo::workspace::unfinished_operation;
 use crate::work::hook;
 use crate::workflow::done::{self, DoneOptions};
 use crate::workflow::merge::{
-    self, Base, MergePlan, Note, RunOptions, Tell, background, queued_ref,
+    self, Base, MergeMessage, MergePlan, RunOptions, Tell, background, queued_ref,
 };
 use crate::workflow::sling;
 use crate::{Result, Town};
@@ -47,7 +47,7 @@ impl HandedIn {
 
 /// Returns the plan of [`hand_in`], and whether a person has to confirm it.
 pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let branch = site.own_branch()?;
     check_ready(&site)?;
     Ok(MergePlan::of(town, &site.base()?, &branch, id))
@@ -55,7 +55,7 @@ pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
 
 /// Submits a task's branch and waits until the queue has processed it.
 pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let lock = site.lock()?;
     let branch = site.own_branch()?;
     check_ready(&site)?;
@@ -104,7 +104,7 @@ fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result
     if let Some(log) = background::start(town, rig)? {
         let log = log.display();
         let text = format!("{entry} is being merged in the background; the log is {log}");
-        tell(Note::Progress(&text));
+        tell(MergeMessage::Progress(&text));
         return background::wait(town, entry);
     }
     let options = RunOptions {
@@ -116,9 +116,9 @@ fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result
 }
 
 /// Refuses a worktree with uncommitted changes or an unfinished git operation.
-fn check_ready(site: &Site<'_>) -> Result<()> {
+fn check_ready(site: &TaskSite<'_>) -> Result<()> {
     let id = &site.id;
-    if let Some(what) = half_done(&site.dir) {
+    if let Some(what) = unfinished_operation(&site.dir) {
         return Err(Problem::conflict(format!("a {what} is under way in {id}"))
             .hint("finish or abort it first"));
     }
@@ -139,7 +139,7 @@ fn check_ready(site: &Site<'_>) -> Result<()> {
 }
 
 /// Queues the branch with its current commit. Returns the entry.
-fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
+fn queue(site: &TaskSite<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
     let (town, id) = (site.town, &site.id);
     background::request(town, &site.rig);
     let work = Work::of(town);
@@ -157,7 +157,7 @@ fn queue(site: &Site<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
         };
     }
     if holder.is_none() {
-        hook::put(town, &site.agent, id)?;
+        hook::hook_item(town, &site.agent, id)?;
     }
     let options = DoneOptions {
         leaving: DoneStatus::Completed,

@@ -1,7 +1,7 @@
 //! Types the init commands of a project into the shell of a container, one after another.
 //!
 //! They are separate lines because the shell's hooks (direnv's, for example) run between two of
-//! them. Each is a [`Step`] whose end is recorded in a file. After a process was killed, the next
+//! them. Each is a [`InitStep`] whose end is recorded in a file. After a process was killed, the next
 //! one continues: it waits for a running step, skips a successful one, and retries a failed one
 //! unless the caller continues without it.
 
@@ -10,28 +10,28 @@ use crate::base::callback::Call;
 use crate::base::{fault, processes, wake};
 use crate::messaging::inject;
 use crate::records::events::Events;
-use crate::repo::init_step::{self as step, InitStep, Progress};
+use crate::repo::init_step::{self as step, InitProgress, InitStep};
 use crate::terminal::containers::{Container, tmux_problem};
-use crate::terminal::watch::{PaneWatch, Woke};
+use crate::terminal::watch::{PaneWatch, WakeReason};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use gt_core::project::Init;
 use gt_core::startup::tag;
 use gt_core::state::{State, StateSource};
-use gt_core::{Identity, Kind, Problem, shell};
+use gt_core::{Identity, Problem, ProblemKind, shell};
 use gt_tmux::{Batch, Command};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// An init command with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ran {
+pub struct InitResult {
     pub command: String,
     /// `None` if it was killed.
     pub exit_code: Option<i32>,
 }
 
-impl Ran {
+impl InitResult {
     pub fn has_failed(&self) -> bool {
         self.exit_code != Some(0)
     }
@@ -58,8 +58,8 @@ pub(super) fn run(
     container: &Container,
     init: &Init,
     skip_failed: bool,
-    go_on: &mut dyn FnMut(&Ran) -> bool,
-) -> Result<Vec<Ran>, InitError> {
+    go_on: &mut dyn FnMut(&InitResult) -> bool,
+) -> Result<Vec<InitResult>, InitError> {
     let pane = container.pane();
     let nonce = super::tag_of(town, container, tags::INIT)?;
     let shell = Shell {
@@ -78,7 +78,7 @@ pub(super) fn run(
 pub(super) enum InitError {
     /// An init command of the project failed; the start can continue without it.
     #[error("the init command {}", .0.words())]
-    Command(Ran),
+    Command(InitResult),
     #[error(transparent)]
     Other(#[from] Problem),
 }
@@ -89,7 +89,7 @@ impl InitError {
     pub(super) fn hinted(self, agent: &Identity, command: &str) -> Problem {
         match self {
             InitError::Other(problem) => problem,
-            InitError::Command(_) => Problem::new(Kind::InitFailed, self.to_string())
+            InitError::Command(_) => Problem::new(ProblemKind::InitFailed, self.to_string())
                 .hint(format!(
                     "`gt attach {agent}` goes to its shell; `{command}` tries it again"
                 ))
@@ -114,22 +114,22 @@ impl Shell<'_> {
         mut self,
         init: &Init,
         skip_failed: bool,
-        go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Vec<Ran>, InitError> {
+        go_on: &mut dyn FnMut(&InitResult) -> bool,
+    ) -> Result<Vec<InitResult>, InitError> {
         self.say(State::Initializing, "")?;
         let mut all = Vec::new();
         for (index, line) in init.commands.iter().enumerate() {
             let command = line.as_str().to_owned();
             let file = self.file(index + 1);
-            if skip_failed && let Progress::Ended(exit_code) = step::progress(&file)? {
+            if skip_failed && let InitProgress::Ended(exit_code) = step::progress(&file)? {
                 // The failure was reported when it happened.
-                all.push(Ran { command, exit_code });
+                all.push(InitResult { command, exit_code });
                 continue;
             }
             let step = InitStep::Run(command.clone());
             let exit_code = self.take(index + 1, &step, true)?;
             fault::point(self.town, "task.command");
-            let ran = Ran { command, exit_code };
+            let ran = InitResult { command, exit_code };
             if ran.has_failed() {
                 self.say(State::Error, &format!("init: {}", ran.words()))?;
                 self.write_down(&ran);
@@ -149,7 +149,7 @@ impl Shell<'_> {
     }
 
     /// Writes the event of a failed command.
-    fn write_down(&self, ran: &Ran) {
+    fn write_down(&self, ran: &InitResult) {
         let event = Event::new("init_failed", self.agent)
             .with("command", ran.command.clone())
             .with("exit_code", ran.exit_code)
@@ -182,32 +182,32 @@ impl Shell<'_> {
     ) -> Result<Option<i32>> {
         let file = self.file(number);
         match step::progress(&file)? {
-            Progress::Ended(Some(0)) => return Ok(Some(0)),
-            Progress::Ended(_) if again_if_failed => step::forget(&file)?,
-            Progress::Ended(code) => return Ok(code),
-            Progress::NotBegun | Progress::Running => {}
+            InitProgress::Ended(Some(0)) => return Ok(Some(0)),
+            InitProgress::Ended(_) if again_if_failed => step::forget(&file)?,
+            InitProgress::Ended(code) => return Ok(code),
+            InitProgress::NotBegun | InitProgress::Running => {}
         }
         step::write(&file, step)?;
         let mut typed: Option<Instant> = None;
         let mut attempts = 0;
         loop {
             match step::progress(&file)? {
-                Progress::Ended(code) => return Ok(code),
-                Progress::Running => {}
-                Progress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_TIMEOUT) => {
+                InitProgress::Ended(code) => return Ok(code),
+                InitProgress::Running => {}
+                InitProgress::NotBegun if typed.is_none_or(|at| at.elapsed() > SHELL_TIMEOUT) => {
                     if attempts == ATTEMPTS {
                         return Err(self.deaf());
                     }
                     attempts += 1;
                     self.type_step(&file)?;
-                    self.watch.be_attentive();
+                    self.watch.poll_often();
                     typed = Some(Instant::now());
                 }
-                Progress::NotBegun => {}
+                InitProgress::NotBegun => {}
             }
             self.town.around().cancel.check()?;
-            if self.watch.wait(Duration::from_millis(100)) == Woke::Ended {
-                let Progress::Ended(code) = step::progress(&file)? else {
+            if self.watch.wait(Duration::from_millis(100)) == WakeReason::Ended {
+                let InitProgress::Ended(code) = step::progress(&file)? else {
                     return Err(
                         Problem::failed(format!("the shell of {} has ended", self.agent))
                             .hint("`gt task stop` takes its container away"),
@@ -220,7 +220,7 @@ impl Shell<'_> {
 
     fn deaf(&self) -> Problem {
         Problem::failed(format!(
-            "the shell of {} does not take commands",
+            "the shell of {} does not accept commands",
             self.agent
         ))
         .hint(format!(

@@ -1,12 +1,12 @@
 //! Stops the turn of a task's agent, to be resumed later: the program keeps running, with its
 //! conversation.
 
-use super::site::Site;
+use super::site::TaskSite;
 use super::{event_of, tag_of, tags, wip};
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::messaging::interrupt::{STOP_TIMEOUT, interrupt};
-use crate::messaging::queue::Queue;
+use crate::messaging::queue::MessageQueue;
 use crate::messaging::{nudge, signal};
 use crate::records::events::Events;
 use crate::terminal::containers::{Container, tmux_problem};
@@ -42,13 +42,16 @@ pub struct Paused {
 
 /// Pauses the agent of a task.
 pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let _lock = site.lock()?;
     let container = nudge::running(town, &site.agent)?;
     let preset = nudge::preset_of(town, &container)?;
     let before = container.state(Some(&preset)).state;
     // Prevents messages from being typed between the keys.
-    let _typing = FileLock::take(&Queue::of(town, &site.agent).lock_path(), LOCK_TIMEOUT)?;
+    let _typing = FileLock::take(
+        &MessageQueue::of(town, &site.agent).lock_path(),
+        LOCK_TIMEOUT,
+    )?;
     let reason = given.unwrap_or("paused by a person");
     // Marked first: otherwise the end of the turn would deliver the next message.
     let is_new = signal::mark_paused(town, &site.agent, reason)?;
@@ -98,10 +101,10 @@ pub fn pause(town: &Town, id: &WorkId, given: Option<&str>) -> Result<Paused> {
 }
 
 /// Undoes the commit of a pause that a prompt has ended, before the agent continues from it.
-pub fn prompted(town: &Town, agent: &Identity) -> Result<()> {
+pub fn undo_pause_commit(town: &Town, agent: &Identity) -> Result<()> {
     let id = agent.short_name().parse::<WorkId>();
     // A task without a worktree has no commit of a pause.
-    let Some(site) = id.ok().and_then(|id| Site::of(town, &id).ok()) else {
+    let Some(site) = id.ok().and_then(|id| TaskSite::of(town, &id).ok()) else {
         return Ok(());
     };
     if !wip::is_noted(&site) {
@@ -119,7 +122,7 @@ pub fn prompted(town: &Town, agent: &Identity) -> Result<()> {
 }
 
 pub(super) fn set_tag(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     container: &Container,
     name: &str,
     value: &str,

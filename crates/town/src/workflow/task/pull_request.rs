@@ -2,14 +2,14 @@
 //!
 //! `gh` gets its arguments directly, without a shell, and uses its own login. The text is passed on
 //! standard input: arguments are visible to other processes and limited in length. If the branch
-//! already has a pull request, its URL is returned. That is checked first, so that nothing is
-//! pushed if gh does not work.
+//! already has a pull request, returns its URL. This is checked first, so that nothing is pushed if
+//! gh does not work.
 
-use super::site::Site;
+use super::site::TaskSite;
 use super::{event_of, wip};
-use crate::base::files::{self, Passing, cannot};
-use crate::base::git::passes;
-use crate::base::program::{self, Limits};
+use crate::base::files::{self, TemporaryFile, io_problem};
+use crate::base::git::{Hardening, passes};
+use crate::base::program::{self, RunLimits};
 use crate::records::events::Events;
 use crate::records::items::Work;
 use crate::{Result, Town};
@@ -60,7 +60,7 @@ pub struct PullRequest {
 
 /// Pushes the branch of a task and creates a pull request for it.
 pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> Result<PullRequest> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let branch = site.own_branch()?;
     let base = site.base()?;
     let gh = Gh::of(&site)?;
@@ -141,12 +141,12 @@ pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> R
 
 /// The program `gh`, run in a task's worktree.
 struct Gh<'a> {
-    site: &'a Site<'a>,
+    site: &'a TaskSite<'a>,
     program: PathBuf,
 }
 
 impl<'a> Gh<'a> {
-    fn of(site: &'a Site<'a>) -> Result<Self> {
+    fn of(site: &'a TaskSite<'a>) -> Result<Self> {
         let program = site.town.around().find_program("gh").ok_or_else(|| {
             Problem::environment("a pull request needs gh, which is not on the PATH")
                 .hint("install it from https://cli.github.com, then `gh auth login`")
@@ -176,9 +176,9 @@ impl<'a> Gh<'a> {
     /// Returns the text as standard input: an unlinked file. With a pipe, gh could take a truncated
     /// text for the whole if this process were killed.
     fn text(&self, text: &str) -> Result<Stdio> {
-        let file = Passing::new(&self.site.town.runtime_dir().join("tmp"), "text")?;
+        let file = TemporaryFile::new(&self.site.town.runtime_dir().join("tmp"), "text")?;
         files::write_passing(&file.0, text.as_bytes())?;
-        let open = File::open(&file.0).map_err(|error| cannot("read", &file.0, &error))?;
+        let open = File::open(&file.0).map_err(|error| io_problem("read", &file.0, &error))?;
         Ok(open.into())
     }
 
@@ -200,7 +200,9 @@ impl<'a> Gh<'a> {
             // This process handles Ctrl-C and ends gh, so that a cancellation is not reported as a
             // failure of gh.
             .process_group(0);
-        let limits = Limits {
+        // gh calls git.
+        Hardening::of(&self.site.dir, around).apply(&mut command, &around.env, false);
+        let limits = RunLimits {
             time: Some(TIMEOUT),
             cancel: Some(&around.cancel),
             grace: Some(GRACE),

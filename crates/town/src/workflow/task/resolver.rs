@@ -1,7 +1,7 @@
 //! The agent that resolves the conflicts of a merge: the task's program in the window `merge`,
 //! beside the task's agent.
 
-use super::site::Site;
+use super::site::TaskSite;
 use super::{tag_of, tags};
 use crate::Result;
 use crate::lifecycle::start::{self, StartOptions};
@@ -17,7 +17,7 @@ use gt_tmux::{Command, SessionName};
 
 /// Returns the options for its program: those of the task's agent, or those that the next agent
 /// would get.
-pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
+pub(super) fn start_options(site: &TaskSite<'_>) -> Result<StartOptions> {
     let container = site.container()?;
     let started = match &container {
         Some(container) => tag_of(site.town, container, tag::START)?,
@@ -50,7 +50,7 @@ pub(super) fn wishes(site: &Site<'_>) -> Result<StartOptions> {
 }
 
 /// Returns whether the merge under way was given to a resolver in this container.
-pub(super) fn was_opened(site: &Site<'_>) -> Result<bool> {
+pub(super) fn was_opened(site: &TaskSite<'_>) -> Result<bool> {
     let Some(container) = site.container()? else {
         return Ok(false);
     };
@@ -58,7 +58,7 @@ pub(super) fn was_opened(site: &Site<'_>) -> Result<bool> {
 }
 
 /// Clears the mark, because the next merge is a new one even if it is of the same commit.
-pub(super) fn forget(site: &Site<'_>) -> Result<()> {
+pub(super) fn forget(site: &TaskSite<'_>) -> Result<()> {
     let Some(container) = site.container()? else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ pub(super) fn forget(site: &Site<'_>) -> Result<()> {
 }
 
 /// Returns the commit that is being merged.
-fn merge_head(site: &Site<'_>) -> Result<String> {
+fn merge_head(site: &TaskSite<'_>) -> Result<String> {
     site.git().run(["rev-parse", "--verify", "MERGE_HEAD"])
 }
 
@@ -84,7 +84,7 @@ fn prompt(files: &[String]) -> String {
 
 /// Opens the window. Returns the harness and the warnings.
 pub(super) fn open(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     wishes: &StartOptions,
     files: &[String],
 ) -> Result<(String, Vec<String>)> {
@@ -99,7 +99,7 @@ pub(super) fn open(
         .args([tags::MERGE, &merge_head(site)?]);
     let mut ran = String::new();
     let prompt = prompt(files);
-    let warnings = start::beside(
+    let warnings = start::start_beside(
         site.town,
         &site.agent,
         RESOLVER_WINDOW,

@@ -1,15 +1,15 @@
 //! Resumes a task: prompts a paused agent, and restarts an ended one in its conversation.
 
 use super::pause::set_tag;
-use super::site::Site;
+use super::site::TaskSite;
 use super::wip::{self, Undone};
 use super::{TaskOptions, event_of, is_alive, tag_of, tags};
 use crate::base::lock::FileLock;
 use crate::lifecycle::restore::{self, Resumable};
 use crate::lifecycle::start::StartOptions;
 use crate::messaging::inject::{Submission, Typist};
-use crate::messaging::nudge::{self, Mode, NudgeOutcome, NudgeRequest};
-use crate::messaging::queue::{Phase, Queue};
+use crate::messaging::nudge::{self, DeliveryMode, NudgeOutcome, NudgeRequest};
+use crate::messaging::queue::{MessageQueue, Phase};
 use crate::messaging::signal;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
@@ -69,7 +69,7 @@ pub struct Resumed {
 
 /// Resumes a task.
 pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resumed> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let lock = site.lock()?;
     let container = site.container()?;
     let Some(container) = container.filter(is_alive) else {
@@ -97,10 +97,8 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
     };
     if !is_paused && !has_wip {
         return Err(
-            Problem::conflict(format!("{id} is not paused but {}", state.as_str())).hint(format!(
-                "`gt nudge {} TEXT` says something to it",
-                site.agent
-            )),
+            Problem::conflict(format!("{id} is not paused but {}", state.as_str()))
+                .hint(format!("`gt nudge {} TEXT` sends it a message", site.agent)),
         );
     }
     let wip = end_wip(&site, options)?;
@@ -140,7 +138,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
         resumed.still_paused = Some(why);
         set_tag(&site, &container, tags::RESUMER, "")?;
         if let (Phase::Taken, Some(prompt)) = (phase, &options.prompt) {
-            tell(town, &mut resumed, prompt, Mode::Queue)?;
+            tell(town, &mut resumed, prompt, DeliveryMode::Queue)?;
         }
         return Ok(resumed);
     }
@@ -168,7 +166,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
                 "" => words.to_owned(),
                 message => with_reminder(&site, &container, message, words)?,
             };
-            tell(town, &mut resumed, &words, Mode::WaitIdle)?;
+            tell(town, &mut resumed, &words, DeliveryMode::WaitIdle)?;
         }
     }
     Ok(resumed)
@@ -177,7 +175,7 @@ pub fn resume(town: &Town, id: &WorkId, options: &ResumeOptions) -> Result<Resum
 /// Submits the message of the stopped turn again, if the program has put it back into its input
 /// line and the line is unchanged.
 fn submit_again(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     container: &Container,
     typist: &mut Typist<'_>,
     more: Option<&str>,
@@ -186,12 +184,15 @@ fn submit_again(
     if put_back.is_empty() {
         return Ok(None);
     }
-    let _typing = FileLock::take(&Queue::of(site.town, &site.agent).lock_path(), TIMEOUT)?;
+    let _typing = FileLock::take(
+        &MessageQueue::of(site.town, &site.agent).lock_path(),
+        TIMEOUT,
+    )?;
     typist.submit_put_back(&put_back, more)
 }
 
 /// Undoes the commit of the pause, or keeps it as requested.
-fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
+fn end_wip(site: &TaskSite<'_>, options: &ResumeOptions) -> Result<Undone> {
     if !options.keep_wip {
         return wip::undo(site);
     }
@@ -202,7 +203,7 @@ fn end_wip(site: &Site<'_>, options: &ResumeOptions) -> Result<Undone> {
 /// Returns the prompt for a program that may have forgotten the message of its stopped turn. Only
 /// the first message is stored; repeated after a later one, it would be a new order.
 fn with_reminder(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     container: &Container,
     message: &str,
     words: &str,
@@ -217,7 +218,7 @@ fn with_reminder(
     let Some(first) = first.filter(had_first) else {
         return Ok(format!(
             "{words}\n\nYour turn was stopped, and you may have forgotten the message that it \
-             was about. If so, say that, and do not begin anew with an earlier one."
+             was about. If so, say that, and do not start over with an earlier one."
         ));
     };
     let words = clean(&format!(
@@ -227,12 +228,14 @@ fn with_reminder(
     Ok(words)
 }
 
-fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()> {
+fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: DeliveryMode) -> Result<()> {
     let order = NudgeRequest {
+        is_command: false,
         text,
         sender: None,
         mode,
-        priority: Priority::Normal,
+        // The agent is woken by a command: do-not-disturb does not hold it.
+        priority: Priority::Urgent,
         timeout: TIMEOUT,
     };
     let sent = nudge::send(town, &resumed.agent, &order)?;
@@ -245,7 +248,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: Mode) -> Result<()
 
 /// Restarts an agent whose session has ended, with its former options.
 fn start_again(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     last: &gt_core::record::Record,
     options: &ResumeOptions,
     wip: Undone,

@@ -8,12 +8,14 @@ use super::tags;
 use crate::catalog::roles;
 use crate::lifecycle::start::{COLUMNS, ROWS, with_history_limit};
 use crate::terminal::containers::{self, tmux_problem};
+use crate::terminal::environment::{self, ServerEnvironment};
 use crate::terminal::{appearance, pidfile, tmux_hooks};
 use crate::{Result, Town};
 use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, SessionName, format};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Creates the container, with an id for its steps.
@@ -41,6 +43,11 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
             shell = shell.arg("-e").arg(format!("{variable}={value}"));
         }
     }
+    // tmux runs the user's shell itself, so the server's variables can only be made empty in it.
+    let foreign = ServerEnvironment::read(town).foreign(town, None, &BTreeMap::new());
+    for variable in &foreign {
+        shell = shell.arg("-e").arg(format!("{variable}="));
+    }
     let set = |option: &str, value: &str| {
         Command::new("set-option")
             .target(name.clone())
@@ -64,6 +71,7 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
         set(tag::STATE_SOURCE, "start"),
         set(tags::INIT, &town.clock().new_id().simple().to_string()),
     ])
+    .then_all(environment::removals(name, &foreign))
     .then_all(tmux_hooks::commands(town))
     .then_all(appearance::options(town, name, agent, &role, None));
     let batch = with_history_limit(town, batch);

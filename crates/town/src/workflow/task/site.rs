@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Maximum wait for the lock of the worktree. A merge with validation does not hold it.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-pub(super) struct Site<'a> {
+pub(super) struct TaskSite<'a> {
     pub(super) town: &'a Town,
     pub(super) id: WorkId,
     pub(super) agent: Identity,
@@ -23,14 +23,14 @@ pub(super) struct Site<'a> {
     pub(super) dir: PathBuf,
 }
 
-impl<'a> Site<'a> {
+impl<'a> TaskSite<'a> {
     pub(super) fn of(town: &'a Town, id: &WorkId) -> Result<Self> {
         let (agent, rig) = agent_of(town, id)?;
         let dir = workspace::task_worktree(town, &agent).ok_or_else(|| {
             Problem::not_found(format!("{id} has no worktree"))
                 .hint(format!("`gt task start {id}` makes it"))
         })?;
-        Ok(Site {
+        Ok(TaskSite {
             town,
             id: id.clone(),
             agent,

@@ -1,8 +1,8 @@
 //! The steps of a task's start, and their rollback.
 
 use super::{
-    Ran, Started, TaskOptions, copy, event_of, init, is_alive, own_container, present, shell,
-    start_options, tag_of, tags, unhook, worktree,
+    InitResult, StartedTask, TaskOptions, copy, event_of, init, is_alive, own_container, present,
+    shell, start_options, tag_of, tags, unhook, worktree,
 };
 use crate::base::{fault, processes, wake};
 use crate::lifecycle::start::{self, StartError};
@@ -47,8 +47,8 @@ impl TaskStart<'_> {
     pub(super) fn start(
         &self,
         existing: Option<Container>,
-        go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Started, StartError> {
+        go_on: &mut dyn FnMut(&InitResult) -> bool,
+    ) -> Result<StartedTask, StartError> {
         let town = self.town;
         let is_done = |container: &&Container| {
             is_alive(container) || (self.options.no_agent && container.session_id().is_some())
@@ -95,7 +95,7 @@ impl TaskStart<'_> {
 
     /// Completes the steps that a killed start has left undone beside a running agent. Failures are
     /// only warnings, because the agent already runs.
-    fn complete(&self, container: &Container) -> Result<Started> {
+    fn complete(&self, container: &Container) -> Result<StartedTask> {
         let mut here = present(self.town, self.item, self.agent, container)?;
         let opened = project::of_worktree(&here.work_dir).and_then(|project| {
             self.mark_done(container)?;
@@ -116,8 +116,8 @@ impl TaskStart<'_> {
         made: &mut TaskChanges,
         existing: Option<Container>,
         begun: &mut Option<()>,
-        go_on: &mut dyn FnMut(&Ran) -> bool,
-    ) -> Result<Started, StartError> {
+        go_on: &mut dyn FnMut(&InitResult) -> bool,
+    ) -> Result<StartedTask, StartError> {
         let town = self.town;
         let mut warnings = Vec::new();
         let place = worktree::place(town, self.agent, dir)?;
@@ -130,7 +130,7 @@ impl TaskStart<'_> {
         warnings.extend(copied.warnings);
         fault::point(town, "task.copied");
         if !self.options.no_agent {
-            made.hooked = hook::put(town, self.agent, &self.item.id)?.is_new;
+            made.hooked = hook::hook_item(town, self.agent, &self.item.id)?.is_new;
             if made.hooked {
                 let sender = town.around().var("GT_ROLE").unwrap_or(PERSON);
                 Work::of(town).record_sling(&self.item.id, sender)?;
@@ -159,7 +159,7 @@ impl TaskStart<'_> {
         if let Some(container) = container.filter(|c| c.session_id().is_none() && !c.pane().dead) {
             *begun = Some(());
             if tag_of(town, &container, tags::INIT_DONE)? != "1" {
-                let mut go_on = |ran: &Ran| self.options.continue_on_failure || go_on(ran);
+                let mut go_on = |ran: &InitResult| self.options.continue_on_failure || go_on(ran);
                 let command = self.options.command(&self.item.id);
                 let skip_failed = self.options.continue_on_failure;
                 ran = init::run(
@@ -174,7 +174,7 @@ impl TaskStart<'_> {
             }
             if self.options.no_agent {
                 self.rest(&container)?;
-                return Ok(Started {
+                return Ok(StartedTask {
                     copied: copied.paths,
                     init: ran,
                     warnings,
@@ -202,7 +202,7 @@ impl TaskStart<'_> {
             Ok(())
         });
         warnings.extend(beside.err().map(|problem| problem.to_string()));
-        Ok(Started {
+        Ok(StartedTask {
             id: self.item.id.clone(),
             agent: self.agent.clone(),
             container: started.container,
@@ -220,7 +220,7 @@ impl TaskStart<'_> {
     }
 
     /// Writes the event of the started agent.
-    fn write_down(&self, started: &start::Started) {
+    fn write_down(&self, started: &start::StartedAgent) {
         let before = self.options.as_before.as_ref();
         let (kind, conversation) = match before.map(|before| &before.conversation) {
             None => ("task_start", None),

@@ -9,13 +9,13 @@
 //! Files under `.beads/` belong to beads, and `bd sync` reconciles them: a conflict there does not
 //! count, and the branch keeps its version.
 
-use super::site::Site;
+use super::site::TaskSite;
 use super::{TaskOptions, event_of, is_initialized, resolver, wip};
 use crate::base::git::Git;
 use crate::base::git::committer;
 use crate::base::{fault, git};
 use crate::records::events::Events;
-use crate::repo::workspace::half_done;
+use crate::repo::workspace::unfinished_operation;
 use crate::terminal::{containers, windows};
 use crate::workflow::merge::{self, BEADS, Combined, Pair};
 use crate::{Result, Town};
@@ -72,7 +72,7 @@ pub struct Updated {
 /// Merges the base into the branch of a task. Before conflicts are given to an agent, the project's
 /// init commands run; `continue_on_failure` ignores their failures.
 pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Updated> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let _lock = site.lock()?;
     let updated = bring_up_to_date(&site, continue_on_failure)?;
     // A merge that was begun by an earlier call already has its event.
@@ -89,7 +89,7 @@ pub fn update(town: &Town, id: &WorkId, continue_on_failure: bool) -> Result<Upd
     Ok(updated)
 }
 
-fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Updated> {
+fn bring_up_to_date(site: &TaskSite<'_>, continue_on_failure: bool) -> Result<Updated> {
     let (town, id) = (site.town, &site.id);
     let base = site.base()?;
     let mut updated = Updated {
@@ -102,8 +102,8 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
         resolver: None,
         warnings: Vec::new(),
     };
-    match half_done(&site.dir) {
-        Some("merge") => return go_on(site, updated, continue_on_failure),
+    match unfinished_operation(&site.dir) {
+        Some("merge") => return continue_merge(site, updated, continue_on_failure),
         Some(other) => {
             return Err(Problem::conflict(format!(
                 "a {other} is under way in {}",
@@ -134,7 +134,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
             // Checked before the merge begins: without a container and a program for the resolver,
             // the worktree stays unchanged.
             ensure_container(site, continue_on_failure)?;
-            let wishes = resolver::wishes(site)?;
+            let wishes = resolver::start_options(site)?;
             if !begin(site, &tip, &updated.base)? {
                 updated.result = UpdateResult::Merged;
                 return Ok(updated);
@@ -152,7 +152,7 @@ fn bring_up_to_date(site: &Site<'_>, continue_on_failure: bool) -> Result<Update
 
 /// Aborts a merge that is under way in a task's worktree. Returns the files that were in conflict.
 pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
-    let site = Site::of(town, id)?;
+    let site = TaskSite::of(town, id)?;
     let _lock = site.lock()?;
     if !git::is_merging(&site.dir) {
         return Err(
@@ -165,7 +165,7 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
     // Closed first, so that the resolver does not edit files that are being reset.
     close_window(&site)?;
     resolver::forget(&site)?;
-    let git = site.git().to_the_end();
+    let git = site.git().uncancellable();
     git.run(["merge", "--abort"]).map_err(|problem| {
         Problem::failed("the merge cannot be aborted")
             .caused_by_problem(&problem)
@@ -180,7 +180,11 @@ pub fn abort_merge(town: &Town, id: &WorkId) -> Result<Vec<String>> {
 /// Reports the state of a merge that was begun before. If its conflicts were given to no agent,
 /// because the process was killed or the container is gone, opens a resolver now. An agent that has
 /// ended is not replaced, and a person who resolves the conflicts by hand is not disturbed.
-fn go_on(site: &Site<'_>, mut updated: Updated, continue_on_failure: bool) -> Result<Updated> {
+fn continue_merge(
+    site: &TaskSite<'_>,
+    mut updated: Updated,
+    continue_on_failure: bool,
+) -> Result<Updated> {
     take_ours_in_beads(site)?;
     updated.files = unresolved(site)?;
     updated.result = UpdateResult::Merging;
@@ -188,12 +192,12 @@ fn go_on(site: &Site<'_>, mut updated: Updated, continue_on_failure: bool) -> Re
         return Ok(updated);
     }
     ensure_container(site, continue_on_failure)?;
-    let wishes = resolver::wishes(site)?;
+    let wishes = resolver::start_options(site)?;
     hand_over(site, &wishes, updated)
 }
 
 /// Creates a container with a shell instead of an agent, if the task has none.
-fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
+fn ensure_container(site: &TaskSite<'_>, continue_on_failure: bool) -> Result<()> {
     if is_initialized(site.town, &site.agent)? {
         return Ok(());
     }
@@ -210,7 +214,7 @@ fn ensure_container(site: &Site<'_>, continue_on_failure: bool) -> Result<()> {
 /// Gives the conflicts to an agent in a separate window. A failure is only a warning, because the
 /// merge is under way in any case.
 fn hand_over(
-    site: &Site<'_>,
+    site: &TaskSite<'_>,
     wishes: &crate::lifecycle::start::StartOptions,
     mut updated: Updated,
 ) -> Result<Updated> {
@@ -232,7 +236,7 @@ fn hand_over(
 }
 
 /// Merges in memory.
-fn combine(site: &Site<'_>, head: &str, tip: &str, base: &str) -> Result<Combined> {
+fn combine(site: &TaskSite<'_>, head: &str, tip: &str, base: &str) -> Result<Combined> {
     if site.count(head, tip)? == 0 {
         return Ok(Combined::Commit(tip.to_owned()));
     }
@@ -245,13 +249,13 @@ fn combine(site: &Site<'_>, head: &str, tip: &str, base: &str) -> Result<Combine
     merge::combine(site.town, site.git(), pair)
 }
 
-fn message(site: &Site<'_>, base: &str) -> String {
+fn message(site: &TaskSite<'_>, base: &str) -> String {
     let branch = site.branch().unwrap_or_else(|| site.id.to_string());
     format!("Merge {base} into {branch}")
 }
 
 /// Fast-forwards the worktree to a commit. Git refuses if uncommitted changes would be lost.
-fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
+fn move_on(site: &TaskSite<'_>, commit: &str) -> Result<()> {
     let moved = quiet(site.git()).run(MERGE.iter().chain(&["--ff-only", commit]));
     moved
         .map(drop)
@@ -259,7 +263,7 @@ fn move_on(site: &Site<'_>, commit: &str) -> Result<()> {
 }
 
 /// Begins a merge that is expected to have conflicts. Returns whether it is under way.
-fn begin(site: &Site<'_>, tip: &str, base: &str) -> Result<bool> {
+fn begin(site: &TaskSite<'_>, tip: &str, base: &str) -> Result<bool> {
     let git = quiet(site.git());
     let message = message(site, base);
     let mut args = committer(git)?;
@@ -291,10 +295,10 @@ const MERGE: &[&str] = &[
 
 /// Disables hooks and cancellation: an interrupted merge would leave half of the files.
 fn quiet(git: Git<'_>) -> Git<'_> {
-    git.without_hooks().to_the_end()
+    git.uncancellable()
 }
 
-fn in_the_way(site: &Site<'_>, problem: &Problem) -> Problem {
+fn in_the_way(site: &TaskSite<'_>, problem: &Problem) -> Problem {
     Problem::conflict(format!("{} cannot be merged into as it is", site.id))
         .caused_by_problem(problem)
         .hint(format!(
@@ -304,7 +308,7 @@ fn in_the_way(site: &Site<'_>, problem: &Problem) -> Problem {
 }
 
 /// Returns the files of a merge that are still unresolved.
-fn unresolved(site: &Site<'_>) -> Result<Vec<String>> {
+fn unresolved(site: &TaskSite<'_>) -> Result<Vec<String>> {
     let names = site
         .git()
         .run(["diff", "--name-only", "--diff-filter=U", "-z"])?;
@@ -318,8 +322,8 @@ fn unresolved(site: &Site<'_>) -> Result<Vec<String>> {
 }
 
 /// Resolves the conflicts in files of beads with the branch's version.
-fn take_ours_in_beads(site: &Site<'_>) -> Result<()> {
-    let git = site.git().to_the_end();
+fn take_ours_in_beads(site: &TaskSite<'_>) -> Result<()> {
+    let git = site.git().uncancellable();
     for file in unresolved(site)? {
         if !file.starts_with(BEADS) {
             continue;
@@ -336,7 +340,7 @@ fn take_ours_in_beads(site: &Site<'_>) -> Result<()> {
 }
 
 /// Closes the window of the resolver.
-fn close_window(site: &Site<'_>) -> Result<()> {
+fn close_window(site: &TaskSite<'_>) -> Result<()> {
     let Some(container) = site.container()? else {
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use super::{is_tasks, tag_of, tags};
 use crate::agents::listing::{self, AgentFilter, AgentView};
-use crate::agents::states::{Resolver, States};
+use crate::agents::states::{ResolverReport, States};
 use crate::base::or_log::OrLog;
 use crate::records::items::Work;
 use crate::repo::workspace::WorktreesByBranch;
@@ -29,7 +29,7 @@ pub struct Task {
     pub branch: Option<String>,
     pub windows: Vec<TaskWindow>,
     /// Agent beside the task's agent that resolves the conflicts of a merge.
-    pub resolver: Option<Resolver>,
+    pub resolver: Option<ResolverReport>,
 }
 
 /// A window that `gt` opened beside the agent.
@@ -74,7 +74,7 @@ pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
                 let others = others.or_insert_with_key(|rig| WorktreesByBranch::of_rig(town, rig));
                 others.worktree(town, &agent)
             });
-            one(town, agent, dir, &containers, &views)
+            snapshot(town, agent, dir, &containers, &views)
         })
         .collect()
 }
@@ -89,7 +89,7 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
     };
     let views = listing::list_among(town, &containers, wanted)?;
     let dir = workspace::task_worktree(town, &agent);
-    let task = one(town, agent, dir, &containers, &views)?;
+    let task = snapshot(town, agent, dir, &containers, &views)?;
     if task.item.is_none() && task.view.is_none() {
         return Err(Problem::not_found(format!("there is no work item {id}"))
             .hint("`gt work list` shows them"));
@@ -97,7 +97,7 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
     Ok(task)
 }
 
-fn one(
+fn snapshot(
     town: &Town,
     agent: Identity,
     work_dir: Option<PathBuf>,

@@ -5,12 +5,12 @@
 //! therefore leaves either the unchanged work or a commit that is recorded as a pause. The staged
 //! changes are saved as well, and are staged again.
 
-use super::site::Site;
+use super::site::TaskSite;
 use crate::Result;
 use crate::base::fault;
 use crate::base::git::Git;
 use crate::base::or_log::OrLog;
-use crate::repo::workspace::{half_done, pause_commit, snapshot, submodules};
+use crate::repo::workspace::{pause_commit, snapshot, submodules, unfinished_operation};
 use gt_core::Problem;
 
 /// Result of undoing the commit of a pause.
@@ -29,14 +29,14 @@ fn staged(branch: &str) -> String {
     format!("refs/gt/wip-index/{branch}")
 }
 
-fn resolve(site: &Site<'_>, name: &str) -> Option<String> {
+fn resolve(site: &TaskSite<'_>, name: &str) -> Option<String> {
     let words = ["rev-parse", "--verify", "--quiet", "--end-of-options", name];
     // git answers in this way for a name that does not exist.
     site.git().run(words).or_debug(name)
 }
 
 /// Returns the commit of a pause, if it is the tip of the branch.
-pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
+pub(super) fn at_tip(site: &TaskSite<'_>) -> Option<String> {
     let wip = resolve(site, &pause_commit::recorded_at(&site.branch()?))?;
     let head = site
         .head()
@@ -45,13 +45,13 @@ pub(super) fn at_tip(site: &Site<'_>) -> Option<String> {
 }
 
 /// Refuses operations that would build on the commit of a pause: it could not be undone afterwards.
-pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
+pub(super) fn refuse(site: &TaskSite<'_>) -> Result<()> {
     if at_tip(site).is_none() {
         return Ok(());
     }
     let id = &site.id;
     Err(Problem::conflict(format!(
-        "{id} is paused: its branch ends in a commit of what was not committed"
+        "{id} is paused: the last commit of its branch holds uncommitted changes"
     ))
     .hint(format!(
         "`gt task resume {id}` undoes it; `--keep-wip` keeps it as an ordinary commit"
@@ -59,7 +59,7 @@ pub(super) fn refuse(site: &Site<'_>) -> Result<()> {
 }
 
 /// Refuses operations that would publish the commit of a pause, wherever it is in the branch.
-pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
+pub(super) fn refuse_among(site: &TaskSite<'_>, base: &str) -> Result<()> {
     refuse(site)?;
     let Some(branch) = site.branch() else {
         return Ok(());
@@ -72,8 +72,8 @@ pub(super) fn refuse_among(site: &Site<'_>, base: &str) -> Result<()> {
 
 /// Commits everything that git does not ignore. Returns `None` if there is nothing to commit, or,
 /// with a warning, if a git operation is unfinished, because a commit would end it.
-pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Option<String>> {
-    if let Some(what) = half_done(&site.dir) {
+pub(super) fn commit(site: &TaskSite<'_>, warnings: &mut Vec<String>) -> Result<Option<String>> {
+    if let Some(what) = unfinished_operation(&site.dir) {
         warnings.push(format!("a {what} is under way: nothing was committed"));
         return Ok(None);
     }
@@ -81,13 +81,13 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
         warnings.push("it is on no branch: nothing was committed".to_owned());
         return Ok(None);
     };
-    let git = site.git().to_the_end();
+    let git = site.git().uncancellable();
     let head = site.head()?;
     let before = at_tip(site);
     for submodule in submodules::of(site.town, &site.dir)? {
         if submodule.changed_files(site.town)? > 0 {
             warnings.push(format!(
-                "what is changed inside of {} was not committed: it is a repository of its own",
+                "changes inside {} were not committed: it is a separate repository",
                 submodule.name
             ));
         }
@@ -121,15 +121,15 @@ pub(super) fn commit(site: &Site<'_>, warnings: &mut Vec<String>) -> Result<Opti
         &wip,
         &head,
     ];
-    git.without_hooks().run(advance)?;
+    git.run(advance)?;
     fault::point(site.town, "pause.committed");
     stage(git, &wip)?;
     Ok(Some(wip))
 }
 
 /// Completes a pause that was killed before it staged its commit; there are no changes since.
-fn finish(site: &Site<'_>, wip: Option<String>) -> Result<Option<String>> {
-    let git = site.git().to_the_end();
+fn finish(site: &TaskSite<'_>, wip: Option<String>) -> Result<Option<String>> {
+    let git = site.git().uncancellable();
     match wip {
         Some(wip) if !is_staged(git, &wip)? => {
             stage(git, &wip)?;
@@ -154,7 +154,6 @@ fn is_staged(git: Git<'_>, tree: &str) -> Result<bool> {
 
 /// Stages a tree or the tree of a commit, without touching a file.
 fn stage(git: Git<'_>, tree: &str) -> Result<()> {
-    let git = git.without_hooks();
     git.run(["read-tree", "-i", "-m", tree])?;
     // Refreshes only timestamps; the exit code reports changes and is ignored.
     let _ = git.run(["update-index", "-q", "--refresh"]);
@@ -162,12 +161,12 @@ fn stage(git: Git<'_>, tree: &str) -> Result<()> {
 }
 
 /// Undoes the commit of a pause, if it is the tip of the branch and was not pushed.
-pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
+pub(super) fn undo(site: &TaskSite<'_>) -> Result<Undone> {
     let branch = site.branch().unwrap_or_default();
     let Some(wip) = resolve(site, &pause_commit::recorded_at(&branch)) else {
         return Ok(Undone::Nothing);
     };
-    let git = site.git().to_the_end();
+    let git = site.git().uncancellable();
     let head = site.head()?;
     let parent = git.run(["rev-parse", "--verify", &format!("{wip}^")])?;
     if head == parent {
@@ -183,7 +182,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
     }
     let kept = if head != wip {
         Some("the branch has newer commits")
-    } else if half_done(&site.dir).is_some() {
+    } else if unfinished_operation(&site.dir).is_some() {
         Some("a git operation is under way in the worktree")
     } else if git.count([&wip, "--not", "--remotes"])? == 0 {
         Some("it was pushed")
@@ -195,7 +194,7 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
         return Ok(Undone::Kept(wip, reason));
     }
     let back = ["update-ref", "-m", "gt: resumed", "HEAD", &parent, &wip];
-    git.without_hooks().run(back)?;
+    git.run(back)?;
     fault::point(site.town, "resume.undone");
     restage(site, &branch, &wip, &parent)?;
     forget(site)?;
@@ -203,8 +202,8 @@ pub(super) fn undo(site: &Site<'_>) -> Result<Undone> {
 }
 
 /// Stages again what was staged before the pause, unless the index has changed since.
-fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()> {
-    let git = site.git().to_the_end();
+fn restage(site: &TaskSite<'_>, branch: &str, wip: &str, parent: &str) -> Result<()> {
+    let git = site.git().uncancellable();
     if !is_staged(git, wip)? {
         return Ok(());
     }
@@ -213,7 +212,7 @@ fn restage(site: &Site<'_>, branch: &str, wip: &str, parent: &str) -> Result<()>
 }
 
 /// Accepts the commit as a normal one by removing its record. Returns it, if there is one.
-pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
+pub(super) fn accept(site: &TaskSite<'_>) -> Result<Option<String>> {
     let branch = site.branch().unwrap_or_default();
     let wip = resolve(site, &pause_commit::recorded_at(&branch));
     let is_there = match &wip {
@@ -225,15 +224,15 @@ pub(super) fn accept(site: &Site<'_>) -> Result<Option<String>> {
 }
 
 /// Returns whether a pause is recorded for the branch.
-pub(super) fn is_noted(site: &Site<'_>) -> bool {
+pub(super) fn is_noted(site: &TaskSite<'_>) -> bool {
     site.branch()
         .is_some_and(|branch| resolve(site, &pause_commit::recorded_at(&branch)).is_some())
 }
 
 /// Removes the record of a pause.
-pub(super) fn forget(site: &Site<'_>) -> Result<()> {
+pub(super) fn forget(site: &TaskSite<'_>) -> Result<()> {
     match site.branch() {
-        Some(branch) => forget_branch(site.git().to_the_end(), &branch),
+        Some(branch) => forget_branch(site.git().uncancellable(), &branch),
         None => Ok(()),
     }
 }

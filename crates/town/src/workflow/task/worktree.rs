@@ -31,7 +31,7 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<TaskWor
             let now = workspace::current_branch(town, dir);
             let warning = (now.as_ref() != Some(&branch)).then(|| {
                 let now = now.unwrap_or_else(|| "no branch".to_owned());
-                format!("its worktree is on {now}, not on {branch}; it is used as it stands")
+                format!("its worktree is on {now}, not on {branch}; it is used as it is")
             });
             return Ok(TaskWorktree {
                 placed: None,

@@ -5,12 +5,12 @@
 //! files of beads have changed since the listing, the program is run again inside the transaction,
 //! which excludes other writers.
 
-use super::program::Session;
-use super::write::{as_told, read_seen, remember};
+use super::program::BeadsSession;
+use super::write::{read_seen, remember, without_foreign_relations};
 use super::{Beads, BeadsRig, trace};
 use crate::Result;
 use crate::records::items::Work;
-use crate::records::items::exchange::{our_time, write as write_item};
+use crate::records::items::exchange::{normalise_time, write as write_item};
 use crate::records::items::read::{by_id, must_have};
 use crate::records::items::store::problem;
 use gt_core::beads::{self, Bead};
@@ -33,7 +33,7 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
         }
         mirrored(&db, rig)?
     };
-    let listed = listing(&Session::new(beads, rig))?;
+    let listed = listing(&BeadsSession::new(beads, rig))?;
     work.change(|db| {
         // This trace is compared with the one from before the first listing. It is taken before a
         // second listing, so that the next refresh notices changes made during that listing.
@@ -44,7 +44,7 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
         let is_as_listed = trace == before && mirrored(db, rig)? == known;
         let listed = match is_as_listed {
             true => listed,
-            false => listing(&Session::within_change(beads, rig))?,
+            false => listing(&BeadsSession::within_change(beads, rig))?,
         };
         apply(db, rig, listed.found, &listed.unread)?;
         note_unread(db, rig, &listed.unread)?;
@@ -59,16 +59,16 @@ pub(super) fn refresh(work: &Work, beads: &Beads, rig: &BeadsRig) -> Result<()> 
 
 /// Items listed by beads.
 #[derive(Default)]
-struct Listing {
+struct BeadsListing {
     found: BTreeMap<WorkId, Bead>,
     /// Beads that cannot be converted to items, by id, with the reason. They stay in beads only.
     unread: BTreeMap<String, String>,
 }
 
-impl Listing {
+impl BeadsListing {
     fn take(&mut self, object: Value, now: &str) {
         let id = object["id"].as_str().unwrap_or_default().to_owned();
-        let read = Bead::read(object, now, our_time).and_then(|bead| {
+        let read = Bead::read(object, now, normalise_time).and_then(|bead| {
             let priority = bead.as_ref().map(|bead| bead.item.priority);
             priority.map_or(Ok(()), check_priority).map(|()| bead)
         });
@@ -78,7 +78,7 @@ impl Listing {
             }
             Ok(None) => {}
             Err(problem) => {
-                self.unread.insert(id, problem.whole());
+                self.unread.insert(id, problem.message_with_causes());
             }
         }
     }
@@ -95,9 +95,9 @@ fn is_current(db: &Connection, rig: &BeadsRig, trace: &str) -> Result<bool> {
 }
 
 /// Lists all beads of the rig, with their dependencies.
-fn listing(session: &Session<'_>) -> Result<Listing> {
+fn listing(session: &BeadsSession<'_>) -> Result<BeadsListing> {
     let now = session.clock().text();
-    let mut listed = Listing::default();
+    let mut listed = BeadsListing::default();
     for object in session.ask(&beads::list())? {
         listed.take(object, &now);
     }
@@ -153,7 +153,7 @@ fn apply(
         let row = by_id(db, &id)?;
         let mut now = match (&seen, &row) {
             (Some(seen), Some(row)) => {
-                let told = as_told(db, rig, row.clone())?;
+                let told = without_foreign_relations(db, rig, row.clone())?;
                 beads::merged(seen, &bead, &told)
             }
             _ => bead.clone(),
@@ -178,8 +178,8 @@ fn apply(
     )
     .map_err(problem)?;
     for (bead, _, _) in changed {
-        let now = as_told(db, rig, must_have(db, &bead.id)?)?;
-        let bead = as_told(db, rig, bead)?;
+        let now = without_foreign_relations(db, rig, must_have(db, &bead.id)?)?;
+        let bead = without_foreign_relations(db, rig, bead)?;
         remember(db, rig, &bead)?;
         // Differences are written to beads at the end of the transaction.
         db.execute(

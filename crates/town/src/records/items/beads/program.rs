@@ -29,13 +29,13 @@ impl Beads {
 }
 
 /// The beads of one rig, during a refresh or a transaction.
-pub(super) struct Session<'a> {
+pub(super) struct BeadsSession<'a> {
     beads: &'a Beads,
     rig: &'a BeadsRig,
     until: Instant,
 }
 
-impl<'a> Session<'a> {
+impl<'a> BeadsSession<'a> {
     pub(super) fn clock(&self) -> &Clock {
         &self.beads.around.clock
     }
@@ -43,13 +43,13 @@ impl<'a> Session<'a> {
     /// Creates a session for a refresh, which blocks no other process.
     pub(super) fn new(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = Instant::now() + LIMIT;
-        Session { beads, rig, until }
+        BeadsSession { beads, rig, until }
     }
 
     /// Creates a session within the current transaction, with its deadline.
     pub(super) fn within_change(beads: &'a Beads, rig: &'a BeadsRig) -> Self {
         let until = *beads.until.lock().unwrap_or_else(PoisonError::into_inner);
-        Session { beads, rig, until }
+        BeadsSession { beads, rig, until }
     }
 
     /// Runs a command and returns the JSON objects of its output.

@@ -4,11 +4,11 @@
 //! state of beads. If beads refuses, the transaction fails. If the process is killed in between,
 //! beads has the change, and the next refresh of the mirror reads it.
 
-use super::program::Session;
+use super::program::BeadsSession;
 use super::{Beads, BeadsRig, rig_of};
 use crate::Result;
 use crate::base::fault;
-use crate::records::items::exchange::{our_time, write as write_item};
+use crate::records::items::exchange::{normalise_time, write as write_item};
 use crate::records::items::read::must_have;
 use crate::records::items::store::problem;
 use gt_core::Problem;
@@ -17,16 +17,16 @@ use gt_core::work::{Item, WorkId};
 use rusqlite::{Connection, params};
 
 /// Writes all touched items.
-pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
+pub(super) fn write_touched(beads: &Beads, db: &Connection) -> Result<()> {
     for rig in &beads.rigs {
         let touched = touched(db, rig)?;
         if touched.is_empty() {
             continue;
         }
         let program = rig.program()?;
-        let session = Session::within_change(beads, rig);
+        let session = BeadsSession::within_change(beads, rig);
         for (id, seen) in touched {
-            let now = as_told(db, rig, must_have(db, &id)?)?;
+            let now = without_foreign_relations(db, rig, must_have(db, &id)?)?;
             let commands = beads::changes(program.dialect, &seen, &now);
             for command in commands {
                 say(&session, command)?;
@@ -40,7 +40,7 @@ pub(super) fn through(beads: &Beads, db: &Connection) -> Result<()> {
 
 /// Runs a command, and retries a change of the assignee with `--force`: some versions of bd require
 /// it, others do not know the option. Hooks decide who has an item.
-fn say(session: &Session<'_>, mut command: Vec<String>) -> Result<()> {
+fn say(session: &BeadsSession<'_>, mut command: Vec<String>) -> Result<()> {
     let said = session.say(&command);
     let Err(problem) = said else {
         return Ok(());
@@ -62,10 +62,10 @@ pub(in crate::records::items) fn create(
     draft: &Item,
 ) -> Result<Item> {
     rig.program()?;
-    let session = Session::within_change(beads, rig);
+    let session = BeadsSession::within_change(beads, rig);
     let answer = session.ask(&beads::create(draft))?;
     let made = answer.into_iter().next();
-    let made = made.map(|made| Bead::read(made, &beads.around.clock.text(), our_time));
+    let made = made.map(|made| Bead::read(made, &beads.around.clock.text(), normalise_time));
     let Some(made) = made.transpose()?.flatten() else {
         return Err(Problem::failed("beads made an item but did not say which"));
     };
@@ -102,7 +102,11 @@ pub(super) fn remember(db: &Connection, rig: &BeadsRig, item: &Item) -> Result<(
 
 /// Returns an item without the relations that only the town knows: blockers and parents that are
 /// not in the same beads.
-pub(super) fn as_told(db: &Connection, rig: &BeadsRig, mut item: Item) -> Result<Item> {
+pub(super) fn without_foreign_relations(
+    db: &Connection,
+    rig: &BeadsRig,
+    mut item: Item,
+) -> Result<Item> {
     let is_there = |id: &WorkId| -> Result<bool> {
         let there = rig_of(db, id)?;
         Ok(there.as_deref() == Some(rig.rig.as_str()))

@@ -21,7 +21,7 @@ const MOST_REPAIRS: u32 = 10;
 
 /// Queues an entry again whose repair was completed without a change. To avoid an endless loop, its
 /// item is escalated after the last attempt.
-pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkId>> {
+pub(crate) fn requeue_after_repair(db: &Connection, repair: &WorkId) -> Result<Option<WorkId>> {
     let Some(merge) = broken_of(db, repair)? else {
         return Ok(None);
     };
@@ -41,7 +41,7 @@ pub(crate) fn try_again(db: &Connection, repair: &WorkId) -> Result<Option<WorkI
 impl Work {
     /// Escalates an entry that the remote refuses while it accepts others. Returns `None` if
     /// attempts are left.
-    pub fn leave_to_help(&self, id: &WorkId, reason: &str) -> Result<Option<Merge>> {
+    pub fn escalate_refused(&self, id: &WorkId, reason: &str) -> Result<Option<Merge>> {
         self.change(|db| {
             let merge = must_find(db, id)?;
             if merge.attempts < MOST_ATTEMPTS || !merge.status.is_waiting() {
@@ -111,7 +111,7 @@ fn wait_for_help(db: &Connection, merge: &Merge, words: &str) -> Result<()> {
 }
 
 /// Puts the item of a retried entry back to waiting for the queue, and removes the escalation.
-pub(super) fn has_been_helped(db: &Connection, merge: &Merge) -> Result<()> {
+pub(super) fn remove_escalation(db: &Connection, merge: &Merge) -> Result<()> {
     let changed = db
         .execute(
             "UPDATE items SET status = 'in_progress', assignee = ?2, updated_at = ?3

@@ -1,4 +1,4 @@
-//! Items that are taken up again while they wait to be merged.
+//! Items that are reopened while they wait to be merged.
 //!
 //! The submitted branch is then incomplete. If it were merged anyway, the item would be closed
 //! while an agent works on it.
@@ -27,13 +27,10 @@ pub(crate) fn withdraw(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let (status, reason) = match (is_own, repair, &holder) {
         (true, Some(repair), Some(holder)) => (
             MergeStatus::Withdrawn,
-            format!("{id} was taken up again; its repair {repair} stays on the hook of {holder}"),
+            format!("{id} was reopened; its repair {repair} stays on the hook of {holder}"),
         ),
-        (true, ..) => (MergeStatus::Withdrawn, format!("{id} was taken up again")),
-        (false, ..) => (
-            MergeStatus::Failed,
-            format!("its repair {id} was taken up again"),
-        ),
+        (true, ..) => (MergeStatus::Withdrawn, format!("{id} was reopened")),
+        (false, ..) => (MergeStatus::Failed, format!("its repair {id} was reopened")),
     };
     db.execute(
         "UPDATE merges SET status = ?2, reason = ?3, handed = 0, updated_at = ?4 WHERE id = ?1",

@@ -2,7 +2,7 @@
 
 use super::{set_notes, set_status};
 use crate::Result;
-use crate::records::items::create::{Draft, insert};
+use crate::records::items::create::{ItemDraft, insert};
 use crate::records::items::read::{must_have, select};
 use crate::records::items::store::now;
 use crate::records::items::store::problem;
@@ -36,14 +36,14 @@ pub(super) fn get_or_create(db: &Connection, agent: &str, prefix: &str) -> Resul
     if let Some(present) = handoff(db, agent)? {
         return Ok(present);
     }
-    let draft = Draft {
+    let draft = ItemDraft {
         prefix: prefix.to_owned(),
         title: format!("{agent} Handoff"),
         description: "The record of an agent: which molecules it was given.".to_owned(),
         kind: Some(HANDOFF.to_owned()),
         assignee: Some(agent.to_owned()),
         labels: vec![LABEL.to_owned()],
-        ..Draft::default()
+        ..ItemDraft::default()
     };
     let item = insert(db, &draft)?;
     set_status(db, &item.id, ItemStatus::Pinned)?;

@@ -1,6 +1,6 @@
 //! Compares the index with the journal that it was built from.
 
-use super::{Broken, Index, how_far};
+use super::{Broken, Index, read_position};
 use crate::records::sessions::hash;
 use crate::records::sessions::journal::Journal;
 
@@ -58,7 +58,7 @@ impl Index {
         if depth == Depth::Tables {
             return Ok(None);
         }
-        let position = how_far(&view, journal)?;
+        let position = read_position(&view, journal)?;
         let written = match position.reading {
             Some(reading) => reading.ids_before(position.read)?,
             None => std::collections::HashSet::new(),

@@ -2,7 +2,7 @@
 
 use super::{Broken, milliseconds, note_daily, note_earlier_work, slugs};
 use crate::Result;
-use crate::records::sessions::journal::{Damage, Reading};
+use crate::records::sessions::journal::{Damage, JournalReader};
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
@@ -20,13 +20,13 @@ pub(super) enum Fill {
 }
 
 /// The content of a batch of lines about one session.
-pub(super) struct Row {
+pub(super) struct SessionLines {
     /// Boxed because it is large and often moved.
     session: Box<Record>,
     text: String,
 }
 
-impl Row {
+impl SessionLines {
     pub(super) fn into_text(self) -> String {
         self.text
     }
@@ -36,14 +36,14 @@ impl Row {
 /// buffers that it no longer needs: there are millions, and reusing one is cheaper than freeing and
 /// allocating it. Returns the position at which it ended.
 pub(super) fn read<E: From<Problem>>(
-    reading: Reading,
+    reading: JournalReader,
     start: u64,
-    mut give: impl FnMut(Vec<Row>) -> Result<Vec<String>, E>,
+    mut give: impl FnMut(Vec<SessionLines>) -> Result<Vec<String>, E>,
     damaged: &mut dyn FnMut(Damage),
 ) -> Result<u64, E> {
     let mut portion: HashMap<String, Box<Record>> = HashMap::with_capacity(PORTION);
     let mut spare = Vec::new();
-    let end = reading.each_from(
+    let end = reading.for_each_from(
         start,
         |record| -> Result<(), E> {
             match portion.get_mut(&record.id) {
@@ -64,7 +64,10 @@ pub(super) fn read<E: From<Problem>>(
     Ok(end)
 }
 
-fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> Result<Vec<Row>> {
+fn rows(
+    portion: &mut HashMap<String, Box<Record>>,
+    spare: &mut Vec<String>,
+) -> Result<Vec<SessionLines>> {
     // Ids sort by time, so in their order the B-tree only grows at its end.
     let mut sessions: Vec<Box<Record>> = portion.drain().map(|(_, session)| session).collect();
     sessions.sort_unstable_by(|a, b| a.id.cmp(&b.id));
@@ -77,7 +80,7 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
         serde_json::to_writer(&mut text, &session)
             .map_err(|error| Problem::failed("cannot write a session").caused_by(error))?;
         let text = String::from_utf8(text).unwrap_or_default();
-        Ok(Row { session, text })
+        Ok(SessionLines { session, text })
     });
     rows.collect()
 }
@@ -87,7 +90,7 @@ fn rows(portion: &mut HashMap<String, Box<Record>>, spare: &mut Vec<String>) -> 
 ///
 /// A row is found by its id. `last_insert_rowid` is not reliable: a rollback does not reset it, and
 /// a number is reused after a DELETE.
-pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Broken> {
+pub(super) fn write(db: &Connection, rows: &[SessionLines], fill: Fill) -> Result<(), Broken> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
          started, ended, tokens, cost, commits, model, unpriced)
@@ -112,7 +115,7 @@ pub(super) fn write(db: &Connection, rows: &[Row], fill: Fill) -> Result<(), Bro
     let mut undivided = db.prepare_cached("DELETE FROM daily WHERE id = ?1")?;
     let mut more = db.prepare_cached("UPDATE records SET record = ?2 WHERE life = ?1")?;
     let mut agents = BTreeSet::new();
-    for Row { session, text } in rows {
+    for SessionLines { session, text } in rows {
         let is_new = execute(&mut insert, session)? == 1;
         if is_new {
             // This statement has inserted the row, so the number is valid.

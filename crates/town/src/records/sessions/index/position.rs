@@ -2,7 +2,7 @@
 
 use super::Broken;
 use crate::base::processes::boot_id;
-use crate::records::sessions::journal::{Journal, Reading};
+use crate::records::sessions::journal::{Journal, JournalReader};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::fs::File;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The position of a database in the present journal.
 pub(super) struct Position {
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<JournalReader>,
     pub(super) read: u64,
     /// The database survives a power failure.
     pub(super) is_on_disk: bool,
@@ -26,7 +26,7 @@ impl Position {
 
 /// Returns the position, if the present journal is the one that was read. The journal is recognised
 /// by its first line and by the bytes before the position.
-pub(super) fn how_far(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
+pub(super) fn read_position(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
     let known: Option<(u64, String, Vec<u8>, Option<String>)> = db
         .query_row(
             "SELECT bytes, first, tail, boot FROM read_so_far",

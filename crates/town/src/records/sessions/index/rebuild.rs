@@ -5,8 +5,8 @@
 //! table is filled, which is faster. It is not synced either: until the system has written it, a
 //! note says in which boot of the machine it was built.
 
-use super::portion::{self, Fill, Row};
-use super::position::{self, Position, how_far};
+use super::portion::{self, Fill, SessionLines};
+use super::position::{self, Position, read_position};
 use super::schema::{EARLY_INDEXES, LATE_INDEXES, TABLES};
 use super::{Broken, Rebuilt, Sources, archived, mark, milliseconds, slugs};
 use crate::Result;
@@ -36,7 +36,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     })?;
     // If this process is killed here, the database is missing and the next query builds it.
     remove_database(path)?;
-    std::fs::rename(&fresh, path).map_err(|error| files::cannot("replace", path, &error))?;
+    std::fs::rename(&fresh, path).map_err(|error| files::io_problem("replace", path, &error))?;
     Ok(rebuilt)
 }
 
@@ -58,7 +58,7 @@ fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
     drop(db);
     if !is_noted {
         let sync = File::open(path).and_then(|file| file.sync_data());
-        sync.map_err(|error| files::cannot("write", path, &error))?;
+        sync.map_err(|error| files::io_problem("write", path, &error))?;
     }
     Ok(rebuilt)
 }
@@ -69,7 +69,7 @@ pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Bro
     db.execute_batch("BEGIN")?;
     db.execute_batch(TABLES)?;
     db.execute_batch(EARLY_INDEXES)?;
-    let position = how_far(db, sources.journal)?;
+    let position = read_position(db, sources.journal)?;
     rebuilt.damages = read_all(db, sources.journal, position)?;
     rebuilt.archived = read_archive(db, sources.archive, &mut rebuilt.damages)?;
     db.execute_batch(LATE_INDEXES)?;
@@ -86,15 +86,15 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
         return Ok(Vec::new());
     };
     let first = reading.first.clone();
-    let (give, rows) = std::sync::mpsc::sync_channel::<Vec<Row>>(2);
+    let (give, rows) = std::sync::mpsc::sync_channel::<Vec<SessionLines>>(2);
     // Written rows go back to the reader: memory is freed fastest by the thread that allocated it.
-    let (give_back, written_rows) = std::sync::mpsc::channel::<Vec<Row>>();
+    let (give_back, written_rows) = std::sync::mpsc::channel::<Vec<SessionLines>>();
     std::thread::scope(|scope| {
         let reader = scope.spawn(move || {
             let mut damages = Vec::new();
             let give = |rows| {
                 let written = written_rows.try_iter().flatten();
-                let spare: Vec<String> = written.map(Row::into_text).collect();
+                let spare: Vec<String> = written.map(SessionLines::into_text).collect();
                 // The writer has stopped and reports the reason itself.
                 give.send(rows)
                     .map_err(|_| Problem::failed("the index of sessions was not written"))?;
@@ -127,7 +127,7 @@ fn read_archive(
 ) -> Result<u64, Broken> {
     let mut count = 0;
     for file in archive.files() {
-        let read = archive.each(&file, |id, line| {
+        let read = archive.for_each(&file, |id, line| {
             let is_open = super::by_id(db, id)?;
             if is_open.is_none()
                 && let Ok(session) = serde_json::from_str::<Record>(line)

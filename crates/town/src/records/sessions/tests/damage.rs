@@ -72,7 +72,7 @@ fn repair_keeps_no_lock_that_a_writer_waits_for() {
     overwrite(&place, root_page(&place, "records"));
     let began = Instant::now();
     // This runs under the lock of the journal.
-    let line = Sessions::ending(id(1), End::of(Outcome::Killed), &Clock::default());
+    let line = Sessions::ending(id(1), SessionEnd::of(Outcome::Killed), &Clock::default());
     let written = place
         .sessions
         .record_where(vec![((), line)], |(), known| known.is_some())
@@ -111,7 +111,7 @@ fn export_of_a_damaged_index_gives_each_session_once() {
     let mut given = Vec::new();
     place
         .sessions
-        .each(|session| {
+        .for_each(|session| {
             given.push(session.id.clone());
             Ok(())
         })
@@ -125,9 +125,9 @@ fn archiving_repairs_a_damaged_index() {
     let place = rebuilt(300);
     let lines: Vec<Record> = (0..100)
         .map(|number| {
-            let end = End {
+            let end = SessionEnd {
                 at: Some(1_768_700_000),
-                ..End::of(Outcome::Killed)
+                ..SessionEnd::of(Outcome::Killed)
             };
             Sessions::ending(id(number), end, &Clock::default())
         })
@@ -195,7 +195,10 @@ fn session_without_its_record_is_noticed_by_the_query() {
         let db = Connection::open(place.database()).unwrap();
         db.execute_batch(loss).unwrap();
         drop(db);
-        let known = place.sessions.known([id(6).as_str()].into_iter()).unwrap();
+        let known = place
+            .sessions
+            .find_known([id(6).as_str()].into_iter())
+            .unwrap();
         assert!(known.contains_key(&id(6)), "{loss}");
         assert_eq!(place.listed(), ids(20), "{loss}");
         is_whole(&place);

@@ -21,10 +21,10 @@ fn with_two_items(so_far: Option<u64>) -> Place {
     place.sessions.record(std::slice::from_ref(&of_a)).unwrap();
     // The index reads the first item now, before the change.
     place.listed();
-    let change = of_a.going_on_with("gt-b", so_far.map(usage));
+    let change = of_a.switch_to_item("gt-b", so_far.map(usage));
     let end = Record {
         usage: Some(usage(100)),
-        ..Sessions::ending(id(1), End::of(Outcome::Done), &Clock::default())
+        ..Sessions::ending(id(1), SessionEnd::of(Outcome::Done), &Clock::default())
     };
     place.sessions.record(&[change, end]).unwrap();
     place
@@ -35,9 +35,9 @@ fn with_two_items(so_far: Option<u64>) -> Place {
 fn check(place: &Place, item: &str, tokens: u64, is_undivided: bool, when: &str) {
     let sessions = &place.sessions;
     let listed = sessions
-        .find(&Query {
+        .find(&SessionQuery {
             work: Some(item.to_owned()),
-            ..Query::default()
+            ..SessionQuery::default()
         })
         .unwrap();
     let chain = sessions.chain(item).unwrap();
@@ -105,11 +105,11 @@ fn archived_sessions_of_an_item_are_filtered_like_the_others() {
     let place = with_two_items(Some(30));
     let before = time::timestamp(jiff::Timestamp::now().as_second() + 60);
     place.sessions.archive(&before, false).unwrap();
-    let of_item = Query {
+    let of_item = SessionQuery {
         work: Some("gt-a".into()),
-        ..Query::default()
+        ..SessionQuery::default()
     };
-    let count = |query: Query| place.sessions.find(&query).unwrap().len();
+    let count = |query: SessionQuery| place.sessions.find(&query).unwrap().len();
     let text = |text: &str| Some(text.to_owned());
     for (agent, outcome, since, expected) in [
         (text("agent/a1"), text("done"), None, 1),
@@ -118,7 +118,7 @@ fn archived_sessions_of_an_item_are_filtered_like_the_others() {
         (None, None, text("2026-01-01T00:00:00Z"), 1),
         (None, None, text("2026-02-01T00:00:00Z"), 0),
     ] {
-        let query = Query {
+        let query = SessionQuery {
             agent,
             outcome,
             since,
@@ -126,7 +126,7 @@ fn archived_sessions_of_an_item_are_filtered_like_the_others() {
         };
         assert_eq!(count(query.clone()), expected, "{query:?}");
     }
-    let none = Query {
+    let none = SessionQuery {
         limit: Some(0),
         ..of_item
     };

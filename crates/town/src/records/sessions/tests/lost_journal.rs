@@ -41,7 +41,7 @@ fn missing_or_empty_journal_is_an_error_and_its_index_stays() {
         };
         let lines = std::slice::from_ref(&line);
         let problems: Vec<Problem> = [
-            sessions.find(&Query::default()).map(drop),
+            sessions.find(&SessionQuery::default()).map(drop),
             sessions.rebuild().map(drop),
             sessions.record(lines),
             sessions.record_known(lines, &line),
@@ -77,7 +77,7 @@ fn index_of_another_version_is_not_replaced_without_its_journal() {
     let db = rusqlite::Connection::open(place.database()).unwrap();
     db.pragma_update(None, "user_version", 1).unwrap();
     drop(db);
-    assert!(place.sessions.find(&Query::default()).is_err());
+    assert!(place.sessions.find(&SessionQuery::default()).is_err());
     assert_eq!(place.sessions.restore_journal().unwrap(), 20);
     assert_eq!(place.listed(), ids(20));
 }

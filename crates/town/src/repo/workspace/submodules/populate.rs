@@ -63,7 +63,7 @@ pub(crate) fn populate(town: &Town, rig: &str, dir: &Path) -> Vec<Missing> {
         }
     };
     let source = source_of(town, rig);
-    let level = Level {
+    let level = RepositoryLevel {
         town,
         rig,
         dir,
@@ -93,7 +93,7 @@ fn source_of(town: &Town, rig: &str) -> Option<PathBuf> {
 }
 
 /// One repository with its submodules.
-struct Level<'a> {
+struct RepositoryLevel<'a> {
     town: &'a Town,
     rig: &'a str,
     dir: &'a Path,
@@ -111,9 +111,9 @@ struct Module {
     is_wanted: bool,
 }
 
-impl Level<'_> {
+impl RepositoryLevel<'_> {
     fn git(&self) -> Git<'_> {
-        Git::at(self.dir, self.town.around()).without_hooks()
+        Git::at(self.dir, self.town.around())
     }
 
     fn populate(&self, missing: &mut Vec<Missing>) {
@@ -150,7 +150,7 @@ impl Level<'_> {
         if self.depth >= DEEPEST || !has_modules(&inside) {
             return;
         }
-        let level = Level {
+        let level = RepositoryLevel {
             dir: &inside,
             before: format!("{shown}/"),
             source: self.source.as_ref().map(|dir| dir.join(&module.path)),
@@ -167,7 +167,7 @@ impl Level<'_> {
         let (town, git) = (self.town, self.git());
         let inside = self.dir.join(&module.path);
         let is_there = own_dir(&inside).is_some();
-        let own = Git::at(&inside, town.around()).without_hooks();
+        let own = Git::at(&inside, town.around());
         if is_there && own.run(["rev-parse", "HEAD"]).is_ok_and(|head| head == id) {
             return Ok(());
         }
@@ -200,7 +200,7 @@ fn note_known(git: Git<'_>, id: &str) -> Result<()> {
     git.run(["update-ref", &name, id]).map(drop)
 }
 
-impl Level<'_> {
+impl RepositoryLevel<'_> {
     /// Returns the rig's copy of a submodule, which has the commit, and the submodule's URL.
     fn copy_with(&self, module: &Module, id: &str, key: &str) -> Result<(LocalCopy<'_>, String)> {
         let git = self.git();
@@ -248,9 +248,7 @@ impl<'a> LocalCopy<'a> {
     }
 
     fn git(&self) -> Git<'_> {
-        Git::at(&self.dir, self.town.around())
-            .without_hooks()
-            .within(FETCH_TIMEOUT)
+        Git::at(&self.dir, self.town.around()).with_time_limit(FETCH_TIMEOUT)
     }
 
     fn has(&self, id: &str) -> Result<bool> {
@@ -258,7 +256,13 @@ impl<'a> LocalCopy<'a> {
     }
 
     /// Ensures that the copy has a commit.
-    fn fetch(&self, level: &Level<'_>, module: &Module, url: &str, id: &str) -> Result<()> {
+    fn fetch(
+        &self,
+        level: &RepositoryLevel<'_>,
+        module: &Module,
+        url: &str,
+        id: &str,
+    ) -> Result<()> {
         let keep = format!("{id}:refs/gt/wanted/{id}");
         if self.has(id)? {
             return Ok(());
@@ -280,7 +284,7 @@ impl<'a> LocalCopy<'a> {
         if self.has(id)? {
             return Ok(());
         }
-        let git = self.git().as_for_submodules();
+        let git = self.git().with_submodule_protocols();
         let everything = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
         let fetched = self.take(git, url, &everything);
         if self.has(id)? {
@@ -357,7 +361,7 @@ fn read(text: &str) -> Vec<Module> {
     modules
 }
 
-/// Fails for a name that is no plain relative path: git creates a folder from it.
+/// Fails for a name that is not a plain relative path: git creates a folder from it.
 fn check_name(name: &str) -> Result<()> {
     let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
     let is_good = !name.is_empty()
@@ -368,14 +372,14 @@ fn check_name(name: &str) -> Result<()> {
     match is_good {
         true => Ok(()),
         false => Err(Problem::conflict(format!(
-            "its name {name:?} is none that gt uses"
+            "its name {name:?} is not a plain relative path"
         ))),
     }
 }
 
 /// Fails for a path that leaves the worktree, by its parts or through a symlink.
 fn check_path(dir: &Path, path: &str) -> Result<()> {
-    let refused = || Problem::conflict(format!("its path {path:?} leads elsewhere"));
+    let refused = || Problem::conflict(format!("its path {path:?} leads out of the worktree"));
     let mut here = dir.to_owned();
     for part in Path::new(path).components() {
         let Component::Normal(part) = part else {

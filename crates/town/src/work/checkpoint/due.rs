@@ -20,10 +20,10 @@ const OLD: Duration = Duration::from_secs(4 * 60);
 /// Rewrites the checkpoints of agents that have work and printed output since the last checkpoint.
 /// Returns the failures; a failure does not stop the others.
 pub fn refresh_all(town: &Town) -> Vec<Problem> {
-    round(town).unwrap_or_else(|problem| vec![problem])
+    write_due(town).unwrap_or_else(|problem| vec![problem])
 }
 
-fn round(town: &Town) -> Result<Vec<Problem>> {
+fn write_due(town: &Town) -> Result<Vec<Problem>> {
     let lock = town.runtime_dir().join("locks/checkpoint-round.lock");
     // Another process is already doing this round.
     let Some(_held) = FileLock::try_take(&lock)? else {
@@ -38,7 +38,7 @@ fn round(town: &Town) -> Result<Vec<Problem>> {
 }
 
 /// A checkpoint to write.
-struct Due {
+struct DueCheckpoint {
     agent: Identity,
     session: String,
     item: WorkId,
@@ -46,7 +46,7 @@ struct Due {
 
 /// Returns the checkpoints to write. Agents that cannot be checked are added to `failed` and do not
 /// block the others.
-fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
+fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<DueCheckpoint>> {
     let mut hooks: HashMap<String, WorkId> = Work::of(town).hooks()?.into_iter().collect();
     if hooks.is_empty() {
         return Ok(Vec::new());
@@ -66,7 +66,7 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<Due>> {
         }
         match is_yet_to_be_told(town, agent, &session, &item) {
             Ok(true) => {}
-            Ok(false) => due.push(Due {
+            Ok(false) => due.push(DueCheckpoint {
                 agent: agent.clone(),
                 session,
                 item,

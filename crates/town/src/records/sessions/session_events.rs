@@ -21,7 +21,7 @@ pub(super) const TOGETHER_SECONDS: i64 = 10;
 pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -> Vec<Event> {
     let mut events = Vec::new();
     for line in lines {
-        if line.begins() {
+        if line.is_start() {
             events.push(started(line));
         }
         let Some(outcome) = line.outcome else {
@@ -32,7 +32,7 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
             continue;
         }
         // The line that begins a session that was found dead precedes this one.
-        if let Some(begin) = lines.iter().find(|l| l.id == line.id && l.begins()) {
+        if let Some(begin) = lines.iter().find(|l| l.id == line.id && l.is_start()) {
             session.merge(begin.clone());
         }
         session.merge(line.clone());
@@ -42,12 +42,13 @@ pub(super) fn events(lines: &[Record], known: impl Fn(&str) -> Option<Record>) -
 }
 
 /// Returns whether these events include deaths, which may be part of a mass death.
-pub(super) fn tell_of_deaths(events: &[Event]) -> bool {
+pub(super) fn include_deaths(events: &[Event]) -> bool {
     events.iter().any(|event| event.kind == DEATH)
 }
 
 /// Returns the event of a mass death, given all recent events, unless it was reported already. An
-/// agent counts once, and only if it had come up: a failed start is no death of a running agent.
+/// agent counts once, and only if it had come up: a failed start is not the death of a running
+/// agent.
 pub(super) fn mass_death(recent: &[Event]) -> Option<Event> {
     let mut seen = HashSet::new();
     let had_run = |event: &&Event| event.payload.get("failed_start") != Some(&Value::Bool(true));
@@ -119,7 +120,7 @@ fn actor(session: &Record) -> Caller {
 mod tests {
     use super::*;
     use crate::base::clock::Clock;
-    use crate::records::sessions::{End, Sessions};
+    use crate::records::sessions::{SessionEnd, Sessions};
 
     fn session(id: &str) -> Record {
         Record {
@@ -135,7 +136,7 @@ mod tests {
     }
 
     fn end(id: &str, outcome: Outcome) -> Record {
-        Sessions::ending(id, End::of(outcome), &Clock::default())
+        Sessions::ending(id, SessionEnd::of(outcome), &Clock::default())
     }
 
     #[test]
@@ -161,7 +162,7 @@ mod tests {
         let sessions = ["a", "b", "c"].map(session);
         let deaths = ["a", "b", "c"].map(|id| end(id, Outcome::Crash));
         let mut recent = events(&deaths, |id| sessions.iter().find(|l| l.id == id).cloned());
-        assert!(tell_of_deaths(&recent));
+        assert!(include_deaths(&recent));
         assert_eq!(mass_death(&recent[..2]), None);
         let mass = mass_death(&recent).unwrap();
         assert_eq!(

@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// The result of one observation.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct PaneObservation {
     /// The process in the pane has ended or was replaced.
     pub is_over: bool,
     pub state: Option<State>,
@@ -36,14 +36,14 @@ pub struct Seen {
     pub prompts: u64,
     /// Time of the program's last output, in seconds since the epoch.
     pub(super) drawn_at: i64,
-    keys: Keys,
+    keys: PressedKeys,
     /// A hash that changes with everything visible and with every report of a hook.
     pub picture: u64,
 }
 
 /// Times of the last possible key presses, in seconds since the epoch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Keys {
+struct PressedKeys {
     /// By a person at a tmux client.
     person_at: i64,
     /// Whether such a client is attached now.
@@ -52,10 +52,10 @@ struct Keys {
     gt_at: i64,
 }
 
-impl Keys {
+impl PressedKeys {
     fn read(facts: &str) -> Self {
         let mut facts = facts.split(' ').map(|it| it.parse().unwrap_or_default());
-        Keys {
+        PressedKeys {
             person_at: facts.next().unwrap_or_default(),
             attached: facts.next().unwrap_or_default() > 0,
             gt_at: facts.next().unwrap_or_default(),
@@ -76,7 +76,7 @@ impl Keys {
 
 /// Relation of a text to the input line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum InLine {
+pub(super) enum InputRelation {
     There,
     /// The line is visible, and the text is not in it.
     Gone,
@@ -94,10 +94,10 @@ const OF_CONTAINER: &str = "#{@gt_last_prompt}\n#{@gt_prompts}\n\
     #{?#{==:#{@gt_state_source},hook},#{@gt_state},} #{@gt_state_since}\n\
     #{||:#{==:#{@gt_state},paused},#{!=:#{@gt_hold},}}\n#{@gt_state_reason}";
 
-impl Seen {
+impl PaneObservation {
     /// Observes the pane whose first process has that pid, in one call. The container is that of
     /// the agent in the pane; a program beside an agent has none.
-    pub(super) fn look(
+    pub(super) fn observe(
         town: &Town,
         pane: PaneId,
         pid: u32,
@@ -147,7 +147,7 @@ impl Seen {
         let ended = Some(seen.state).filter(|_| state == Some(State::Idle));
         let mut picture = DefaultHasher::new();
         (shown, of_pane, tags).hash(&mut picture);
-        Seen {
+        PaneObservation {
             is_over: process != format!("0 {pid}"),
             state,
             ended,
@@ -163,7 +163,7 @@ impl Seen {
             last_prompt: last_prompt.to_owned(),
             prompts: prompts.parse().unwrap_or_default(),
             drawn_at: drawn_at.parse().unwrap_or_default(),
-            keys: Keys::read(keys),
+            keys: PressedKeys::read(keys),
             picture: picture.finish(),
         }
     }
@@ -177,17 +177,17 @@ impl Seen {
     }
 
     /// Returns the relation of the text to the input line.
-    pub(super) fn in_line(&self, text: &str, preset: &Preset) -> InLine {
+    pub(super) fn in_line(&self, text: &str, preset: &Preset) -> InputRelation {
         let input = if looks_like_a_hint(text, preset) {
             &self.raw_input
         } else {
             &self.input
         };
         match (input, &self.before_cursor) {
-            (Some(input), _) if nudge::is_in_input(input, text) => InLine::There,
-            (None, Some(before)) if nudge::ends_with(before, text) => InLine::There,
-            (Some(_), _) | (None, Some(_)) => InLine::Gone,
-            (None, None) => InLine::Unknown,
+            (Some(input), _) if nudge::is_in_input(input, text) => InputRelation::There,
+            (None, Some(before)) if nudge::ends_with(before, text) => InputRelation::There,
+            (Some(_), _) | (None, Some(_)) => InputRelation::Gone,
+            (None, None) => InputRelation::Unknown,
         }
     }
 
@@ -241,7 +241,7 @@ mod tests {
             ("99 0 0101", 100, false),
             ("99 0 0100", 100, true),
         ] {
-            let keys = Keys::read(facts);
+            let keys = PressedKeys::read(facts);
             assert_eq!(keys.are_untouched_since(since), expected, "{facts}");
         }
     }
@@ -273,9 +273,9 @@ mod tests {
         let made = made.unwrap();
         let (pane, pid) = made.trim().split_once(' ').unwrap();
         let (pane, pid): (PaneId, u32) = (pane.parse().unwrap(), pid.parse().unwrap());
-        let seen = Seen::look(&town, pane, pid, Some(&own.into()), &preset).unwrap();
+        let seen = PaneObservation::observe(&town, pane, pid, Some(&own.into()), &preset).unwrap();
         assert!(!seen.is_over && seen.paused && seen.confirms("hello", 2));
-        let beside = Seen::look(&town, pane, pid, None, &preset).unwrap();
+        let beside = PaneObservation::observe(&town, pane, pid, None, &preset).unwrap();
         assert!(!beside.is_over && !beside.paused && beside.prompts == 0);
     }
 }

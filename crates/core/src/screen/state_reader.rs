@@ -1,14 +1,14 @@
 //! The screen as the last source of a state: the preset's classification, and the patterns if that
 //! is not enough.
 
-use super::{Classification, INTERRUPTED_RULE, Line, classify, input, line, mark};
+use super::{Classification, INTERRUPTED_RULE, ScreenLine, classify, input, line, mark};
 use crate::harness::Preset;
-use crate::patterns::{Fit, Patterns};
+use crate::patterns::{PatternMatch, Patterns};
 use crate::state::State;
 
 /// A captured screen.
 #[derive(Clone, Copy, Debug)]
-pub struct Looked<'a> {
+pub struct CapturedScreen<'a> {
     /// Lines that the terminal shows, with colours or without.
     pub lines: &'a [String],
     /// Time since the program's last output, if known.
@@ -24,8 +24,8 @@ const AT_WORK_SECONDS: i64 = 3;
 /// its last message, and only once it is at its prompt: while it works or asks, its live area
 /// decides. For any other program all patterns are matched against the last lines; if none matches,
 /// recent output means that it works.
-pub fn witness(
-    looked: Looked<'_>,
+pub fn read_state(
+    looked: CapturedScreen<'_>,
     title: &str,
     preset: &Preset,
     patterns: &Patterns,
@@ -47,7 +47,7 @@ pub fn witness(
             None => found,
         };
     }
-    let written = written(&lines);
+    let written = text_lines(&lines);
     if let Some(fit) = patterns.find(&written) {
         return told(fit, found);
     }
@@ -65,7 +65,7 @@ pub fn witness(
     found
 }
 
-fn told(fit: Fit<'_>, found: Classification) -> Classification {
+fn told(fit: PatternMatch<'_>, found: Classification) -> Classification {
     const LONGEST: usize = 200;
     let state = fit.pattern.state();
     let line: String = fit.line.chars().take(LONGEST).collect();
@@ -82,20 +82,21 @@ fn told(fit: Fit<'_>, found: Classification) -> Classification {
 }
 
 /// Returns the lines of the last message above the input line.
-fn last_message<'l>(lines: &'l [Line], preset: &Preset) -> Vec<&'l str> {
+fn last_message<'l>(lines: &'l [ScreenLine], preset: &Preset) -> Vec<&'l str> {
     let found = input::find(lines, &preset.screen);
     let end = found.map_or(lines.len(), |found| found.lines.start);
     let above = &lines[..end];
-    let is_message = |line: &Line| mark::best(&line.text, &preset.screen.messages).is_some();
+    let is_message =
+        |line: &ScreenLine| mark::longest_match(&line.text, &preset.screen.messages).is_some();
     let begins = above.iter().rposition(is_message).unwrap_or(0);
-    written(&above[begins..])
+    text_lines(&above[begins..])
 }
 
-fn written(lines: &[Line]) -> Vec<&str> {
+fn text_lines(lines: &[ScreenLine]) -> Vec<&str> {
     let lines = lines
         .iter()
         .filter(|line| !line.is_blank() && !line.is_drawn());
-    lines.map(Line::bare).collect()
+    lines.map(ScreenLine::trimmed).collect()
 }
 
 #[cfg(test)]
@@ -106,11 +107,11 @@ mod tests {
 
     fn read(preset: &Preset, patterns: &Patterns, text: &str, silent: Option<i64>) -> String {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        let looked = Looked {
+        let looked = CapturedScreen {
             lines: &lines,
             silent_seconds: silent,
         };
-        let found = witness(looked, "", preset, patterns);
+        let found = read_state(looked, "", preset, patterns);
         format!("{} {}", found.state.as_str(), found.reason)
     }
 

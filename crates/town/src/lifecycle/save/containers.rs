@@ -4,7 +4,7 @@ use crate::base::time::timestamp;
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
 use gt_core::Identity;
-use gt_core::save::{Saved, SavedPane, SavedWindow, ServerId};
+use gt_core::save::{SavedContainer, SavedPane, SavedWindow, ServerId};
 use gt_tmux::{Command, ErrorKind, PaneId, SessionId};
 
 /// Number of panes captured in one call, so that other clients are served in between.
@@ -12,7 +12,7 @@ const PORTION: usize = 16;
 
 gt_tmux::query! {
     /// One pane, with its window and the tags of its session.
-    struct SeenPane {
+    struct SavedPaneRow {
         server_pid: u32 = "#{pid}",
         server_started: i64 = "#{start_time}",
         session: SessionId = "#{session_id}",
@@ -51,9 +51,12 @@ gt_tmux::query! {
 }
 
 /// Returns the town's containers and their server; `None` if no server runs.
-pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>)>> {
+pub(super) fn read_containers(
+    town: &Town,
+    now: i64,
+) -> Result<Option<(ServerId, Vec<SavedContainer>)>> {
     let list = Command::new("list-panes").arg("-a");
-    let rows = match town.server().rows::<SeenPane>(list) {
+    let rows = match town.server().rows::<SavedPaneRow>(list) {
         Ok(rows) => rows,
         Err(error)
             if matches!(
@@ -72,7 +75,7 @@ pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>
         pid: first.server_pid,
         started: first.server_started,
     };
-    let ours: Vec<SeenPane> = rows
+    let ours: Vec<SavedPaneRow> = rows
         .into_iter()
         .filter(|row| row.tag_town == town.root_text())
         .filter(|row| Identity::from_address(&row.tag_agent, town.registry()).is_some())
@@ -87,9 +90,9 @@ pub(super) fn look(town: &Town, now: i64) -> Result<Option<(ServerId, Vec<Saved>
 }
 
 /// Returns the text of each pane; empty for a pane that has gone meanwhile.
-fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
+fn capture(town: &Town, panes: &[SavedPaneRow]) -> Result<Vec<String>> {
     let lines = town.settings().save.scrollback_lines;
-    let command = |row: &SeenPane| {
+    let command = |row: &SavedPaneRow| {
         Command::new("capture-pane")
             .args(["-p", "-e", "-J"])
             .target(row.pane)
@@ -111,8 +114,13 @@ fn capture(town: &Town, panes: &[SeenPane]) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) -> Vec<Saved> {
-    let mut found: Vec<(SessionId, Saved)> = Vec::new();
+fn group(
+    rows: Vec<SavedPaneRow>,
+    texts: Vec<String>,
+    server: ServerId,
+    now: i64,
+) -> Vec<SavedContainer> {
+    let mut found: Vec<(SessionId, SavedContainer)> = Vec::new();
     for (row, text) in rows.into_iter().zip(texts) {
         let pane = SavedPane {
             id: row.pane.to_string(),
@@ -130,7 +138,7 @@ fn group(rows: Vec<SeenPane>, texts: Vec<String>, server: ServerId, now: i64) ->
         };
         if found.last().is_none_or(|(id, _)| *id != row.session) {
             let text = |value: String| Some(value).filter(|value| !value.is_empty());
-            let container = Saved {
+            let container = SavedContainer {
                 name: row.session_name,
                 agent: row.tag_agent,
                 chain: text(row.tag_chain).unwrap_or_else(|| row.tag_session.clone()),

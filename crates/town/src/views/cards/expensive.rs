@@ -1,11 +1,11 @@
 //! The expensive facts about one card, and the stamp that tells when they are out of date.
 
-use super::{Site, task};
+use super::{WorkSite, task};
 use crate::Town;
 use crate::base::git;
 use crate::base::or_log::OrLog;
 use crate::catalog::roles;
-use crate::records::sessions::{Query, Sessions};
+use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
 use crate::repo::workspace::WorktreesByBranch;
 use crate::repo::{base_branch, project, workspace};
@@ -13,7 +13,7 @@ use crate::terminal::containers::{Container, PaneRow};
 use crate::terminal::{containers, dev_servers};
 use crate::views::monitor::{self, Files};
 use crate::workflow::task::BaseAt;
-use gt_core::card::{Branch, Card, Server, ServerState, Session};
+use gt_core::card::{Branch, Card, CardAgent, CardServer, ServerState};
 use gt_core::project::Project;
 use gt_core::state::State;
 use gt_core::usage::Usage;
@@ -24,9 +24,9 @@ use std::path::{Path, PathBuf};
 
 /// The expensive facts, with the stamp of when they were read.
 #[derive(Debug)]
-pub(super) struct Aside {
+pub(super) struct ExpensiveFacts {
     branch: Option<Branch>,
-    servers: Vec<Server>,
+    servers: Vec<CardServer>,
     usage: Option<Usage>,
     stamp: Stamp,
 }
@@ -39,14 +39,14 @@ pub(super) struct Stamp {
     state: Option<State>,
     since: Option<i64>,
     /// The windows beside the agent, and how they ended.
-    windows: Vec<Window>,
+    windows: Vec<WindowStamp>,
     base: Option<String>,
     /// Git files of the worktree, for change detection.
     pub(super) git: Files,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Window {
+struct WindowStamp {
     name: String,
     dead: bool,
     /// Exit status and signal. tmux may report them a moment after the death.
@@ -55,9 +55,9 @@ struct Window {
     answers: String,
 }
 
-impl Window {
+impl WindowStamp {
     fn of(row: &PaneRow) -> Self {
-        Window {
+        WindowStamp {
             name: row.tag_window.clone(),
             dead: row.dead,
             end: (row.exit_status, row.exit_signal),
@@ -69,12 +69,12 @@ impl Window {
 impl Stamp {
     pub(super) fn of(
         container: Option<&Container>,
-        session: Option<&Session>,
+        session: Option<&CardAgent>,
         base: Option<&BaseAt>,
         dir: Option<&Path>,
     ) -> Self {
         let windows = container.map_or_else(Vec::new, |container| {
-            container.own_windows().map(Window::of).collect()
+            container.own_windows().map(WindowStamp::of).collect()
         });
         Stamp {
             activity: container.map(|container| container.pane().activity),
@@ -82,13 +82,13 @@ impl Stamp {
             since: session.and_then(|session| session.since),
             windows,
             base: base.map(|base| base.commit.clone()),
-            git: dir.map_or_else(Files::new, |dir| monitor::seen(git::own_files(dir))),
+            git: dir.map_or_else(Files::new, |dir| monitor::stamps(git::own_files(dir))),
         }
     }
 }
 
-impl Aside {
-    pub(super) fn find(town: &Town, id: &WorkId, site: &Site) -> Self {
+impl ExpensiveFacts {
+    pub(super) fn find(town: &Town, id: &WorkId, site: &WorkSite) -> Self {
         let dir = site.dir.as_deref();
         let branch = dir
             .zip(site.base.as_ref())
@@ -102,7 +102,7 @@ impl Aside {
                 resolver: branch.merging && has_resolver(site.container.as_ref()),
                 ..branch
             });
-        Aside {
+        ExpensiveFacts {
             branch,
             servers: dir.map_or_else(Vec::new, |dir| servers(town, site, dir)),
             usage: usage_of(town, id),
@@ -130,16 +130,16 @@ pub(super) fn is_in_motion(card: &Card) -> bool {
     works || card.servers.iter().any(is_starting)
 }
 
-fn is_starting(server: &Server) -> bool {
+fn is_starting(server: &CardServer) -> bool {
     server.state == ServerState::Starting
 }
 
-fn servers(town: &Town, site: &Site, dir: &Path) -> Vec<Server> {
-    let found = dev_servers::beside(town, &site.agent, dir, site.container.as_ref());
+fn servers(town: &Town, site: &WorkSite, dir: &Path) -> Vec<CardServer> {
+    let found = dev_servers::of_agent(town, &site.agent, dir, site.container.as_ref());
     let found = found.or_warn(format_args!("the servers of {} are unknown", site.agent));
     let servers = found.unwrap_or_default().into_iter();
     servers
-        .map(|server| Server {
+        .map(|server| CardServer {
             state: match server.state {
                 dev_servers::DevServerState::Running => ServerState::Running,
                 dev_servers::DevServerState::Starting => ServerState::Starting,
@@ -164,9 +164,9 @@ fn has_resolver(container: Option<&Container>) -> bool {
 
 /// Returns the usage of all sessions for the item while it was on their hook.
 fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
-    let query = Query {
+    let query = SessionQuery {
         work: Some(id.to_string()),
-        ..Query::default()
+        ..SessionQuery::default()
     };
     let sessions = Sessions::of(town).find(&query);
     let mut sessions = sessions.or_warn(format_args!("the usage of {id} is unknown"))?;
@@ -182,7 +182,7 @@ fn usage_of(town: &Town, id: &WorkId) -> Option<Usage> {
 
 /// Locations of worktrees and commits of their bases, read once per rig.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct WorktreeLocations {
     bases: HashMap<String, Option<BaseAt>>,
     /// Git files of the bases, with their state before the bases were read.
     pub(super) files: Files,
@@ -190,7 +190,7 @@ pub(super) struct Places {
     elsewhere: HashMap<String, WorktreesByBranch>,
 }
 
-impl Places {
+impl WorktreeLocations {
     /// Clears the bases for a new round: bases move.
     pub(super) fn begin(&mut self) {
         self.bases.clear();
@@ -201,7 +201,7 @@ impl Places {
         if let Some(known) = self.bases.get(rig) {
             return known.clone();
         }
-        let files = monitor::seen(base_branch::files(town, rig));
+        let files = monitor::stamps(base_branch::files(town, rig));
         self.files.extend(files);
         let base = task::base_of(town, rig).or_warn(format_args!("the base of {rig} is unknown"));
         self.bases.insert(rig.to_owned(), base.clone());
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn unknown_base_and_usage_are_logged() {
         let (_folder, town) = town();
-        let (base, warnings) = warnings_of(|| Places::default().base(&town, "nope"));
+        let (base, warnings) = warnings_of(|| WorktreeLocations::default().base(&town, "nope"));
         assert!(base.is_none());
         assert!(
             warnings[0].starts_with("the base of nope is unknown"),

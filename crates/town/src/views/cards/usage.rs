@@ -1,5 +1,5 @@
-//! Usage of items that have neither a container nor a worktree any more, such as cleaned-up tasks.
-//! Only the journal has it.
+//! Usage of items that no longer have a container or a worktree, such as cleaned-up tasks. Only the
+//! journal has it.
 
 use super::lost::{JournalStamp, journal_stamp};
 use crate::Town;
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 
 /// Usage per item. One query reads it when the journal or the set of items has changed.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct UsageCache {
     journal: JournalStamp,
     items: Vec<WorkId>,
     known: HashMap<String, Usage>,
 }
 
-impl Spent {
+impl UsageCache {
     pub(super) fn read(&mut self, town: &Town, items: Vec<WorkId>) {
         let sessions = Sessions::of(town);
         let journal = journal_stamp(&sessions);

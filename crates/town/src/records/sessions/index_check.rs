@@ -102,7 +102,7 @@ impl Sessions {
         let mut ids = HashSet::new();
         let length = reading.length;
         let mut damages = Vec::new();
-        let end = reading.each_from(
+        let end = reading.for_each_from(
             0,
             |record| {
                 ids.insert(hash(&record.id));

@@ -13,7 +13,7 @@ use gt_tmux::{Command, PaneId, SessionId};
 use std::collections::HashMap;
 
 gt_tmux::query! {
-    struct Row {
+    struct ContainerRow {
         session: SessionId = "#{session_id}",
         name: String = "#{session_name}",
         pane: PaneId = "#{pane_id}",
@@ -37,7 +37,7 @@ pub(super) fn all_agrees(
 ) -> Result<Option<Synced>> {
     let listing = Command::new("list-panes").arg("-a");
     // The full sync reports any error.
-    let Ok(rows) = town.server().rows::<Row>(listing) else {
+    let Ok(rows) = town.server().rows::<ContainerRow>(listing) else {
         return Ok(None);
     };
     let open: HashMap<&str, &Record> = running
@@ -59,7 +59,7 @@ pub(super) fn all_agrees(
             continue;
         }
         // A command beside the agent has ended, and its failure was not reported yet.
-        let is_untold = |row: &Row| {
+        let is_untold = |row: &ContainerRow| {
             row.dead
                 && row.window.starts_with(background_tasks::WINDOW)
                 && row.failure_told.is_empty()
@@ -87,7 +87,7 @@ pub(super) fn all_agrees(
         }
     }
     let is_complete = alive == running.len();
-    let known = sessions.known(dead.iter().copied())?;
+    let known = sessions.find_known(dead.iter().copied())?;
     Ok((is_complete && known.len() == dead.len()).then(|| Synced {
         unchanged: alive + dead.len(),
         left_alone,
@@ -95,7 +95,7 @@ pub(super) fn all_agrees(
     }))
 }
 
-fn agrees(row: &Row, agent_session: &Record) -> bool {
+fn agrees(row: &ContainerRow, agent_session: &Record) -> bool {
     let conversation = agent_session.harness_session_id.as_deref();
     agent_session.tmux_session.as_deref() == Some(&row.name)
         && (row.conversation.is_empty() || conversation == Some(&row.conversation))

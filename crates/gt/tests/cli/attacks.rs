@@ -1,0 +1,5 @@
+//! Attacks by an agent, or by a repository, on the person who runs `gt`.
+
+mod environment;
+mod git_programs;
+mod validation;
