@@ -27,6 +27,9 @@ const CONVERSIONS: &[&str] = &[
     ">::from_str(",
 ];
 
+/// A folder that cannot be read must not silently become an empty one (`files::entries`).
+const UNREAD_FOLDER: &str = ".flatten().flatten()";
+
 /// Calls whose failure must not silently become an empty value.
 const FALLIBLE: &[&str] = &["fs::read", "serde_json::", "toml::from_str(", ".run("];
 
@@ -47,15 +50,11 @@ fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
 /// statements. A function that returns `None` for a failure may say so in its documentation instead.
 /// Writing to a string cannot fail.
 fn unexplained(text: &str) -> Vec<usize> {
-    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let lines = code_lines(text);
     let mut found = Vec::new();
     // Last line of the previous statement that had a reason.
     let mut explained = None;
     for (at, line) in lines.iter().enumerate() {
-        // The tests of a file are at its end.
-        if *line == "#[cfg(test)]" {
-            break;
-        }
         if line.starts_with("//") {
             continue;
         }
@@ -81,6 +80,33 @@ fn unexplained(text: &str) -> Vec<usize> {
     found
 }
 
+/// Returns the trimmed lines of a formatted source. Lines of items under `#[cfg(test)]` are empty.
+fn code_lines(text: &str) -> Vec<&str> {
+    let mut code = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[cfg(test)]" {
+            code.push(line.trim());
+            continue;
+        }
+        // rustfmt puts the end of an item at the indentation of its first line.
+        let indent = line.len() - line.trim_start().len();
+        let mut is_begun = false;
+        code.push("");
+        for line in lines.by_ref() {
+            code.push("");
+            let is_attribute = line.trim_start().starts_with("#[");
+            let is_end = line.get(indent..).is_some_and(|end| end.starts_with('}'));
+            let is_whole = !is_begun && !is_attribute && line.ends_with([';', ',', '}']);
+            if is_end || is_whole {
+                break;
+            }
+            is_begun |= !is_attribute;
+        }
+    }
+    code
+}
+
 /// Returns whether a line discards a failure that needs a reason.
 fn discards(line: &str, statement: &str, next: &str) -> bool {
     let has_any = |words: &[&str]| words.iter().any(|word| statement.contains(word));
@@ -88,7 +114,9 @@ fn discards(line: &str, statement: &str, next: &str) -> bool {
         return !writes_to_a_string(rest, next);
     }
     let is_dropped = |end: &str| line.contains(end) && !line.contains(&format!(".next(){end}"));
-    line.contains(".ok()") && !has_any(CONVERSIONS)
+    let is_folder = statement.replace(' ', "").contains(UNREAD_FOLDER);
+    statement.contains("read_dir(") && is_folder && line.contains(".flatten()")
+        || line.contains(".ok()") && !has_any(CONVERSIONS)
         || is_dropped(".unwrap_or_default()") && has_any(FALLIBLE)
 }
 
@@ -134,7 +162,7 @@ fn writes_to_a_string(rest: &str, next: &str) -> bool {
 fn discarded_results_have_a_reason() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    for name in ["board", "core", "gt", "tmux", "town"] {
+    for name in ["board", "core", "daemon", "gt", "tmux", "town"] {
         sources(&crates.join(name).join("src"), &mut files);
     }
     let mut findings = Vec::new();
@@ -168,9 +196,21 @@ let _ = writeln!(
     std::io::stderr(),
 );
 #[cfg(test)]
+mod tests;
 let _ = seven();
+impl A {
+    #[cfg(test)]
+    fn eight() {
+        let _ = nine();
+    }
+    let _ = ten();
+}
+#[cfg(test)]
+mod tests {
+    let _ = eleven();
+}
 ";
-    assert_eq!(unexplained(text), [1, 8]);
+    assert_eq!(unexplained(text), [1, 8, 13, 19]);
 }
 
 #[test]
@@ -185,6 +225,10 @@ let three = path.metadata().ok();
 let four = word.parse().ok();
 let five = fs::read_to_string(path).unwrap_or_default();
 let six = names.next().unwrap_or_default();
+let names = fs::read_dir(path)
+    .into_iter()
+    .flatten()
+    .flatten();
 /// Returns the owner; `None` if there is no file.
 fn seven(path: &Path) -> Option<u32> {
     Some(path.metadata().ok()?.uid())
@@ -194,5 +238,5 @@ fn eight(path: &Path) -> Option<u32> {
     Some(path.metadata().ok()?.uid())
 }
 ";
-    assert_eq!(unexplained(text), [1, 8, 16]);
+    assert_eq!(unexplained(text), [1, 8, 13, 20]);
 }

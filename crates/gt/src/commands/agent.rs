@@ -208,7 +208,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
 fn first_file(folder: &Path) -> Option<PathBuf> {
     let mut open = vec![folder.to_owned()];
     while let Some(dir) = open.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+        for entry in files::entries(&dir) {
             let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 open.push(path);

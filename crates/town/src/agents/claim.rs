@@ -57,8 +57,7 @@ pub(crate) fn process(town: &Town, agent: &Identity) -> Option<u32> {
 /// Returns the files of claims whose processes have ended.
 pub(crate) fn ended(town: &Town) -> Vec<PathBuf> {
     let folder = town.runtime_dir().join("claims");
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
+    files::entries(&folder)
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|it| it == "json"))
         .filter(|path| {

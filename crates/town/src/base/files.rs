@@ -188,7 +188,7 @@ pub(crate) fn make_writable(path: &Path) {
         // If this fails, the removal that follows fails and is reported.
         let _ = fs::set_permissions(path, fs::Permissions::from_mode(mode | 0o700));
     }
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+    for entry in entries(path) {
         make_writable(&entry.path());
     }
 }
@@ -221,12 +221,23 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     whole(one) == whole(other)
 }
 
-/// Returns the names of the folders in a folder, sorted; none if it does not exist.
-pub fn folder_names(path: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(path)
+/// Returns the entries of a folder. A missing folder has none. A folder that cannot be read is
+/// logged, and counts as empty.
+pub fn entries(path: &Path) -> impl Iterator<Item = fs::DirEntry> + use<> {
+    let unreadable = format!("the folder {} cannot be read", path.display());
+    let entries = match fs::read_dir(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        entries => entries.or_warn(&unreadable),
+    };
+    entries
         .into_iter()
         .flatten()
-        .flatten()
+        .filter_map(move |entry| entry.or_warn(&unreadable))
+}
+
+/// Returns the names of the folders in a folder, sorted; none if it does not exist.
+pub fn folder_names(path: &Path) -> Vec<String> {
+    let mut names: Vec<String> = entries(path)
         .filter(|entry| entry.path().is_dir())
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.'))

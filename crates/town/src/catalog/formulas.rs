@@ -51,8 +51,8 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<FoundFormul
 pub fn names(town: &Town, rig: Option<&str>) -> Vec<String> {
     let mut names: BTreeSet<String> = formula::builtin_names().map(str::to_owned).collect();
     for folder in folders(town, rig) {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let files = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let files =
+            files::entries(&folder).filter_map(|entry| entry.file_name().into_string().ok());
         names.extend(files.filter_map(|file| file.strip_suffix(".toml").map(str::to_owned)));
     }
     names.into_iter().collect()

@@ -45,10 +45,7 @@ pub fn choose(town: &Town, given: Option<&str>, role: &RoleConfig) -> String {
 /// Returns the names of all harnesses, built-in first, then the town's own.
 pub fn names(town: &Town) -> Vec<String> {
     let mut names: Vec<String> = harness::builtin_names().map(str::to_owned).collect();
-    let mut own: Vec<String> = std::fs::read_dir(town.root().join("harnesses"))
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut own: Vec<String> = files::entries(&town.root().join("harnesses"))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter_map(|file| file.strip_suffix(".toml").map(str::to_owned))
         .filter(|name| !names.contains(name))

@@ -57,8 +57,7 @@ pub fn sockets(around: &Surroundings) -> Vec<PathBuf> {
 }
 
 fn files_in(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+    files::entries(dir).map(|entry| entry.path()).collect()
 }
 
 fn folder(around: &Surroundings) -> Option<PathBuf> {

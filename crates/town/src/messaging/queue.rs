@@ -463,8 +463,7 @@ fn root(town: &Town) -> PathBuf {
 
 /// Returns whether a message waits for any agent: a cheap check before tmux is asked.
 pub fn any_waiting(town: &Town) -> bool {
-    let agents = fs::read_dir(root(town)).into_iter().flatten().flatten();
-    agents
+    files::entries(&root(town))
         .map(|agent| MessageQueue {
             dir: agent.path(),
             clock: town.clock().clone(),
@@ -473,14 +472,7 @@ pub fn any_waiting(town: &Town) -> bool {
 }
 
 fn names(dir: &Path) -> Vec<String> {
-    let entries = match fs::read_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        entries => entries.or_warn(format_args!("cannot read messages in {}", dir.display())),
-    };
-    let mut names: Vec<String> = entries
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut names: Vec<String> = files::entries(dir)
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.'))
         .collect();
@@ -493,7 +485,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
 }
 
 fn forget_old(done: &Path) {
-    for entry in fs::read_dir(done).into_iter().flatten().flatten() {
+    for entry in files::entries(done) {
         // Another process may have removed it.
         let age = entry
             .metadata()
@@ -648,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_is_kept_aside() {
+    fn expired_message_is_moved_aside() {
         let (_folder, queue) = queue();
         let mut old = message("a", Priority::Normal);
         old.expires_at = Some(5);

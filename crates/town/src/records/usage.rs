@@ -99,11 +99,8 @@ pub fn refresh_all(town: &Town, records: &mut [Record]) {
 /// Returns the sessions whose transcripts are noted and not settled: running sessions, and ended
 /// ones that no process has settled.
 pub fn unsettled(town: &Town) -> Vec<String> {
-    let entries = std::fs::read_dir(folder(town))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names =
+        files::entries(&folder(town)).filter_map(|entry| entry.file_name().into_string().ok());
     names
         .filter_map(|name| name.strip_suffix(".notes").map(str::to_owned))
         .collect()

@@ -71,8 +71,7 @@ impl AdoptionNote {
     }
 
     pub(crate) fn all(town: &Town) -> Vec<Self> {
-        let entries = std::fs::read_dir(town.runtime_dir().join(FOLDER));
-        let entries = entries.into_iter().flatten().flatten();
+        let entries = files::entries(&town.runtime_dir().join(FOLDER));
         entries.filter_map(|entry| read(&entry.path())).collect()
     }
 }

@@ -138,8 +138,7 @@ pub fn all(town: &Town) -> Vec<Tracked> {
 
 /// Returns the containers that have a PID file, sorted.
 fn names(town: &Town) -> Vec<String> {
-    let files = std::fs::read_dir(dir(town)).into_iter().flatten().flatten();
-    let mut names: Vec<String> = files
+    let mut names: Vec<String> = files::entries(&dir(town))
         .filter_map(|file| {
             let name = file.file_name().into_string().ok()?;
             Some(name.strip_suffix(".pid")?.to_owned())

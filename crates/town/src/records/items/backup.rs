@@ -51,10 +51,7 @@ pub struct BackedUp {
 impl Work {
     /// Returns the backups, newest first.
     pub fn backups(&self) -> Vec<Backup> {
-        let entries = fs::read_dir(self.backup_folder()).into_iter();
-        let mut backups: Vec<Backup> = entries
-            .flatten()
-            .flatten()
+        let mut backups: Vec<Backup> = files::entries(&self.backup_folder())
             .filter_map(|entry| backup_at(entry.path()))
             .collect();
         backups.sort_by_key(|backup| std::cmp::Reverse(backup.at));

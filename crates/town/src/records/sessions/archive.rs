@@ -66,11 +66,7 @@ impl Archive {
 
     /// Returns the names of the existing files.
     pub(super) fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.folder)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let mut names: Vec<String> = entries
+        let mut names: Vec<String> = files::entries(&self.folder)
             .filter_map(|entry| entry.file_name().into_string().ok())
             .filter(|name| name.ends_with(".jsonl.gz") && !name.starts_with('.'))
             .collect();

@@ -4,6 +4,7 @@
 use super::notes::TranscriptNotes;
 use super::program_folder;
 use crate::Town;
+use crate::base::files;
 use gt_core::harness::Preset;
 use gt_core::record::Record;
 use gt_core::usage::{Format, UsageWindow};
@@ -215,10 +216,7 @@ fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
 }
 
 fn entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut names: Vec<String> = std::fs::read_dir(folder)
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut names: Vec<String> = files::entries(folder)
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| fits(pattern, name))
         .collect();

@@ -173,7 +173,7 @@ pub(crate) fn empty(dir: &Path, path: &str) -> Result<()> {
 
 /// Adds the submodules that are stored in a folder and not yet found.
 fn add_stored(folder: &Path, before: &str, found: &mut Vec<Submodule>) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in files::entries(folder) {
         let path = entry.path();
         if !path.is_dir() {
             continue;

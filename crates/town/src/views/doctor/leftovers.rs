@@ -5,7 +5,6 @@ use super::DoctorFinding;
 use crate::Town;
 use crate::base::files;
 use rustix::process::{Pid, test_kill_process};
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,8 +104,7 @@ fn temporary_in(folder: &Path, depth: usize, left: &mut Vec<PathBuf>) {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).collect()
+    files::entries(folder).map(|entry| entry.path()).collect()
 }
 
 /// Returns whether the process that created the file is gone. If another process has its id now,

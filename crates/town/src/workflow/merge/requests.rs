@@ -2,8 +2,8 @@
 //!
 //! `<rig>.requested` is written before work is queued, `<rig>.running` by the merging process. Both
 //! are removed when a run ends, so a file without a live process means that the process was killed:
-//! [`due`] lists those rigs. The folder is removed with its last file; a caller that finds nothing
-//! pays one system call.
+//! [`due`] lists those rigs. The folder is removed with its last file, so that a check without
+//! requests costs one system call.
 
 use crate::base::files;
 use crate::{Result, Town};
@@ -13,8 +13,7 @@ use std::path::PathBuf;
 
 const REQUESTED: &str = "requested";
 const RUNNING: &str = "running";
-/// Maximum number of killed runs. Then it is left to a person: something on this machine kills
-/// them.
+/// Maximum number of killed runs. After that, a person has to find out what kills them.
 const MAX_ATTEMPTS: u32 = 5;
 
 fn folder(town: &Town) -> PathBuf {
@@ -66,11 +65,7 @@ fn is_in_use(kind: ErrorKind) -> bool {
 /// Returns the rigs for which a run is due, each once, without those whose runs were killed too
 /// often.
 pub(super) fn due(town: &Town) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder(town)) else {
-        return Vec::new();
-    };
-    let mut rigs: Vec<String> = entries
-        .flatten()
+    let mut rigs: Vec<String> = files::entries(&folder(town))
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let (rig, kind) = name.rsplit_once('.')?;

@@ -7,7 +7,7 @@
 
 use super::tags;
 use crate::base::callback::Call;
-use crate::base::{fault, processes, wake};
+use crate::base::{fault, files, processes, wake};
 use crate::messaging::inject;
 use crate::records::events::Events;
 use crate::repo::init_step::{self as step, InitProgress, InitStep};
@@ -269,8 +269,7 @@ impl Shell<'_> {
 
     /// Removes the files of the steps of this container and of earlier ones.
     fn forget_steps(&self) {
-        let found = std::fs::read_dir(&self.folder).into_iter().flatten();
-        for entry in found.flatten() {
+        for entry in files::entries(&self.folder) {
             if entry.file_name() != "environment.json" {
                 // A file that remains is harmless.
                 let _ = std::fs::remove_file(entry.path());
