@@ -134,6 +134,8 @@ pub enum ErrorKind {
     NoSuchClient,
     /// A session of that name already exists.
     Duplicate,
+    /// The window is in no other session, so it cannot be unlinked.
+    OnlyLink,
     /// The server ended before it answered.
     ServerLost,
     /// No answer before the timeout.

@@ -99,7 +99,6 @@ pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
     match home.server().run_private(batch) {
         Ok(_) => Ok(()),
         Err(error) if is_gone_or_last(error.kind()) => Ok(()),
-        Err(error) if error.to_string().contains("only linked to one session") => Ok(()),
         Err(error) => Err(tmux_problem("the container could not be released", error)),
     }
 }
@@ -112,6 +111,7 @@ fn is_gone_or_last(kind: ErrorKind) -> bool {
             | ErrorKind::NoSuchSession
             | ErrorKind::NoSuchWindow
             | ErrorKind::NoSuchPane
+            | ErrorKind::OnlyLink
     )
 }
 
