@@ -102,15 +102,17 @@ pub(crate) fn run(command: DevCommand, context: &Context) -> CommandResult {
         return Ok(ExitCode::SUCCESS);
     }
     tell(&servers, context)?;
+    let now = town.clock().seconds();
     // A server that fails at once makes the command fail.
     let failed = servers.iter().find(|it| it.state == DevServerState::Error);
     match failed {
-        Some(server) => Err(
-            Problem::failed(format!("{} failed: {}", server.window, how(server))).hint(format!(
-                "its window shows why: `gt attach {}`",
-                server.agent
-            )),
-        ),
+        Some(server) => {
+            Err(
+                Problem::failed(format!("{} failed: {}", server.window, how(server, now))).hint(
+                    format!("its window shows why: `gt attach {}`", server.agent),
+                ),
+            )
+        }
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -145,6 +147,7 @@ fn tell(servers: &[RunningServer], context: &Context) -> Result<(), Problem> {
     if context.json {
         return output::json(&servers.iter().map(document).collect::<Vec<Value>>());
     }
+    let now = context.around().clock.seconds();
     let mut table = Table::new(&["AGENT", "SERVER", "STATE", "PORT", "URL"]);
     for server in servers {
         let state = match server.state {
@@ -155,7 +158,9 @@ fn tell(servers: &[RunningServer], context: &Context) -> Result<(), Problem> {
                 Cell::painted(DevServerState::Starting.as_str(), Paint::yellow)
             }
             DevServerState::Stopped => Cell::painted(DevServerState::Stopped.as_str(), Paint::dim),
-            DevServerState::Error => Cell::painted(format!("error: {}", how(server)), Paint::red),
+            DevServerState::Error => {
+                Cell::painted(format!("error: {}", how(server, now)), Paint::red)
+            }
         };
         let port = server.port.map(|port| port.to_string());
         table.row([
@@ -170,11 +175,11 @@ fn tell(servers: &[RunningServer], context: &Context) -> Result<(), Problem> {
 }
 
 /// Returns the reason of the failure, and for a live server its duration.
-fn how(server: &RunningServer) -> String {
+fn how(server: &RunningServer, now: i64) -> String {
     let reason = server.reason.clone().unwrap_or_default();
     match (server.since, server.pid) {
         (Some(since), Some(_)) => {
-            let seconds = jiff::Timestamp::now().as_second() - since;
+            let seconds = now - since;
             format!("{reason}, for {seconds} s")
         }
         _ => reason,

@@ -240,7 +240,7 @@ fn is_fresh(town: &Town, context: &Context) -> Result<bool, Problem> {
     };
     let began =
         containers::find(town, own)?.and_then(|container| container.session_id()?.began_at());
-    let now = jiff::Timestamp::now().as_second();
+    let now = town.clock().seconds();
     Ok(began.is_none_or(|began| now - began <= FRESH_SECONDS))
 }
 

@@ -6,6 +6,8 @@ use gt_core::Problem;
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::views::monitor::{AgentStateChange, Monitor, MonitorChange};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -32,13 +34,14 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
     let only = only.map(|text| target::resolve(&town, text)).transpose()?;
     let ended = end_signals()?;
     let json = context.json;
+    let clock = town.clock().clone();
     let is_wanted =
         move |moved: &AgentStateChange| only.as_ref().is_none_or(|only| moved.agent == *only);
     let wanted = is_wanted.clone();
     let monitor = watch(&town, move |moved| {
         if wanted(&moved) {
             // If stdout is closed, the wait below ends.
-            let _ = output::print(&line(&moved, json));
+            let _ = output::print(&line(&moved, json, clock.now()));
         }
     })?;
     if args.first {
@@ -52,7 +55,7 @@ pub(crate) fn run(args: &WatchArgs, context: &Context) -> CommandResult {
                 now: seen.report,
             };
             if is_wanted(&moved) {
-                output::print(&line(&moved, json))?;
+                output::print(&line(&moved, json, town.clock().now()))?;
             }
         }
     }
@@ -71,11 +74,11 @@ fn watch(
     })
 }
 
-fn line(moved: &AgentStateChange, json: bool) -> String {
+fn line(moved: &AgentStateChange, json: bool, at: Timestamp) -> String {
     let now = &moved.now;
     if json {
         let document = output::without_nulls(json!({
-            "at": jiff::Timestamp::now().to_string(),
+            "at": at.to_string(),
             "agent": moved.agent.address(),
             "container": moved.container,
             "session": moved.session.map(|session| session.to_string()),
@@ -91,7 +94,7 @@ fn line(moved: &AgentStateChange, json: bool) -> String {
         }));
         return format!("{document}\n");
     }
-    let at = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+    let at = at.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
     let before = moved.before.map_or("-", gt_core::state::State::as_str);
     let source = json!(now.source);
     let source = source.as_str().unwrap_or_default();

@@ -69,6 +69,21 @@ impl Clock {
         random[2..].copy_from_slice(&number.to_be_bytes());
         uuid::Builder::from_unix_timestamp_millis(milliseconds, &random).into_uuid()
     }
+
+    /// Returns random bytes for a short id, at most 16. A stopped clock returns the digits of a
+    /// counter, to the base 32.
+    pub(crate) fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let Some(stopped) = &self.0 else {
+            let random = Uuid::new_v4().into_bytes();
+            return std::array::from_fn(|at| random[at]);
+        };
+        let mut rest = stopped.ids.fetch_add(1, Ordering::Relaxed);
+        std::array::from_fn(|_| {
+            let digit = u8::try_from(rest % 32).unwrap_or_default();
+            rest /= 32;
+            digit
+        })
+    }
 }
 
 /// Formats a time for a record.
@@ -92,5 +107,8 @@ mod tests {
         let ids = clocks.map(|clock| [clock.new_id(), clock.new_id()]);
         assert_eq!(ids[0], ids[1]);
         assert!(ids[0][0] < ids[0][1]);
+        let clock = Clock::stopped_at("2026-01-02T03:04:05Z".parse().unwrap());
+        let bytes = [0; 33].map(|_| clock.random_bytes::<5>());
+        assert_eq!(bytes[31..], [[31, 0, 0, 0, 0], [0, 1, 0, 0, 0]]);
     }
 }

@@ -96,19 +96,18 @@ pub(super) fn run(args: &RunArgs, town: &Town, context: &Context) -> CommandResu
     }
 }
 
-/// Merges the waiting entries. Logs every line with its time.
 /// Leaves the caller's session and starts the process that merges in the background.
 pub(in crate::commands) fn merge_detached(rig: &str, context: &Context) -> CommandResult {
     background::detach(&context.town()?, rig)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Merges the queue of a rig in the background. Its output is a log.
+/// Merges the queue of a rig in the background. Its output is a log: every line has its time.
 pub(in crate::commands) fn merge_in_background(rig: &str, context: &Context) -> CommandResult {
     let town = context.town()?;
     context.catch_interrupts();
     let log = |text: &str| {
-        let at = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
+        let at = town.clock().now().strftime("%Y-%m-%dT%H:%M:%SZ");
         // A failure to write the log does not stop the merge.
         drop(output::line(format!("{at} {}", output::clean(text))));
     };

@@ -70,7 +70,7 @@ pub(super) fn list(
             session.id.clone().into(),
             session.agent.clone().unwrap_or_default().into(),
             started(session).into(),
-            lasted(session).into(),
+            lasted(session, context).into(),
             ending(session).into(),
             session.harness.clone().unwrap_or_default().into(),
         ];
@@ -112,7 +112,7 @@ pub(super) fn show(
         return output::json(&document);
     }
     let paint = Paint::for_stdout();
-    for (name, text) in facts(session, &document, detail.as_ref()) {
+    for (name, text) in facts(session, &document, detail.as_ref(), context) {
         if !text.is_empty() {
             field(paint, name, &text)?;
         }
@@ -139,11 +139,12 @@ fn facts(
     session: &Record,
     document: &Value,
     detail: Option<&Value>,
+    context: &Context,
 ) -> Vec<(&'static str, String)> {
     let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
     let used = session.usage.as_ref();
     let hashes = document["commits"].as_array();
-    let started = match lasted(session) {
+    let started = match lasted(session, context) {
         lasted if lasted.is_empty() => started(session),
         lasted => format!("{} (lasted {lasted})", started(session)),
     };
@@ -224,7 +225,7 @@ fn earlier_work(session: &Record) -> String {
 pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
     let records = chain.sessions.as_slice();
     let item = chain.item.as_deref();
-    let now = jiff::Timestamp::now();
+    let now = context.around().clock.now();
     let lasted_together = records
         .iter()
         .filter_map(|session| sessions::lasted(session, now));
@@ -266,7 +267,7 @@ pub(super) fn chain(chain: &Chain, context: &Context) -> Result<(), Problem> {
             session.id,
             session.agent.as_deref().unwrap_or_default(),
             started(session),
-            lasted(session),
+            lasted(session, context),
             ending(session),
             share.usage.as_ref().map(taken).unwrap_or_default(),
             others(session, share, item),
@@ -330,8 +331,8 @@ fn started(session: &Record) -> String {
 }
 
 /// Returns the duration of a session, up to now if it runs.
-fn lasted(session: &Record) -> String {
-    let lasted = sessions::lasted(session, jiff::Timestamp::now());
+fn lasted(session: &Record, context: &Context) -> String {
+    let lasted = sessions::lasted(session, context.around().clock.now());
     lasted.map_or_else(String::new, |lasted| output::duration(lasted / 1_000))
 }
 

@@ -76,7 +76,7 @@ fn check<'d>(db: &Connection, draft: &'d ItemDraft) -> Result<(&'d str, u8)> {
 fn as_item(db: &Connection, draft: &ItemDraft) -> Result<Item> {
     let (kind, priority) = check(db, draft)?;
     Ok(Item {
-        id: random_id("new")?,
+        id: random_id(db, "new")?,
         title: draft.title.clone(),
         description: draft.description.clone(),
         design: String::new(),
@@ -143,18 +143,20 @@ fn prefix_for<'a>(draft: &'a ItemDraft, parent: &'a WorkId) -> &'a str {
 /// Returns an unused id with five random letters.
 pub(super) fn free_id(db: &Connection, prefix: &str) -> Result<WorkId> {
     loop {
-        let id = random_id(prefix)?;
+        let id = random_id(db, prefix)?;
         if by_id(db, &id)?.is_none() {
             return Ok(id);
         }
     }
 }
 
-pub(super) fn random_id(prefix: &str) -> Result<WorkId> {
-    let random = uuid::Uuid::new_v4().into_bytes();
-    let mut letters = [0; LENGTH];
-    letters.copy_from_slice(&random[..LENGTH]);
-    WorkId::new(prefix, letters).as_str().parse()
+pub(super) fn random_id(db: &Connection, prefix: &str) -> Result<WorkId> {
+    let random = db.query_row("SELECT gt_random()", [], |row| {
+        row.get::<_, [u8; LENGTH]>(0)
+    });
+    WorkId::new(prefix, random.map_err(problem)?)
+        .as_str()
+        .parse()
 }
 
 fn next_child(db: &Connection, parent: &WorkId) -> Result<WorkId> {

@@ -276,7 +276,7 @@ impl Work {
 
 fn insert(db: &Connection, draft: &EscalationDraft, at: &str) -> Result<WorkId> {
     let id = loop {
-        let id = random_id(PREFIX)?;
+        let id = random_id(db, PREFIX)?;
         if by_id(db, &id)?.is_none() {
             break id;
         }

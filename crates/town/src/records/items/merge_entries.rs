@@ -157,7 +157,7 @@ pub(super) fn enqueue(
         return Ok(id);
     }
     let id = loop {
-        let id = random_id(PREFIX)?;
+        let id = random_id(db, PREFIX)?;
         if find(db, &id)?.is_none() {
             break id;
         }

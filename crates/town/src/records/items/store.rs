@@ -7,7 +7,8 @@ use crate::base::lock::FileLock;
 use crate::base::open_database::PooledConnection;
 use crate::base::{database, files};
 use gt_core::Problem;
-use rusqlite::functions::FunctionFlags;
+use gt_core::work::LENGTH;
+use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
 use std::time::{Duration, UNIX_EPOCH};
@@ -219,6 +220,9 @@ impl Work {
             let clock = self.clock.clone();
             let flags = FunctionFlags::SQLITE_UTF8;
             db.create_scalar_function("gt_now", 0, flags, move |_| Ok(clock.text()))?;
+            let clock = self.clock.clone();
+            let random = move |_: &Context<'_>| Ok(clock.random_bytes::<LENGTH>());
+            db.create_scalar_function("gt_random", 0, flags, random)?;
             let is_short = database::keep_log(&db, &self.path)?;
             Ok((db, is_short))
         };
