@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::event::RetentionRule;
 use gt_core::plural::counted;
-use gt_town::records::retention::{Auto, EventRetention, Pruned};
+use gt_town::records::retention::{AutoPrune, EventRetention, Pruned};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -106,11 +106,11 @@ fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
     Ok(())
 }
 
-fn auto(auto: Auto, context: &Context) -> Result<(), Problem> {
+fn auto(auto: AutoPrune, context: &Context) -> Result<(), Problem> {
     let (word, next) = match auto {
-        Auto::Pruned(pruned) => return told(&pruned, context),
-        Auto::NotYet(next) => ("not_yet", Some(next.to_string())),
-        Auto::Busy => ("busy", None),
+        AutoPrune::Pruned(pruned) => return told(&pruned, context),
+        AutoPrune::NotYet(next) => ("not_yet", Some(next.to_string())),
+        AutoPrune::Busy => ("busy", None),
     };
     if context.json {
         return output::json(&output::without_nulls(

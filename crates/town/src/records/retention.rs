@@ -48,7 +48,7 @@ pub struct LastPrune {
 
 /// The result of `gt krc prune --auto`.
 #[derive(Clone, Debug)]
-pub enum Auto {
+pub enum AutoPrune {
     Pruned(Pruned),
     /// The next prune is due at this time.
     NotYet(Timestamp),
@@ -82,16 +82,16 @@ impl EventRetention {
             .collect()
     }
 
-    /// Removes expired events. With `only_tell` it only counts them.
-    pub fn prune(&self, only_tell: bool) -> Result<Pruned> {
+    /// Removes expired events. With `dry_run` it only counts them.
+    pub fn prune(&self, dry_run: bool) -> Result<Pruned> {
         let _lock = FileLock::take(&self.lock_path(), TIMEOUT)?;
-        self.prune_alone(only_tell)
+        self.prune_alone(dry_run)
     }
 
     /// Removes expired events unless a prune ran within the town's interval.
-    pub fn auto_prune(&self, only_tell: bool) -> Result<Auto> {
+    pub fn auto_prune(&self, dry_run: bool) -> Result<AutoPrune> {
         let Some(_lock) = FileLock::try_take(&self.lock_path())? else {
-            return Ok(Auto::Busy);
+            return Ok(AutoPrune::Busy);
         };
         let last = self.last_prune();
         let last: Option<Timestamp> = last.and_then(|last| last.last_prune.parse().ok());
@@ -103,10 +103,10 @@ impl EventRetention {
             // A time in the future was written with a wrong clock, and does not count.
             let now = self.clock.now();
             if last <= now && now < due {
-                return Ok(Auto::NotYet(due));
+                return Ok(AutoPrune::NotYet(due));
             }
         }
-        self.prune_alone(only_tell).map(Auto::Pruned)
+        self.prune_alone(dry_run).map(AutoPrune::Pruned)
     }
 
     /// Returns the last prune, or `None` if there was none or its record cannot be read.
@@ -116,10 +116,9 @@ impl EventRetention {
         serde_json::from_str(&text).or_warn(unknown)
     }
 
-    fn prune_alone(&self, only_tell: bool) -> Result<Pruned> {
-        let pruned =
-            prune::prune_log_and_feed(&self.events, &self.settings, only_tell, &self.clock)?;
-        if !only_tell {
+    fn prune_alone(&self, dry_run: bool) -> Result<Pruned> {
+        let pruned = prune::prune_log_and_feed(&self.events, &self.settings, dry_run, &self.clock)?;
+        if !dry_run {
             let last = LastPrune {
                 last_prune: self.clock.text(),
                 removed: pruned.files.iter().map(|file| file.removed).sum(),
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_goes_and_the_newest_stay() {
+    fn expired_events_are_pruned_and_the_newest_stay() {
         let folder = tempfile::tempdir().unwrap();
         let few = KrcSettings {
             minimum_kept: 2,
@@ -229,17 +228,29 @@ mod tests {
     fn by_itself_it_prunes_once_in_an_interval() {
         let folder = tempfile::tempdir().unwrap();
         let mut retention = with(&folder, KrcSettings::default());
-        assert!(matches!(retention.auto_prune(true), Ok(Auto::Pruned(_))));
-        assert!(matches!(retention.auto_prune(false), Ok(Auto::Pruned(_))));
-        assert!(matches!(retention.auto_prune(false), Ok(Auto::NotYet(_))));
+        assert!(matches!(
+            retention.auto_prune(true),
+            Ok(AutoPrune::Pruned(_))
+        ));
+        assert!(matches!(
+            retention.auto_prune(false),
+            Ok(AutoPrune::Pruned(_))
+        ));
+        assert!(matches!(
+            retention.auto_prune(false),
+            Ok(AutoPrune::NotYet(_))
+        ));
         retention.settings.prune_interval = Length(0);
-        assert!(matches!(retention.auto_prune(false), Ok(Auto::Pruned(_))));
+        assert!(matches!(
+            retention.auto_prune(false),
+            Ok(AutoPrune::Pruned(_))
+        ));
         let _other = FileLock::try_take(&retention.lock_path()).unwrap().unwrap();
-        assert!(matches!(retention.auto_prune(false), Ok(Auto::Busy)));
+        assert!(matches!(retention.auto_prune(false), Ok(AutoPrune::Busy)));
     }
 
     #[test]
-    fn values_are_told_by_type() {
+    fn statistics_are_grouped_by_type() {
         let folder = tempfile::tempdir().unwrap();
         let retention = with(&folder, KrcSettings::default());
         let all = vec![event("nudge", 0), event("nudge", 400), event("mail", 1)];

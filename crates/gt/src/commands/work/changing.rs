@@ -289,7 +289,7 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
     for (line, why) in &imported.skipped {
         output::warn(format!("line {line} was skipped: {why}"));
     }
-    for (item, blocker) in &imported.circles {
+    for (item, blocker) in &imported.cyclic_dependencies {
         output::warn(match item == blocker {
             true => format!("{item} was not made to wait for itself"),
             false => {
@@ -297,7 +297,7 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
             }
         });
     }
-    for (item, parent) in &imported.rings {
+    for (item, parent) in &imported.cyclic_parents {
         output::warn(match item == parent {
             true => format!("{item} was not made a part of itself"),
             false => {
@@ -312,13 +312,13 @@ pub(super) fn import(args: &ImportArgs, town: &Town, context: &Context) -> Resul
     }
     if context.json {
         let skipped: Vec<usize> = imported.skipped.iter().map(|(line, _)| *line).collect();
-        let rings = imported.rings.iter();
-        let rings = rings.map(|(item, parent)| json!({"item": item, "parent": parent}));
+        let parents = imported.cyclic_parents.iter();
+        let parents = parents.map(|(item, parent)| json!({"item": item, "parent": parent}));
         let circles: Vec<Value> = imported
-            .circles
+            .cyclic_dependencies
             .iter()
             .map(|(item, blocker)| json!({"item": item, "blocker": blocker}))
-            .chain(rings)
+            .chain(parents)
             .collect();
         return output::json(&json!({
             "new": imported.new,

@@ -5,11 +5,11 @@
 //! parent and writes the mail about it, so the mail is neither lost nor written twice. The caller
 //! (`crate::supervision::batches`) announces a landed batch until [`Work::batch_told`] records it.
 
-use super::bound::{self, ItemChange};
 use super::change::close;
 use super::create::insert;
 use super::hook::holder;
 use super::molecules::IS_WORK;
+use super::protected::{self, ItemChange};
 use super::read::{must_have, select, stored};
 use super::store::{now, problem};
 use super::{ItemDraft, MailDraft, Work, mailbox, messages};
@@ -251,7 +251,7 @@ fn begin(db: &Connection, draft: &ItemDraft) -> Result<Item> {
 /// Returns an item that can be the parent of a batch.
 fn usable(db: &Connection, id: &WorkId) -> Result<Item> {
     let item = must_have(db, id)?;
-    bound::check_item(db, &item, ItemChange::Part)?;
+    protected::check_item(db, &item, ItemChange::Part)?;
     match item.status {
         ItemStatus::Closed => {
             let hint = format!("`gt work reopen {id}`, or `--batch TITLE` makes a new one");

@@ -1,9 +1,9 @@
 //! Changes and closes work items.
 
 use super::Work;
-use super::bound::{self, ItemChange, check_closing};
 use super::hook::{holder, on_hook};
 use super::merge_steps::withdraw;
+use super::protected::{self, ItemChange, check_closing};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -54,7 +54,7 @@ impl Work {
         }
         self.change(|db| {
             let item = must_have(db, id)?;
-            bound::check_item(db, &item, ItemChange::Update(patch))?;
+            protected::check_item(db, &item, ItemChange::Update(patch))?;
             let holder = holder(db, id)?;
             check_status(&item, holder.as_deref(), patch.status)?;
             check_assignee(id, holder.as_deref(), patch.assignee.as_deref())?;
@@ -145,8 +145,8 @@ impl Work {
                     item.status.as_str()
                 )));
             }
-            bound::check_item(db, &item, ItemChange::Reopen)?;
-            let kept = match bound::keeps_assignee(db, &item)? {
+            protected::check_item(db, &item, ItemChange::Reopen)?;
+            let kept = match protected::keeps_assignee(db, &item)? {
                 true => item.assignee,
                 false => None,
             };

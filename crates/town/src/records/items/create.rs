@@ -1,8 +1,8 @@
 //! Creates work items: in the town's tables, or in the beads of their rig.
 
 use super::Work;
-use super::bound::{self, ItemChange};
 use super::change::{add_labels, check_no_mail};
+use super::protected::{self, ItemChange};
 use super::read::{by_id, must_have};
 use super::store::problem;
 use crate::Result;
@@ -55,10 +55,10 @@ impl Work {
 /// Checks a draft, and returns its type and priority.
 fn check<'d>(db: &Connection, draft: &'d ItemDraft) -> Result<(&'d str, u8)> {
     if let Some(parent) = &draft.parent {
-        bound::check(db, parent, ItemChange::Part)?;
+        protected::check(db, parent, ItemChange::Part)?;
     }
     for blocker in &draft.deps {
-        bound::check(db, blocker, ItemChange::Await)?;
+        protected::check(db, blocker, ItemChange::Await)?;
     }
     check_title(&draft.title)?;
     let kind = draft.kind.as_deref().unwrap_or(USUAL_KIND);

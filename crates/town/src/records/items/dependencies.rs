@@ -1,7 +1,7 @@
 //! Dependencies between items.
 
 use super::Work;
-use super::bound::{self, ItemChange};
+use super::protected::{self, ItemChange};
 use super::read::must_have;
 use super::store::problem;
 use crate::Result;
@@ -16,7 +16,7 @@ impl Work {
         self.refresh_for(id)?;
         self.refresh_for(blocker)?;
         self.change(|db| {
-            bound::check(db, id, ItemChange::Wait)?;
+            protected::check(db, id, ItemChange::Wait)?;
             add(db, id, blocker)?;
             touch(db, id)?;
             must_have(db, id)
@@ -26,7 +26,7 @@ impl Work {
     pub fn remove_dependency(&self, id: &WorkId, blocker: &WorkId) -> Result<Item> {
         self.refresh_for(id)?;
         self.change(|db| {
-            bound::check(db, id, ItemChange::Wait)?;
+            protected::check(db, id, ItemChange::Wait)?;
             let removed = db
                 .execute(
                     "DELETE FROM dependencies WHERE item = ?1 AND blocker = ?2",
@@ -49,7 +49,7 @@ pub(super) fn add(db: &Connection, id: &WorkId, blocker: &WorkId) -> Result<()> 
     if id == blocker {
         return Err(Problem::conflict(format!("{id} cannot wait for itself")));
     }
-    bound::check(db, blocker, ItemChange::Await)?;
+    protected::check(db, blocker, ItemChange::Await)?;
     if waits_for(db, blocker, id)? {
         return Err(Problem::conflict(format!(
             "{blocker} waits for {id} already"

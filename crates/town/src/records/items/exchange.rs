@@ -20,9 +20,9 @@ pub struct Imported {
     /// Lines that could not be imported, by number, with the reason.
     pub skipped: Vec<(usize, String)>,
     /// Dependencies that were dropped because they would close a cycle.
-    pub circles: Vec<(WorkId, WorkId)>,
+    pub cyclic_dependencies: Vec<(WorkId, WorkId)>,
     /// Parents that were dropped because they would close a cycle.
-    pub rings: Vec<(WorkId, WorkId)>,
+    pub cyclic_parents: Vec<(WorkId, WorkId)>,
 }
 
 /// A line that could be parsed.
@@ -75,7 +75,7 @@ impl Work {
                 write(db, &line.item)?;
                 taken.insert(&line.item.id, line);
             }
-            imported.circles = write_dependencies(db, taken.values())?;
+            imported.cyclic_dependencies = write_dependencies(db, taken.values())?;
             // A parent that is not in the database is dropped.
             db.execute(
                 "UPDATE items SET parent = NULL WHERE parent IS NOT NULL
@@ -83,7 +83,7 @@ impl Work {
                 [],
             )
             .map_err(problem)?;
-            imported.rings = open_rings(db, taken.values())?;
+            imported.cyclic_parents = break_parent_cycles(db, taken.values())?;
             Ok(())
         })?;
         Ok(imported)
@@ -111,11 +111,11 @@ impl Work {
 }
 
 /// Removes the parents that would make an item part of itself, and returns them.
-fn open_rings<'l>(
+fn break_parent_cycles<'l>(
     db: &Connection,
     taken: impl Iterator<Item = &'l &'l ImportedLine>,
 ) -> Result<Vec<(WorkId, WorkId)>> {
-    let mut rings = Vec::new();
+    let mut dropped = Vec::new();
     for item in taken.map(|line| &line.item) {
         let Some(parent) = &item.parent else {
             continue;
@@ -135,10 +135,10 @@ fn open_rings<'l>(
                 [item.id.as_str()],
             )
             .map_err(problem)?;
-            rings.push((item.id.clone(), parent.clone()));
+            dropped.push((item.id.clone(), parent.clone()));
         }
     }
-    Ok(rings)
+    Ok(dropped)
 }
 
 /// Returns whether a line replaces the known item.
@@ -162,7 +162,7 @@ fn write_dependencies<'l>(
         )
         .map_err(problem)?;
     }
-    let mut circles = Vec::new();
+    let mut dropped = Vec::new();
     for line in taken {
         let id = &line.item.id;
         for blocker in &line.item.deps {
@@ -170,12 +170,12 @@ fn write_dependencies<'l>(
                 continue;
             }
             match dependencies::closes_cycle(db, id, blocker)? {
-                true => circles.push((id.clone(), blocker.clone())),
+                true => dropped.push((id.clone(), blocker.clone())),
                 false => dependencies::insert(db, id, blocker)?,
             }
         }
     }
-    Ok(circles)
+    Ok(dropped)
 }
 
 /// Parses a line; returns `None` for a deleted item.

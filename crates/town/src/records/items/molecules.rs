@@ -191,16 +191,16 @@ pub(super) fn is_molecule(item: &Item) -> bool {
 /// Whether a molecule is active.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Membership {
-    GoesOn,
-    Over,
+    Active,
+    Ended,
 }
 
 /// Returns the state of a molecule. Returns `None` if it is open and attached to no agent, for
 /// example after an import.
 pub(super) fn membership(db: &Connection, molecule: &Item) -> Result<Option<Membership>> {
     Ok(match is_open(molecule) {
-        false => Some(Membership::Over),
-        true => bead::is_attached(db, &molecule.id)?.then_some(Membership::GoesOn),
+        false => Some(Membership::Ended),
+        true => bead::is_attached(db, &molecule.id)?.then_some(Membership::Active),
     })
 }
 

@@ -42,12 +42,12 @@ pub struct PrunedFile {
 pub(super) fn prune_log_and_feed(
     events: &Events,
     settings: &KrcSettings,
-    only_tell: bool,
+    dry_run: bool,
     clock: &Clock,
 ) -> Result<Pruned> {
     let policy = settings.policy();
     let mut pruned = Pruned {
-        dry_run: only_tell,
+        dry_run,
         files: Vec::new(),
     };
     for (lines, is_log) in [(events.log(), true), (events.feed(), false)] {
@@ -65,7 +65,7 @@ pub(super) fn prune_log_and_feed(
                 clock.seconds(),
             )?;
             plan.add_to(&mut told);
-            if !only_tell && plan.changes() {
+            if !dry_run && plan.changes() {
                 told.bytes_after = replace(events, lines, &mut file, &plan, is_log, clock)?;
             }
         }

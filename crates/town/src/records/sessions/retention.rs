@@ -21,7 +21,7 @@ pub struct Archived {
 
 impl Sessions {
     /// Moves the sessions that ended before that time (RFC 3339) out of the journal.
-    pub fn archive(&self, before: &str, only_tell: bool) -> Result<Archived> {
+    pub fn archive(&self, before: &str, dry_run: bool) -> Result<Archived> {
         files::make_dir(&self.folder)?;
         let _lock = self.journal.lock()?;
         let mut index = self.open()?;
@@ -43,7 +43,7 @@ impl Sessions {
             sessions: moved.values().map(Vec::len).sum(),
             files: moved.keys().cloned().collect(),
         };
-        if only_tell || moved.is_empty() {
+        if dry_run || moved.is_empty() {
             return Ok(archived);
         }
         for (file, sessions) in &moved {

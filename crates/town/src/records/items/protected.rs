@@ -1,8 +1,7 @@
-//! Restricts changes of items that are part of something else: mail, handoff beads, molecules and
-//! their steps.
+//! Protects items that are part of a structure: mail, handoff beads, molecules and their steps.
 //!
-//! They are items, and `gt work` shows them. A change that would break the structure they are part
-//! of is refused for all commands of `gt work`, with a hint at the right command.
+//! `gt work` shows these items too. Each of its commands refuses a change that would break the
+//! structure, with a hint that names the right command.
 
 use super::Patch;
 use super::molecules::{self, Membership};
@@ -27,7 +26,7 @@ pub(super) enum ItemChange<'a> {
 }
 
 /// Structure that an item is part of.
-enum Bound {
+enum Structure {
     Nothing,
     /// A mailbox.
     Mail,
@@ -45,34 +44,34 @@ pub(super) fn check(db: &Connection, id: &WorkId, wanted: ItemChange<'_>) -> Res
 
 /// Refuses such a change of an item that was already read.
 pub(super) fn check_item(db: &Connection, item: &Item, wanted: ItemChange<'_>) -> Result<()> {
-    let bound = bound(db, item)?;
-    if is_allowed(&bound, item, wanted) {
+    let structure = structure_of(db, item)?;
+    if is_allowed(&structure, item, wanted) {
         return Ok(());
     }
     let (id, agent) = (&item.id, item.assignee.as_deref().unwrap_or_default());
     let detach = format!("`gt mol detach --agent {agent}` gives up");
-    let (what, hint) = match bound {
-        Bound::Nothing => return Ok(()),
-        Bound::Mail => (
+    let (what, hint) = match structure {
+        Structure::Nothing => return Ok(()),
+        Structure::Mail => (
             match wanted {
                 ItemChange::Update(_) => format!("{id} is a message and cannot be changed"),
                 _ => format!("{id} is a message, not a work item"),
             },
             format!("`gt mail archive {id}` puts it away, `gt mail reply {id}` answers it"),
         ),
-        Bound::Handoff => (
+        Structure::Handoff => (
             format!("{id} is the handoff bead of {agent}, and stays"),
             format!("{detach} the molecule that hangs on it"),
         ),
-        Bound::Molecule(Membership::GoesOn) => (
+        Structure::Molecule(Membership::Active) => (
             format!("{id} is the molecule of {agent}"),
             format!("{detach} it, `gt mol step` moves its steps"),
         ),
-        Bound::Step(Membership::GoesOn) => (
+        Structure::Step(Membership::Active) => (
             format!("{id} is a step of a molecule of {agent}"),
             format!("`gt mol step start {id}` and `gt mol step done {id}` move it"),
         ),
-        Bound::Molecule(Membership::Over) | Bound::Step(Membership::Over) => (
+        Structure::Molecule(Membership::Ended) | Structure::Step(Membership::Ended) => (
             format!("{id} belongs to a molecule that is over"),
             "`gt mol attach FORMULA` pours another".to_owned(),
         ),
@@ -84,34 +83,34 @@ pub(super) fn check_item(db: &Connection, item: &Item, wanted: ItemChange<'_>) -
 /// agent.
 pub(super) fn keeps_assignee(db: &Connection, item: &Item) -> Result<bool> {
     Ok(matches!(
-        bound(db, item)?,
-        Bound::Molecule(_) | Bound::Step(_)
+        structure_of(db, item)?,
+        Structure::Molecule(_) | Structure::Step(_)
     ))
 }
 
 /// Table of the allowed changes.
-fn is_allowed(bound: &Bound, item: &Item, wanted: ItemChange<'_>) -> bool {
-    match (bound, wanted) {
-        (Bound::Nothing, _) => true,
-        (Bound::Mail, ItemChange::Update(patch)) => {
+fn is_allowed(structure: &Structure, item: &Item, wanted: ItemChange<'_>) -> bool {
+    match (structure, wanted) {
+        (Structure::Nothing, _) => true,
+        (Structure::Mail, ItemChange::Update(patch)) => {
             let change = ChangedFields::of(patch, item);
             !(change.is_moved || change.is_renamed || change.is_said_otherwise)
         }
         // Closing archives a message, and reopening restores it.
-        (Bound::Mail, ItemChange::Close | ItemChange::Reopen) => true,
-        (Bound::Mail, ItemChange::Await | ItemChange::Wait | ItemChange::Part) => false,
-        (Bound::Handoff, ItemChange::Update(patch)) => {
+        (Structure::Mail, ItemChange::Close | ItemChange::Reopen) => true,
+        (Structure::Mail, ItemChange::Await | ItemChange::Wait | ItemChange::Part) => false,
+        (Structure::Handoff, ItemChange::Update(patch)) => {
             let change = ChangedFields::of(patch, item);
             !(change.is_moved || change.is_renamed)
         }
-        (Bound::Handoff, ItemChange::Part) => true,
-        (Bound::Handoff, _) => false,
-        (Bound::Molecule(_) | Bound::Step(_), ItemChange::Update(patch)) => {
+        (Structure::Handoff, ItemChange::Part) => true,
+        (Structure::Handoff, _) => false,
+        (Structure::Molecule(_) | Structure::Step(_), ItemChange::Update(patch)) => {
             !ChangedFields::of(patch, item).is_moved
         }
-        (Bound::Molecule(_) | Bound::Step(Membership::GoesOn), ItemChange::Close) => false,
-        (Bound::Molecule(_) | Bound::Step(Membership::Over), ItemChange::Reopen) => false,
-        (Bound::Molecule(_) | Bound::Step(_), _) => true,
+        (Structure::Molecule(_) | Structure::Step(Membership::Active), ItemChange::Close) => false,
+        (Structure::Molecule(_) | Structure::Step(Membership::Ended), ItemChange::Reopen) => false,
+        (Structure::Molecule(_) | Structure::Step(_), _) => true,
     }
 }
 
@@ -147,29 +146,29 @@ impl ChangedFields {
     }
 }
 
-fn bound(db: &Connection, item: &Item) -> Result<Bound> {
+fn structure_of(db: &Connection, item: &Item) -> Result<Structure> {
     if item.kind == mail::KIND {
-        return Ok(Bound::Mail);
+        return Ok(Structure::Mail);
     }
     if molecules::is_handoff(item) {
-        return Ok(Bound::Handoff);
+        return Ok(Structure::Handoff);
     }
     if molecules::is_molecule(item) {
         let membership = molecules::membership(db, item)?;
-        return Ok(membership.map_or(Bound::Nothing, Bound::Molecule));
+        return Ok(membership.map_or(Structure::Nothing, Structure::Molecule));
     }
     let parent = match &item.parent {
         Some(parent) if item.kind == molecules::STEP => must_have(db, parent)?,
-        _ => return Ok(Bound::Nothing),
+        _ => return Ok(Structure::Nothing),
     };
     if !molecules::is_molecule(&parent) {
-        return Ok(Bound::Nothing);
+        return Ok(Structure::Nothing);
     }
     let membership = molecules::membership(db, &parent)?;
-    Ok(membership.map_or(Bound::Nothing, Bound::Step))
+    Ok(membership.map_or(Structure::Nothing, Structure::Step))
 }
 
-/// Refuses to close a bound item. Closing a closed item is a no-op and passes.
+/// Refuses to close an item that is part of a structure. Closing a closed item is a no-op and passes.
 pub(super) fn check_closing(db: &Connection, id: &WorkId) -> Result<()> {
     let item = must_have(db, id)?;
     match item.status {
