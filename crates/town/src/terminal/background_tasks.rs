@@ -64,7 +64,7 @@ pub(crate) fn emit_failures(town: &Town, containers: &[Container]) {
                 continue;
             }
             // A task that a person ended is marked too, so that it is not checked again.
-            let before = windows::mark_told(town, row.pane, "failed");
+            let before = windows::mark_reported(town, row.pane, "failed");
             if before.is_none_or(|before| !before.is_empty()) || !has_failed(row) {
                 continue;
             }

@@ -266,7 +266,7 @@ fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
     let what = if row.dead { "failed" } else { SILENT };
     // `None`: the window was closed deliberately. The death of a server that was already reported
     // as silent is reported as well.
-    let told = windows::mark_told(town, row.pane, what);
+    let told = windows::mark_reported(town, row.pane, what);
     if told.is_some_and(|told| told.is_empty() || (row.dead && told == SILENT)) {
         let server = row.tag_window.strip_prefix(WINDOW).unwrap_or_default();
         let event = Event::new("server_failed", agent)
@@ -370,7 +370,7 @@ impl ServerSite {
             .map_err(|error| Problem::failed(error.to_string()))?;
         let port = ports.get(server.port_variable()).map(u16::to_string);
         let port = port.unwrap_or_default();
-        let wish = NewWindow {
+        let window = NewWindow {
             name: &window(server),
             command: server.command.as_str(),
             dir: &self.dir,
@@ -378,7 +378,7 @@ impl ServerSite {
             after_end: AfterEnd::Stay,
             tags: &[(tag::PORT, &port)],
         };
-        windows::open(town, &name, &wish, Vec::new())?;
+        windows::open(town, &name, &window, Vec::new())?;
         Ok(true)
     }
 

@@ -13,7 +13,7 @@ const VALID: i64 = 30;
 pub(crate) fn set(town: &Town, at: i64) {
     let town = &*town.with_own_server();
     let wait = (at - town.clock().seconds()).max(1);
-    let option = format!("@gt_dnd_{}_{at}", tmux_hooks::place(town));
+    let option = format!("@gt_dnd_{}_{at}", tmux_hooks::hook_index(town));
     let line = Call::EndDnd.line("");
     let call = save_schedule::call_once(town, &option, wait + VALID, wait, &line);
     let set = town.server().run(call);

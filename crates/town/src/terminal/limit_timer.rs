@@ -20,7 +20,7 @@ const SOON: i64 = 2;
 /// limit has no timer yet.
 pub(crate) fn set_soon(town: &Town) {
     let town = &*town.with_own_server();
-    let option = format!("@gt_limit_soon_{}", tmux_hooks::place(town));
+    let option = format!("@gt_limit_soon_{}", tmux_hooks::hook_index(town));
     let line = Call::ResumeLimited.line("");
     let call = save_schedule::call_once(town, &option, SOON, SOON, &line);
     let set = town.server().run(call);
@@ -45,7 +45,7 @@ pub(crate) fn set(town: &Town, at: i64) {
     let town = &*town.with_own_server();
     let wait = (at - town.clock().seconds()).max(1);
     // One option for each minute: a later limit does not hide an earlier one.
-    let option = format!("@gt_limit_{}_{}", tmux_hooks::place(town), at / 60);
+    let option = format!("@gt_limit_{}_{}", tmux_hooks::hook_index(town), at / 60);
     let line = Call::ResumeLimited.line("");
     let call = save_schedule::call_once(town, &option, wait + VALID, wait, &line);
     let set = town.server().run(call);

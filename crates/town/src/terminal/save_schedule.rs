@@ -92,12 +92,12 @@ pub(crate) fn request_if_old(town: &Town) {
 /// Returns the server option that holds the time until which a save of this town is pending. Each
 /// town on a server has its own option.
 pub(crate) fn due_option(town: &Town) -> String {
-    format!("@gt_save_due_{}", tmux_hooks::place(town))
+    format!("@gt_save_due_{}", tmux_hooks::hook_index(town))
 }
 
 /// Returns the server option of the timer.
 pub(crate) fn timer_option(town: &Town) -> String {
-    format!("@gt_save_next_{}", tmux_hooks::place(town))
+    format!("@gt_save_next_{}", tmux_hooks::hook_index(town))
 }
 
 pub(crate) fn forget_request(town: &Town) -> Result<()> {

@@ -23,8 +23,8 @@ pub const EVENTS: [&str; 5] = [
 
 /// Returns the commands that install the hooks. They are idempotent.
 pub fn commands(town: &Town) -> Vec<Command> {
-    let place = place(town);
-    let option = |name: &str| format!("@gt_sync_{name}_{place}");
+    let index = hook_index(town);
+    let option = |name: &str| format!("@gt_sync_{name}_{index}");
     let set = |name: &str, value: &str| {
         Command::new("set-option")
             .args(["-g", &option(name)])
@@ -41,7 +41,7 @@ pub fn commands(town: &Town) -> Vec<Command> {
         "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
     );
     let hooks = EVENTS
-        .map(|event| Command::new("set-hook").args(["-g", &format!("{event}[{place}]"), &action]));
+        .map(|event| Command::new("set-hook").args(["-g", &format!("{event}[{index}]"), &action]));
     [
         set("bin", &town.around().gt.to_string_lossy()),
         set("town", town.root_text()),
@@ -67,15 +67,15 @@ pub fn renew(town: &Town) {
 
 /// Checks the hooks on the town's server. Returns a description of the defect, if there is one.
 pub fn defect(town: &Town) -> Option<String> {
-    let place = place(town);
-    let bin = format!("#{{@gt_sync_bin_{place}}}");
+    let index = hook_index(town);
+    let bin = format!("#{{@gt_sync_bin_{index}}}");
     let mut ask = vec![Command::new("display-message").args(["-p", &bin])];
     ask.extend(EVENTS.map(|event| Command::new("show-hooks").args(["-g", event])));
     // Another check reports a server that does not answer.
     let told = town.server().run(ask).ok()?;
     let missing: Vec<&str> = EVENTS
         .into_iter()
-        .filter(|event| !told.contains(&format!("{event}[{place}]")))
+        .filter(|event| !told.contains(&format!("{event}[{index}]")))
         .collect();
     if !missing.is_empty() {
         let missing = missing.join(", ");
@@ -104,12 +104,12 @@ pub fn configuration(town: &Town) -> String {
 
 /// Returns the town's index in a server's hook arrays, also used in option names: a hash of the
 /// town's root, so that it is stable and differs between towns.
-pub(crate) fn place(town: &Town) -> u32 {
+pub(crate) fn hook_index(town: &Town) -> u32 {
     const FIRST: u32 = 1_000_000;
-    const PLACES: u32 = 1_000_000_000;
+    const COUNT: u32 = 1_000_000_000;
     let digest = Sha256::digest(town.root_text().as_bytes());
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
-    FIRST + number % PLACES
+    FIRST + number % COUNT
 }
 
 /// Returns the line for `run-shell` that starts a small process, which exits when the pane's

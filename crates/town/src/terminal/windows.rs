@@ -102,7 +102,7 @@ pub(crate) fn open(
 
 /// Marks the failure of a window's command as reported. Returns the previous mark, or `None` if the
 /// window is gone. tmux swaps the mark atomically, so that only one process sees an empty one.
-pub(crate) fn mark_told(town: &Town, pane: PaneId, mark: &str) -> Option<String> {
+pub(crate) fn mark_reported(town: &Town, pane: PaneId, mark: &str) -> Option<String> {
     let swap = vec![
         Command::new("display-message")
             .arg("-p")
