@@ -51,7 +51,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
         .filter(|identity| !caller.is_agent(&identity.address()))
         .collect();
     let text = one::message(args.message)?;
-    let order = args.flags.order(&text, &town, context)?;
+    let request = args.flags.request(&text, &town, context)?;
     let is_json = context.json;
     context.catch_interrupts();
     let results: Vec<(Identity, Result<SentMessage, Problem>)> = std::thread::scope(|scope| {
@@ -61,9 +61,9 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
                 (
                     identity,
                     scope.spawn(|| {
-                        nudge::send_reporting_wait(&town, identity, &order, &|reason| {
+                        nudge::send_reporting_wait(&town, identity, &request, &|reason| {
                             if !is_json {
-                                output::note(one::waiting(identity, &order, reason));
+                                output::note(one::waiting(identity, &request, reason));
                             }
                         })
                     }),

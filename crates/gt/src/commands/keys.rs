@@ -25,7 +25,7 @@ pub(crate) fn run(args: KeysArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
-    let container = nudge::living(&town, &identity)?;
+    let container = nudge::with_process(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;
     // The keys may have closed a dialog that blocked messages.

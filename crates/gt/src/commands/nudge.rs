@@ -108,13 +108,13 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     // without sending a part of it.
     let text = message(args.message)?;
     context.catch_interrupts();
-    let mut order = args.flags.order(&text, &town, context)?;
+    let mut request = args.flags.request(&text, &town, context)?;
     if args.command {
         check_command(&town, &text)?;
-        order.is_command = true;
-        order.sender = None;
+        request.is_command = true;
+        request.sender = None;
     }
-    let sent = send(&town, &identity, &order, context)?;
+    let sent = send(&town, &identity, &request, context)?;
     if context.json {
         output::json(&document(&identity, args.flags.mode(), &sent))?;
     } else {
@@ -152,12 +152,12 @@ pub(super) fn deliver_waiting(target: &str, context: &Context) -> CommandResult 
 fn send(
     town: &Town,
     identity: &Identity,
-    order: &NudgeRequest<'_>,
+    request: &NudgeRequest<'_>,
     context: &Context,
 ) -> Result<SentMessage, Problem> {
     let spinner: Mutex<Option<ProgressLine>> = Mutex::new(None);
-    let sent = nudge::send_reporting_wait(town, identity, order, &|reason| {
-        let words = waiting(identity, order, reason);
+    let sent = nudge::send_reporting_wait(town, identity, request, &|reason| {
+        let words = waiting(identity, request, reason);
         match (std::io::stderr().is_terminal(), context.json) {
             (true, _) => {
                 if let Ok(mut spinner) = spinner.lock() {
@@ -176,8 +176,8 @@ fn send(
 }
 
 /// Returns the reason why a message waits, as a sentence.
-pub(crate) fn waiting(identity: &Identity, order: &NudgeRequest<'_>, reason: NotNow) -> String {
-    let limit = order.timeout.as_secs_f64();
+pub(crate) fn waiting(identity: &Identity, request: &NudgeRequest<'_>, reason: NotNow) -> String {
+    let limit = request.timeout.as_secs_f64();
     match reason {
         NotNow::Locked => format!("Waiting: another message is being typed to {identity}."),
         _ => format!(
@@ -196,7 +196,7 @@ impl NudgeFlags {
         }
     }
 
-    pub(crate) fn order<'a>(
+    pub(crate) fn request<'a>(
         &'a self,
         text: &'a str,
         town: &Town,

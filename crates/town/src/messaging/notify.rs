@@ -14,7 +14,7 @@
 
 mod bell;
 mod held;
-mod ways;
+mod programs;
 
 use crate::agents::states::AgentStateChange;
 use crate::base::callback::{self, Call};
@@ -261,13 +261,13 @@ pub fn deliver(town: &Town, notice: &Notice) -> Vec<ChannelResult> {
     if settings.desktop {
         told.push(ChannelResult {
             way: "desktop",
-            result: ways::desktop(town, notice),
+            result: programs::desktop(town, notice),
         });
     }
     if let Some(command) = &settings.command {
         told.push(ChannelResult {
             way: "command",
-            result: ways::command(town, command, notice),
+            result: programs::command(town, command, notice),
         });
     }
     told
@@ -322,7 +322,7 @@ mod tests {
     use gt_core::state::{State, StateReport, StateSource};
 
     #[test]
-    fn questions_in_a_row_are_told_apart_and_those_of_panes_too() {
+    fn consecutive_questions_and_those_of_other_panes_are_distinguished() {
         let asks = |pane: &str, reason: &str| {
             let moved = AgentStateChange {
                 agent: Identity::task("gt-abc12", &gt_core::registry::Registry::default()),

@@ -137,8 +137,8 @@ pub enum NudgeOutcome {
 }
 
 /// Sends a message to a running agent.
-pub fn send(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Result<SentMessage> {
-    send_reporting_wait(town, identity, order, &|_| {})
+pub fn send(town: &Town, identity: &Identity, request: &NudgeRequest<'_>) -> Result<SentMessage> {
+    send_reporting_wait(town, identity, request, &|_| {})
 }
 
 /// Sends a message to a running agent. Calls `on_wait` once, with the reason, before it waits
@@ -146,7 +146,7 @@ pub fn send(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Resul
 pub fn send_reporting_wait(
     town: &Town,
     identity: &Identity,
-    order: &NudgeRequest<'_>,
+    request: &NudgeRequest<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
 ) -> Result<SentMessage> {
     let town = &*adopted::home_of(town, identity);
@@ -154,14 +154,14 @@ pub fn send_reporting_wait(
     let queue = MessageQueue::of(town, identity);
     // If the lock is free, the container needs to be read only once: no restart can come in
     // between. The folder of an unused queue is created only after the message was validated.
-    let early = match order.mode {
+    let early = match request.mode {
         DeliveryMode::Immediate | DeliveryMode::WaitIdle if queue.is_used() => {
             FileLock::try_take(&queue.lock_path())?
         }
         _ => None,
     };
     let container = running(town, identity)?;
-    let message = message(town, identity, order);
+    let message = message(town, identity, request);
     if message.displayed_text().trim().is_empty() {
         return Err(Problem::usage("the message is empty"));
     }
@@ -192,12 +192,12 @@ pub fn send_reporting_wait(
             elapsed: began.elapsed(),
         }
     };
-    if order.mode == DeliveryMode::Queue {
+    if request.mode == DeliveryMode::Queue {
         return Ok(sent(NudgeOutcome::Queued(None)));
     }
-    let deadline = match order.mode {
+    let deadline = match request.mode {
         DeliveryMode::Immediate => Instant::now(),
-        _ => Instant::now() + order.timeout,
+        _ => Instant::now() + request.timeout,
     };
     let lock_deadline = deadline.max(began + LOCK_TIMEOUT);
     let (_lock, read_again) = match early {
@@ -211,7 +211,7 @@ pub fn send_reporting_wait(
     };
     let present = read_again.as_ref().unwrap_or(&container);
     let preset = preset_of(town, present)?;
-    let while_busy = order.mode == DeliveryMode::Immediate;
+    let while_busy = request.mode == DeliveryMode::Immediate;
     let delivery = QueueDelivery::new(town, &queue, present, &preset, while_busy, deadline);
     let ran = delivery.run(Some(&message.id), on_wait)?;
     match ran.settled {
@@ -356,7 +356,7 @@ fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result
 
 /// Returns the agent's container. Fails unless the agent runs in it.
 pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
-    let container = living(town, identity)?;
+    let container = with_process(town, identity)?;
     if container.session_id().is_none() {
         // A shell would run the message as a command.
         return Err(
@@ -369,7 +369,7 @@ pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
 
 /// Returns the agent's container. Fails unless a process runs in it: the agent, or the shell before
 /// it.
-pub fn living(town: &Town, identity: &Identity) -> Result<Container> {
+pub fn with_process(town: &Town, identity: &Identity) -> Result<Container> {
     let container = container_of(town, identity)?;
     if container.pane().dead || container.lost_agent_pane() {
         return Err(Problem::conflict(format!("{identity} has ended"))
@@ -408,10 +408,10 @@ pub fn stale_reason(message: &Message, session: &SessionId) -> Option<String> {
     )
 }
 
-fn message(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Message {
+fn message(town: &Town, identity: &Identity, request: &NudgeRequest<'_>) -> Message {
     let now = town.clock().seconds();
     // The time for which a message is held does not count.
-    let held = match order.priority {
+    let held = match request.priority {
         Priority::Urgent => None,
         Priority::Normal => dnd::read(town, &identity.address()),
     };
@@ -419,21 +419,21 @@ fn message(town: &Town, identity: &Identity, order: &NudgeRequest<'_>) -> Messag
         Some(note) => note.until,
         None => Some(now),
     };
-    let minutes = match order.priority {
+    let minutes = match request.priority {
         Priority::Urgent => town.settings().nudge.urgent_ttl_minutes,
         Priority::Normal => town.settings().nudge.ttl_minutes,
     };
     Message {
         id: town.clock().new_id().to_string(),
-        sender: order.sender.map(str::to_owned),
-        is_command: order.is_command,
+        sender: request.sender.map(str::to_owned),
+        is_command: request.is_command,
         caller: Some(
-            order
+            request
                 .sender
                 .map_or_else(|| town.caller().as_str().to_owned(), str::to_owned),
         ),
-        text: order.text.to_owned(),
-        priority: order.priority,
+        text: request.text.to_owned(),
+        priority: request.priority,
         created_at: now,
         expires_at: counts_from
             .filter(|_| minutes > 0)

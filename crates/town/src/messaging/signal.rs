@@ -178,7 +178,7 @@ fn own_session(town: &Town, container: &str) -> Option<AgentSessionId> {
 }
 
 /// First line of tmux's answer if a report belongs to the present session.
-const OF_THIS_SESSION: &str = "of this life\n";
+const OF_THIS_SESSION: &str = "of this session\n";
 
 /// Returns the commands, restricted to a container that still holds this session. tmux itself
 /// checks, so that no handoff can come in between, and no second query is needed.
@@ -295,7 +295,7 @@ fn report(said: &ReportedState) -> StateReport {
 /// [`signal::kept_states`]), nothing is typed meanwhile, and a new prompt ends it. Clears the notes
 /// of an earlier pause. Returns true if the agent was not paused before.
 pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
-    let target = living(town, identity)?;
+    let target = container_id(town, identity)?;
     let now = town.clock().seconds();
     let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let forget = unless(&target, &is_paused, forget_stop(&target));
@@ -387,7 +387,7 @@ fn note_interrupt(town: &Town, container: &Container) {
 /// Ends a pause: the agent is at its prompt. Leaves an agent that is not paused as it is. Returns
 /// whether it was paused.
 pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
-    let target = living(town, identity)?;
+    let target = container_id(town, identity)?;
     let now = town.clock().seconds();
     let tags = state_tags(
         &target,
@@ -425,7 +425,7 @@ fn is_server_gone(error: &gt_tmux::Error) -> bool {
 }
 
 /// Returns the container of an agent; fails if it has none.
-fn living(town: &Town, identity: &Identity) -> Result<SessionId> {
+fn container_id(town: &Town, identity: &Identity) -> Result<SessionId> {
     let container = containers::of_agent(town, identity)?.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
             .hint("`gt agents` lists those that do")

@@ -1,6 +1,7 @@
-//! A message that a program has put back into its input line. Some programs do so when a turn is
-//! stopped before its answer began, and remove the message from the conversation: told to continue,
-//! they would not know with what.
+//! Submits a message again that a program has put back into its input line.
+//!
+//! Some programs do so when a turn is stopped before its answer began, and remove the message from
+//! the conversation. A request to continue would then refer to nothing.
 
 use super::observation::PaneObservation;
 use super::paste;

@@ -2,10 +2,12 @@
 //!
 //! There is one per agent, ensured by a lock. It sleeps until the agent's terminal prints, its
 //! process ends or its queue changes, then reads the screen and delivers what is possible. It takes
-//! the typing lock only for a delivery, so that it does not block senders. It ends when the queue
-//! is empty or holds only messages that must not disturb the agent, the agent is gone, paused or stopped, or its time limit has passed. tmux starts it
-//! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next start or
-//! `workflow/recovery.rs` starts another.
+//! the typing lock only for a delivery, so that it does not block senders.
+//!
+//! It ends when the queue is empty or holds only messages that must not disturb the agent, when the
+//! agent is gone, paused or stopped, and when its time limit has passed. tmux starts it
+//! ([`crate::messaging::signal::wake_delivery_to`]). If it is killed, the end of a turn, the next
+//! start or `workflow/recovery.rs` starts another.
 
 use super::delivery::held;
 use super::{QueueDelivery, is_paused, preset_of, running};

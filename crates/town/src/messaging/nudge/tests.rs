@@ -4,7 +4,7 @@ use super::*;
 use crate::lifecycle::stop;
 use crate::testing::TestTown;
 
-fn order(text: &str, mode: DeliveryMode) -> NudgeRequest<'_> {
+fn request(text: &str, mode: DeliveryMode) -> NudgeRequest<'_> {
     NudgeRequest {
         is_command: false,
         text,
@@ -23,7 +23,7 @@ fn message_to_an_idle_agent_is_delivered() {
     let sent = send(
         &stage.town,
         &agent,
-        &order("hello there", DeliveryMode::WaitIdle),
+        &request("hello there", DeliveryMode::WaitIdle),
     )
     .unwrap();
     assert!(
@@ -39,7 +39,7 @@ fn queued_message_waits_in_the_queue() {
     let stage = TestTown::new();
     let agent = stage.agent("one");
     stage.start(&agent);
-    let sent = send(&stage.town, &agent, &order("later", DeliveryMode::Queue)).unwrap();
+    let sent = send(&stage.town, &agent, &request("later", DeliveryMode::Queue)).unwrap();
     assert!(
         matches!(sent.outcome, NudgeOutcome::Queued(None)),
         "{sent:?}"
@@ -56,7 +56,7 @@ fn message_to_an_agent_that_does_not_run_is_refused() {
     let problem = send(
         &stage.town,
         &agent,
-        &order("hello", DeliveryMode::Immediate),
+        &request("hello", DeliveryMode::Immediate),
     )
     .unwrap_err();
     assert_eq!(problem.kind(), gt_core::ProblemKind::NotFound);
