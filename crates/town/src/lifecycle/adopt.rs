@@ -110,7 +110,7 @@ pub fn adopt(
     };
     let details = processes::details(candidate.pid);
     let work_dir = details.folder.as_ref().and_then(|dir| dir.to_str());
-    let wishes = StartOptions {
+    let start_options = StartOptions {
         harness: Some(candidate.harness.clone()),
         work_dir: details.folder.clone(),
         config_dir: preset
@@ -123,7 +123,14 @@ pub fn adopt(
         ..StartOptions::default()
     };
     let tags = tags(
-        town, &identity, candidate, session, &adopted, &wishes, &found, &preset,
+        town,
+        &identity,
+        candidate,
+        session,
+        &adopted,
+        &start_options,
+        &found,
+        &preset,
     );
     let mut warnings = Vec::new();
     let hooks = match options.no_hooks {
@@ -154,7 +161,7 @@ pub fn adopt(
     let record = Record {
         cwd: work_dir.map(str::to_owned),
         harness_session_id: found.as_ref().map(|found| found.id.clone()),
-        start: Some(wishes.to_tag()),
+        start: Some(start_options.to_tag()),
         ..record
     };
     let was_ours = containers::find(home, &name)?.is_some_and(|it| it.is_vacant());
@@ -243,13 +250,13 @@ fn tags(
     candidate: &AdoptionCandidate,
     session: SessionId,
     adopted: &Adopted,
-    wishes: &StartOptions,
+    start_options: &StartOptions,
     found: &Option<FoundConversation>,
     preset: &gt_core::harness::Preset,
 ) -> Vec<(&'static str, String)> {
     let now = town.clock().seconds();
     let conversation = found.as_ref().map(|found| found.id.clone());
-    let never_asks = wishes.skip_permissions == Some(true);
+    let never_asks = start_options.skip_permissions == Some(true);
     vec![
         (
             appearance::TAG_BINARY,
@@ -267,10 +274,10 @@ fn tags(
             if never_asks { "1" } else { "" }.to_owned(),
         ),
         (tag::AUTO_RESPAWN, String::new()),
-        (tag::START, wishes.to_tag()),
+        (tag::START, start_options.to_tag()),
         (
             tag::ACCOUNT,
-            account_key(&candidate.harness, wishes.config_dir.as_deref()),
+            account_key(&candidate.harness, start_options.config_dir.as_deref()),
         ),
         (tag::STATE, State::Running.as_str().to_owned()),
         (tag::STATE_SINCE, now.to_string()),

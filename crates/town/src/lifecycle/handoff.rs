@@ -245,10 +245,14 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<StartedAgent> {
         branch: marker.branch,
     };
     let harness = marker.harness.as_deref();
-    let wishes = next_start_options(town, &container, &session, marker.mode, harness, before)?;
-    let prepared = Prepared::new(town, agent, &wishes).inspect_err(|_| call_off(town, agent))?;
+    let start_options =
+        next_start_options(town, &container, &session, marker.mode, harness, before)?;
+    let prepared =
+        Prepared::new(town, agent, &start_options).inspect_err(|_| call_off(town, agent))?;
     let mut started = start::take_over(town, &prepared, container, None)?;
-    started.warnings.extend(cut_off(marker.mode, &wishes));
+    started
+        .warnings
+        .extend(cut_off(marker.mode, &start_options));
     Ok(started)
 }
 
@@ -266,17 +270,20 @@ pub fn start_next_session(
         branch: intent.collected.branch.clone(),
     };
     let harness = options.harness.as_deref();
-    let wishes = next_start_options(town, container, session, options.mode, harness, before)?;
+    let start_options =
+        next_start_options(town, container, session, options.mode, harness, before)?;
     // The start is prepared while the message is written to disk.
     let (handed, prepared) = std::thread::scope(|scope| {
-        let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &wishes));
+        let prepared = scope.spawn(|| Prepared::new(town, &intent.agent, &start_options));
         (leave(town, intent, options), prepared.join())
     });
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     let prepared = prepared.inspect_err(|_| call_off(town, &intent.agent));
     let handed = handed?;
     let mut started = start::take_over(town, &prepared?, container.clone(), Some(handed.clone()))?;
-    started.warnings.extend(cut_off(options.mode, &wishes));
+    started
+        .warnings
+        .extend(cut_off(options.mode, &start_options));
     Ok((handed.mail.id, started))
 }
 
@@ -288,9 +295,10 @@ fn call_off(town: &Town, agent: &Identity) {
 }
 
 /// Returns the warning for a cycle that could not continue its conversation.
-fn cut_off(mode: HandoffMode, wishes: &StartOptions) -> Option<String> {
-    let is_cut_off = mode == HandoffMode::Cycle && matches!(wishes.conversation, Conversation::New);
-    let harness = wishes.harness.as_deref().unwrap_or("this program");
+fn cut_off(mode: HandoffMode, start_options: &StartOptions) -> Option<String> {
+    let is_cut_off =
+        mode == HandoffMode::Cycle && matches!(start_options.conversation, Conversation::New);
+    let harness = start_options.harness.as_deref().unwrap_or("this program");
     is_cut_off.then(|| {
         format!(
             "{harness} cannot resume a conversation; a new one was started with the handoff message"
@@ -317,13 +325,13 @@ fn next_start_options(
         }
         _ => Conversation::New,
     };
-    let mut wishes = options_before(town, container, session)?;
+    let mut start_options = options_before(town, container, session)?;
     let harness = match other_harness {
         Some(other) => {
             // The configuration folder and the command line belong to the previous program.
-            wishes.config_dir = None;
-            wishes.keeps_folder = false;
-            wishes.command = None;
+            start_options.config_dir = None;
+            start_options.keeps_folder = false;
+            start_options.command = None;
             other
         }
         None => harness,
@@ -337,7 +345,7 @@ fn next_start_options(
         // A session that does not come up counts as dead and is handled as such.
         keep_on_timeout: true,
         keep_container: true,
-        ..wishes
+        ..start_options
     })
 }
 

@@ -262,7 +262,7 @@ fn start(
     extra_env: &[(String, String)],
 ) -> Result<StartedAgent, StartError> {
     let saved = &intent.saved;
-    let wishes = StartOptions::from_tag(&saved.start)?;
+    let before = StartOptions::from_tag(&saved.start)?;
     let text = |value: &str| Some(value.to_owned()).filter(|value| !value.is_empty());
     let (session, chain) = match last {
         Some(session) => (session.id.clone(), session.chain_id.clone()),
@@ -270,7 +270,7 @@ fn start(
     };
     let options = StartOptions {
         harness: text(&saved.harness),
-        work_dir: wishes
+        work_dir: before
             .work_dir
             .clone()
             .map(|given| given_folder(given, last.as_ref())),
@@ -287,7 +287,7 @@ fn start(
                 .is_some_and(|session| session.outcome.is_some()),
             saved: saved.clone(),
         }),
-        ..wishes
+        ..before
     };
     start::start(town, &intent.identity, &options)
 }

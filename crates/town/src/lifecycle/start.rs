@@ -3,12 +3,11 @@
 //! The order of the steps is fixed, because each needs the previous one: resolve role, harness and
 //! folder; take the container's lock; check what exists; create the container with its environment,
 //! tags and options in one call (so that the process cannot exit before `remain-on-exit` is set,
-//! and no secret is in any argv); record the session; wait until it is up. `start/changes.rs` makes
+//! and no secret is in any argv); record the session; wait until it is up. `start/rollback.rs` makes
 //! the changes, and rolls them back unless the start succeeds.
 
 mod await_ready;
 mod beside;
-mod changes;
 mod container;
 mod container_options;
 mod error;
@@ -18,6 +17,7 @@ mod lineage;
 mod options;
 mod prepared;
 pub(crate) mod restored;
+mod rollback;
 
 pub(crate) use beside::start_beside;
 pub(crate) use container::{COLUMNS, ROWS, with_history_limit};
@@ -42,7 +42,6 @@ use crate::repo::{rig, workspace};
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::{appearance, save_schedule};
 use crate::{Result, Town};
-use changes::StartChanges;
 use container::AgentProcess;
 use existing::Existing;
 use gt_core::record::Record;
@@ -53,6 +52,7 @@ use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, PaneId};
 use lineage::Lineage;
 pub(crate) use prepared::Prepared;
+use rollback::StartChanges;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -202,7 +202,7 @@ fn record_takeover(
     let known = before.known.as_ref();
     if let Some(stray) = known.and_then(|record| record.child_id.as_ref()) {
         // An earlier handoff was interrupted before its session had a process.
-        let line = changes::failed(stray.clone(), town);
+        let line = rollback::failed(stray.clone(), town);
         changes.sessions().record(&[line])?;
     }
     changes.record(lineage, lineage.begin.clone(), known)?;

@@ -47,12 +47,12 @@ pub struct Synced {
     pub busy: Vec<Identity>,
 }
 
-/// Writes the lines that the journal lacks, or only returns them with `only_tell`. Covers the
+/// Writes the lines that the journal lacks, or only returns them with `dry_run`. Covers the
 /// town's server and the servers of its adopted agents.
-pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
-    let mut synced = sync_server(town, sessions, only_tell)?;
+pub fn sync(town: &Town, sessions: &Sessions, dry_run: bool) -> Result<Synced> {
+    let mut synced = sync_server(town, sessions, dry_run)?;
     for other in adopted::on_other_servers(town) {
-        let more = match sync_server(&other, sessions, only_tell) {
+        let more = match sync_server(&other, sessions, dry_run) {
             Ok(more) => more,
             // A person's own server must not block the town.
             Err(problem) => {
@@ -66,13 +66,13 @@ pub fn sync(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced>
         synced.left_alone.extend(more.left_alone);
         synced.busy.extend(more.busy);
     }
-    if !only_tell {
+    if !dry_run {
         adopt::tidy(town)?;
     }
     Ok(synced)
 }
 
-fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Synced> {
+fn sync_server(town: &Town, sessions: &Sessions, dry_run: bool) -> Result<Synced> {
     let socket = town.server().socket_path().to_string_lossy().into_owned();
     // The journal is read first: a session that begins meanwhile is in tmux before it is in the
     // journal, and one that ends leaves tmux before its end is written.
@@ -92,7 +92,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
     }
     let containers = settled(town, &running)?;
     fault::point(town, "sync.listed");
-    if !only_tell {
+    if !dry_run {
         background_tasks::emit_failures(town, &containers);
         dev_servers::emit_failures(town, &containers);
     }
@@ -131,7 +131,7 @@ fn sync_server(town: &Town, sessions: &Sessions, only_tell: bool) -> Result<Sync
             synced.busy.extend(busy.cloned());
             busy.is_none()
         });
-        if !only_tell {
+        if !dry_run {
             let is_unknown = |change: JournalChange| {
                 matches!(change, JournalChange::Found | JournalChange::Adopted)
             };

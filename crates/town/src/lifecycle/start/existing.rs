@@ -1,4 +1,4 @@
-//! The place of a start: what already exists under its name.
+//! Finds what exists under the name of a start, and decides where the agent's process goes.
 
 use super::error::StartError;
 use super::prepared::Prepared;

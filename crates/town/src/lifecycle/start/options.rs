@@ -123,14 +123,14 @@ impl StartOptions {
         if text.is_empty() {
             return Ok(Self::default());
         }
-        let wishes: StartOptions = serde_json::from_str(text).map_err(|error| {
+        let options: StartOptions = serde_json::from_str(text).map_err(|error| {
             Problem::failed("the options that it was started with cannot be read")
                 .caused_by(error)
                 .hint("start it again with the options that it needs: `gt start TARGET`, `--ask-permissions`")
         })?;
         Ok(StartOptions {
             keeps_folder: true,
-            ..wishes
+            ..options
         })
     }
 

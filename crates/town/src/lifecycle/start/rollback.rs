@@ -1,4 +1,4 @@
-//! The changes that a start makes, and their rollback.
+//! Makes the changes of a start, and rolls them back if it fails.
 //!
 //! [`StartChanges`] makes each change and remembers it. If it is dropped before
 //! [`commit`](StartChanges::commit), it rolls back these changes and nothing else, so that every
