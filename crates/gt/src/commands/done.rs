@@ -49,7 +49,7 @@ pub(crate) fn run(args: DoneArgs, context: &Context) -> CommandResult {
     let agent = agent_or_caller(&town, args.agent.as_deref())?;
     let options = DoneOptions {
         leaving: args.status.parse()?,
-        said: args.message,
+        message: args.message,
         push: !args.no_push,
         force: args.force,
         exit: args.exit,

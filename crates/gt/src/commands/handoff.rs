@@ -238,7 +238,7 @@ fn put_back(
     }
     let options = DoneOptions {
         leaving: DoneStatus::Deferred,
-        said: Some(said.join("\n")).filter(|said| !said.is_empty()),
+        message: Some(said.join("\n")).filter(|said| !said.is_empty()),
         push: true,
         force: false,
         exit: false,

@@ -127,12 +127,12 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
 
 fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let agent = agent_or_caller(town, args.whose.agent.as_deref())?;
-    let wish = FormulaRequest {
+    let request = FormulaRequest {
         formula: &args.formula,
         vars: molecule::variables(&args.vars)?,
         on: args.on.as_deref().map(str::parse).transpose()?,
     };
-    show(&molecule::attach(town, &agent, wish)?, context)
+    show(&molecule::attach(town, &agent, request)?, context)
 }
 
 fn show(status: &MoleculeStatus, context: &Context) -> Result<(), Problem> {

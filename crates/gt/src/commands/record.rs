@@ -33,7 +33,7 @@ pub(crate) struct RecordArgs {
 
 pub(crate) fn run(args: RecordArgs, context: &Context) -> CommandResult {
     let unreadable = |what: &str| Problem::usage(format!("{what} cannot be read"));
-    let wish = RecordRequest {
+    let request = RecordRequest {
         session: args
             .session
             .parse()
@@ -47,6 +47,6 @@ pub(crate) fn run(args: RecordArgs, context: &Context) -> CommandResult {
         term: args.term,
         max_bytes: args.max_bytes,
     };
-    recording::record(&context.town()?, &wish, std::io::stdin())?;
+    recording::record(&context.town()?, &request, std::io::stdin())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -44,7 +44,7 @@ const MOST_FILES: usize = 10;
 pub struct DoneOptions {
     pub leaving: DoneStatus,
     /// Message for the agent that takes over the work.
-    pub said: Option<String>,
+    pub message: Option<String>,
     pub push: bool,
     /// Finish despite uncommitted changes; they are saved under a ref.
     pub force: bool,
@@ -120,7 +120,7 @@ pub fn done(town: &Town, agent: &Identity, options: &DoneOptions) -> Result<Done
     let branch = state.as_ref().and_then(|state| state.branch.as_deref());
     let note = options
         .leaving
-        .note(&address, branch, options.said.as_deref());
+        .note(&address, branch, options.message.as_deref());
     let handed = state
         .as_ref()
         .filter(|_| options.leaving == DoneStatus::Completed)
@@ -204,7 +204,7 @@ fn run_later_steps(
     if finished.leaving == DoneStatus::Completed {
         checkpoint::clear(town, agent)?;
     }
-    emit(town, finished, options.said.as_deref())?;
+    emit(town, finished, options.message.as_deref())?;
     if finished.leaving == DoneStatus::Completed && !ends(agent, options) {
         let what = finished.item.as_ref().map(WorkId::to_string);
         let reason = what.map_or_else(
@@ -218,7 +218,7 @@ fn run_later_steps(
     Ok(())
 }
 
-fn emit(town: &Town, finished: &FinishedWork, said: Option<&str>) -> Result<()> {
+fn emit(town: &Town, finished: &FinishedWork, message: Option<&str>) -> Result<()> {
     let kind = match finished.leaving {
         DoneStatus::Completed => "done",
         DoneStatus::Escalated => "escalation_raised",
@@ -233,11 +233,11 @@ fn emit(town: &Town, finished: &FinishedWork, said: Option<&str>) -> Result<()> 
         .with("status", finished.leaving.as_str())
         .with("branch", finished.branch.clone())
         .with("merge", finished.merge.as_ref().map(WorkId::to_string))
-        .with("reason", said.map(str::to_owned));
+        .with("reason", message.map(str::to_owned));
     let work = Work::of(town);
     if finished.leaving == DoneStatus::Escalated {
-        let message = match said {
-            Some(said) => said.to_owned(),
+        let message = match message {
+            Some(message) => message.to_owned(),
             None => work.get(item)?.title,
         };
         let new = NewEscalation {

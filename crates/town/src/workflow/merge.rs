@@ -73,7 +73,7 @@ pub enum MergeMessage<'a> {
     Warning(&'a str),
 }
 
-/// Callback that receives the notes.
+/// Callback that receives the messages of a run.
 pub type Tell<'a> = &'a dyn Fn(MergeMessage<'_>);
 
 /// Merges the waiting entries of a rig. `give` receives each result as soon as it is known,
@@ -223,7 +223,7 @@ pub(crate) fn conflict(base: &Base<'_>, commit: &str) -> Result<Option<Conflict>
     match base.combine(&base.tip()?, commit, "foreseen")? {
         Combined::Commit(_) => Ok(None),
         Combined::Conflict(conflict) => Ok(Some(conflict)),
-        Combined::Strangers => Err(Problem::conflict(format!(
+        Combined::Unrelated => Err(Problem::conflict(format!(
             "it has no history in common with {}",
             base.branch
         ))),

@@ -109,14 +109,14 @@ impl TaskOptions {
             return asked_by.clone();
         }
         let mut command = format!("gt task start {id}");
-        for (is_wished, option) in [
+        for (is_set, option) in [
             (self.work, " --work"),
             (self.yolo, " --yolo"),
             (self.ask_permissions, " --ask-permissions"),
             (self.force, " --force"),
             (self.no_agent, " --no-agent"),
         ] {
-            command.push_str(if is_wished { option } else { "" });
+            command.push_str(if is_set { option } else { "" });
         }
         for (option, value) in [
             (

@@ -232,7 +232,7 @@ fn old_merge_starts_the_queue_again() {
     stage.town.commit(&work.work_dir, "door", "blue\n");
     let options = DoneOptions {
         leaving: DoneStatus::Completed,
-        said: None,
+        message: None,
         push: true,
         force: false,
         exit: false,

@@ -13,7 +13,7 @@ fn slung(stage: &TestTown) -> Slung {
 fn options() -> DoneOptions {
     DoneOptions {
         leaving: DoneStatus::Completed,
-        said: None,
+        message: None,
         push: true,
         force: false,
         exit: false,

@@ -29,7 +29,7 @@ pub(crate) enum Combined {
     Commit(String),
     Conflict(Conflict),
     /// The commits have no common history.
-    Strangers,
+    Unrelated,
 }
 
 /// Conflict between two commits.
@@ -56,7 +56,7 @@ impl Combined {
                 files,
                 said: Some(said),
             }) => (format!("it is in conflict with {branch}: {said}"), files),
-            Combined::Strangers => (format!("it has no history in common with {branch}"), vec![]),
+            Combined::Unrelated => (format!("it has no history in common with {branch}"), vec![]),
         };
         Some(MergeRefusal {
             status: MergeStatus::Conflict,
@@ -72,7 +72,7 @@ pub(crate) fn combine(town: &Town, git: Git<'_>, pair: Pair<'_>) -> Result<Combi
     let Pair { onto, other, .. } = pair;
     let (related, _) = git.ask(["merge-base", onto, other])?;
     if !related {
-        return Ok(Combined::Strangers);
+        return Ok(Combined::Unrelated);
     }
     // Status 1 means conflicts, even if no file is named; `ask` fails on a higher status.
     let (is_clean, answer) = git.ask([

@@ -19,7 +19,7 @@ fn slung(stage: &TestTown, title: &str) -> Slung {
 fn finish(stage: &TestTown, work: &Slung) {
     let options = DoneOptions {
         leaving: DoneStatus::Completed,
-        said: None,
+        message: None,
         push: true,
         force: false,
         exit: false,
@@ -229,7 +229,7 @@ fn branch_whose_repairs_cannot_be_merged_is_escalated_after_ten_attempts() {
         stage.commit(&folder, "attempt", &repairs.to_string());
         let options = DoneOptions {
             leaving: DoneStatus::Completed,
-            said: None,
+            message: None,
             push: true,
             force: false,
             exit: false,

@@ -21,7 +21,7 @@ pub(super) struct Copied {
 }
 
 /// Copies the configured paths that the project has and the worktree lacks.
-pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Result<Copied> {
+pub(super) fn copy(town: &Town, rig: &str, project: &Project, dir: &Path) -> Result<Copied> {
     let mut copied = Copied::default();
     let Ok(from) = project::folder(town, rig).canonicalize() else {
         return Ok(copied);
@@ -29,7 +29,7 @@ pub(super) fn copy(town: &Town, rig: &str, wishes: &Project, dir: &Path) -> Resu
     let to = dir
         .canonicalize()
         .map_err(|error| files::io_problem("open", dir, &error))?;
-    for path in wishes.worktree.copy.iter().map(InsidePath::as_str) {
+    for path in project.worktree.copy.iter().map(InsidePath::as_str) {
         match copy_one(&from, &to, path) {
             Ok(true) => copied.paths.push(path.to_owned()),
             Ok(false) => {}

@@ -95,10 +95,10 @@ impl Diff<'_> {
         self.run(&["--no-color"])
     }
 
-    fn run(&self, wishes: &[&str]) -> Result<String> {
+    fn run(&self, arguments: &[&str]) -> Result<String> {
         let git = Git::at(&self.dir, self.town.around()).with_index(&self.index.0);
         let words = ["diff", "--no-ext-diff", "--no-textconv", "--find-renames"];
-        let (_, text) = git.ask([&words[..], wishes, &[&self.merge_base, "--"]].concat())?;
+        let (_, text) = git.ask([&words[..], arguments, &[&self.merge_base, "--"]].concat())?;
         Ok(text)
     }
 }

@@ -161,7 +161,7 @@ fn queue(site: &TaskSite<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
     }
     let options = DoneOptions {
         leaving: DoneStatus::Completed,
-        said: None,
+        message: None,
         push: false,
         force: false,
         exit: false,

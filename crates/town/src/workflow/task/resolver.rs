@@ -85,7 +85,7 @@ fn prompt(files: &[String]) -> String {
 /// Opens the window. Returns the harness and the warnings.
 pub(super) fn open(
     site: &TaskSite<'_>,
-    wishes: &StartOptions,
+    options: &StartOptions,
     files: &[String],
 ) -> Result<(String, Vec<String>)> {
     let container = site.container()?.ok_or_else(|| {
@@ -103,11 +103,11 @@ pub(super) fn open(
         site.town,
         &site.agent,
         RESOLVER_WINDOW,
-        wishes,
+        options,
         &prompt,
         |opening| {
             opening.harness.clone_into(&mut ran);
-            let wish = NewWindow {
+            let window = NewWindow {
                 name: RESOLVER_WINDOW,
                 command: opening.line,
                 dir: &site.dir,
@@ -115,7 +115,7 @@ pub(super) fn open(
                 after_end: AfterEnd::StayIfFailed,
                 tags: opening.tags,
             };
-            windows::open(site.town, &name, &wish, vec![note])
+            windows::open(site.town, &name, &window, vec![note])
         },
     )?;
     Ok((ran, warnings))

@@ -197,7 +197,7 @@ fn end_wip(site: &TaskSite<'_>, options: &ResumeOptions) -> Result<Undone> {
         return wip::undo(site);
     }
     let kept = wip::accept(site)?;
-    Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as wished")))
+    Ok(kept.map_or(Undone::Nothing, |wip| Undone::Kept(wip, "as requested")))
 }
 
 /// Returns the prompt for a program that may have forgotten the message of its stopped turn. Only
@@ -266,7 +266,7 @@ fn start_again(
     let start = |conversation: &Conversation| {
         let is_new = *conversation == Conversation::New;
         let prompt = options.prompt.clone();
-        let wishes = TaskOptions {
+        let task_options = TaskOptions {
             // A new conversation needs the whole prompt.
             work: is_new,
             prompt: prompt.or_else(|| (!is_new).then(|| GO_ON.to_owned())),
@@ -279,7 +279,7 @@ fn start_again(
             asked_by: Some(options.command(id)),
             ..TaskOptions::default()
         };
-        super::start(town, id, &wishes, &mut |_| false)
+        super::start(town, id, &task_options, &mut |_| false)
     };
     let (started, used, warning) = restore::resume_or_begin(town, &conversation, start)?;
     let warnings = warning.into_iter().chain(started.warnings).collect();

@@ -67,8 +67,8 @@ impl TaskStart<'_> {
         let harness = at_base.harness.name.as_ref().map(Label::as_str);
         if !self.options.no_agent {
             // Check harness, program and role before anything is created.
-            let wishes = start_options(self.options, self.item, harness, dir.clone());
-            start::check(town, self.agent, &wishes)?;
+            let options = start_options(self.options, self.item, harness, dir.clone());
+            start::check(town, self.agent, &options)?;
         }
         let mut made = TaskChanges::default();
         let mut begun = None;
@@ -186,8 +186,8 @@ impl TaskStart<'_> {
         *begun = None;
         // The project file in the worktree may name another harness than the base's.
         let harness = project.harness.name.as_ref().map(Label::as_str);
-        let wishes = start_options(self.options, self.item, harness, dir.to_owned());
-        let started = start::start(town, self.agent, &wishes)?;
+        let options = start_options(self.options, self.item, harness, dir.to_owned());
+        let started = start::start(town, self.agent, &options)?;
         fault::point(town, "task.started");
         self.write_down(&started);
         warnings.extend(started.warnings);
@@ -286,7 +286,7 @@ impl TaskStart<'_> {
             }
             begun.push(task.clone());
             let window = format!("{}{task}", background_tasks::WINDOW);
-            let wish = NewWindow {
+            let new = NewWindow {
                 name: &window,
                 command: line.as_str(),
                 dir,
@@ -297,7 +297,7 @@ impl TaskStart<'_> {
             let note = Command::new("set-option")
                 .target(container.id())
                 .args([tags::BACKGROUND, &begun.join(" ")]);
-            windows::open(self.town, &name, &wish, vec![note])?;
+            windows::open(self.town, &name, &new, vec![note])?;
             opened.push(window);
             fault::point(self.town, "task.windows");
         }

@@ -134,16 +134,16 @@ fn bring_up_to_date(site: &TaskSite<'_>, continue_on_failure: bool) -> Result<Up
             // Checked before the merge begins: without a container and a program for the resolver,
             // the worktree stays unchanged.
             ensure_container(site, continue_on_failure)?;
-            let wishes = resolver::start_options(site)?;
+            let options = resolver::start_options(site)?;
             if !begin(site, &tip, &updated.base)? {
                 updated.result = UpdateResult::Merged;
                 return Ok(updated);
             }
             fault::point(town, "update.begun");
             updated.files = conflict.files;
-            hand_over(site, &wishes, updated)
+            hand_over(site, &options, updated)
         }
-        Combined::Strangers => Err(Problem::conflict(format!(
+        Combined::Unrelated => Err(Problem::conflict(format!(
             "{id} has no history in common with {}",
             updated.base
         ))),
@@ -192,8 +192,8 @@ fn continue_merge(
         return Ok(updated);
     }
     ensure_container(site, continue_on_failure)?;
-    let wishes = resolver::start_options(site)?;
-    hand_over(site, &wishes, updated)
+    let options = resolver::start_options(site)?;
+    hand_over(site, &options, updated)
 }
 
 /// Creates a container with a shell instead of an agent, if the task has none.
@@ -215,12 +215,12 @@ fn ensure_container(site: &TaskSite<'_>, continue_on_failure: bool) -> Result<()
 /// merge is under way in any case.
 fn hand_over(
     site: &TaskSite<'_>,
-    wishes: &crate::lifecycle::start::StartOptions,
+    options: &crate::lifecycle::start::StartOptions,
     mut updated: Updated,
 ) -> Result<Updated> {
     updated.result = UpdateResult::Conflict;
     close_window(site)?;
-    match resolver::open(site, wishes, &updated.files) {
+    match resolver::open(site, options, &updated.files) {
         Ok((harness, warnings)) => {
             updated.resolver = Some(harness);
             updated.warnings.extend(warnings);
