@@ -1,8 +1,8 @@
 //! Snapshot of the containers, from which they can be restored after their tmux server is gone.
 //!
-//! A save is a [`SaveHeader`] and a [`SavedContainer`] for each container. It holds what tmux shows, and nothing
-//! of an agent's environment, which may contain secrets. This module has the format and the
-//! decisions: which agents to restore ([`judge`]), in which conversation ([`conversation`]), and
+//! A save is a [`SaveHeader`] and a [`SavedContainer`] for each container. It holds what tmux shows,
+//! and nothing of an agent's environment, which may contain secrets. This module has the format and
+//! the decisions: which agents to restore ([`judge`]), in which conversation ([`conversation`]), and
 //! which entries the next save must keep ([`carried_over`]). The engine writes and reads the file.
 
 mod text;
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_conversation_where_it_is_known() {
+    fn known_conversation_is_resumed() {
         let check = |change: fn(&mut Preset), id: Option<&str>, alone, expected| {
             let mut preset = crate::harness::resolve("claude", None).unwrap().value;
             change(&mut preset);
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn layouts_are_told_from_other_texts() {
+    fn layouts_are_distinguished_from_other_texts() {
         assert!(is_layout("f91d,120x40,0,0{60x40,0,0,0,59x40,61,0,1}"));
         for text in ["", "tiled ; kill-server", "#(x)"] {
             assert!(!is_layout(text), "{text}");

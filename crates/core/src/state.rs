@@ -4,7 +4,7 @@
 //! terminal where the program shows its state there, the agent's hooks (kept as a tag), and the
 //! screen. A state always carries its source.
 //!
-//! [`judge`] derives a [`StateReport`] from one [`ObservedPane`] pane: `state/reported.rs` has the sources
+//! [`judge`] derives a [`StateReport`] from one [`ObservedPane`]: `state/reported.rs` has the sources
 //! that cost nothing, `state/judge.rs` adds the screen, and `state/refine.rs` the details that only
 //! the screen shows. A [`Tracker`] derives changes from a series of reports.
 

@@ -1,9 +1,9 @@
 //! Usage of a session: tokens, and their cost.
 //!
 //! Each agent program writes transcripts in a separate format. This module parses them line by line
-//! and without I/O: a [`TranscriptProgress`] takes lines, adds them up, and can be stored between two reads of
-//! the same file, so that the second continues where the first stopped. The engine finds the files
-//! and decides when to read them; [`crate::price`] has the prices.
+//! and without I/O: a [`TranscriptProgress`] takes lines, adds them up, and can be stored between
+//! two reads of the same file, so that the second continues where the first stopped. The engine
+//! finds the files and decides when to read them; [`crate::price`] has the prices.
 //!
 //! One file may hold several sessions, because a conversation can be resumed, and a fork begins
 //! with a copy of its origin. So a session counts only the lines with a time inside its [`UsageWindow`].
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_does_not_grow() {
+    fn stored_progress_does_not_grow() {
         let prices = Prices::builtin();
         let mut reading = TranscriptProgress::default();
         for n in 0..10_000 {

@@ -11,8 +11,9 @@
 //! `run-shell` either, which tmux prints outside of any answer or into a pane.
 //!
 //! `control/parser.rs` parses the stream and knows no processes. `control/link.rs` is the client, a
-//! process (`control/spawn.rs`) or a socket; `control/reader.rs` is the thread that owns it, `control/queue.rs` matches answers to
-//! pending commands, `control/hub.rs` distributes notifications.
+//! process (`control/spawn.rs`) or a socket; `control/reader.rs` is the thread that owns it,
+//! `control/queue.rs` matches answers to pending commands, `control/hub.rs` distributes
+//! notifications.
 
 mod block;
 mod hub;

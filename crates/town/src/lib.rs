@@ -3,8 +3,8 @@
 //! Every user interface calls this crate, and it needs no daemon. It does not print, exit or read
 //! the environment: the caller passes its surroundings as [`Surroundings`].
 //!
-//! [`Town`] is the entry point. [`lifecycle::start`] and [`lifecycle::stop`] are the only way to start and end an agent;
-//! [`terminal::containers`] reads all of tmux in one call.
+//! [`Town`] is the entry point. [`lifecycle::start`] and [`lifecycle::stop`] are the only way to
+//! start and end an agent; [`terminal::containers`] reads all of tmux in one call.
 
 pub mod agents;
 pub mod base;

@@ -5,9 +5,9 @@
 //!
 //! Besides the process, this saves the server: 3.3a crashes with all its sessions if it
 //! notifies a control client that has named its flags and not yet finished its identification
-//! (tmux pull request 4980 reports it for 3.5a). The tmux program identifies itself in several writes, so a session
-//! that is created or closed in between is enough. Here the flags and the end of the
-//! identification are in one write, which the server handles as a whole.
+//! (tmux pull request 4980 reports it for 3.5a). The tmux program identifies itself in several
+//! writes, so a session that is created or closed in between is enough. Here the flags and the end
+//! of the identification are in one write, which the server handles as a whole.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

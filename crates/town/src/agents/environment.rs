@@ -1,4 +1,4 @@
-//! Names and origins of the variables of a running agent. The values stay unread by people: they
+//! Names and origins of the variables of a running agent. Values are never returned, because they
 //! may be secret.
 
 use crate::base::processes;

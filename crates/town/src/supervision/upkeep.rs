@@ -20,9 +20,10 @@ pub enum Saving {
     IfDue,
 }
 
-/// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes agents
-/// after usage limits, checks the budgets, patrols, wakes role agents and backs up the work items. A failure of one part does not
-/// stop the others; all failures are logged, and the last one is returned.
+/// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes
+/// agents after usage limits, checks the budgets, patrols, wakes role agents and backs up the work
+/// items. A failure of one part does not stop the others; all failures are logged, and the last one
+/// is returned.
 pub fn run(town: &Town, saving: Saving) -> Result<()> {
     let mut last = Ok(());
     let mut note = |what: &str, problem: Problem| {

@@ -45,7 +45,7 @@ const EVENTS: &[&str] = &[
 ];
 /// Trigger of a compression by a person. The program announces an automatic compression before
 /// every turn, even if the context is short enough.
-const BY_WISH: &str = "manual";
+const ON_REQUEST: &str = "manual";
 
 pub(super) fn fits(town: &Town) -> bool {
     // The program expands variables in the settings, which would change such a path.
@@ -114,7 +114,7 @@ fn groups_of(event: &str, town: &Town, on_compact: OnCompact) -> Vec<Value> {
         "PreCompress" => compact_line(town, on_compact)
             .map(|line| {
                 let mut group = group(line, COMPACT_LIMIT_MS);
-                group["matcher"] = json!(BY_WISH);
+                group["matcher"] = json!(ON_REQUEST);
                 group
             })
             .into_iter()

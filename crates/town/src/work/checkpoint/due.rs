@@ -61,10 +61,10 @@ fn due(town: &Town, failed: &mut Vec<Problem>) -> Result<Vec<DueCheckpoint>> {
             continue;
         };
         let pane = container.pane();
-        if pane.dead || written(town, agent).is_some_and(|at| !has_gone_on(at, pane.activity)) {
+        if pane.dead || written(town, agent).is_some_and(|at| !has_progressed(at, pane.activity)) {
             continue;
         }
-        match is_yet_to_be_told(town, agent, &session, &item) {
+        match is_unread(town, agent, &session, &item) {
             Ok(true) => {}
             Ok(false) => due.push(DueCheckpoint {
                 agent: agent.clone(),
@@ -84,7 +84,7 @@ fn written(town: &Town, agent: &Identity) -> Option<SystemTime> {
 
 /// Returns whether a checkpoint is old and output was printed since. Agent programs print whenever
 /// they work, so an unchanged screen means no progress.
-fn has_gone_on(written: SystemTime, printed: i64) -> bool {
+fn has_progressed(written: SystemTime, printed: i64) -> bool {
     let is_old = written.elapsed().is_ok_and(|age| age >= OLD);
     let written = written.duration_since(SystemTime::UNIX_EPOCH);
     let written = written.map_or(0, |since| since.as_secs());
@@ -93,7 +93,7 @@ fn has_gone_on(written: SystemTime, printed: i64) -> bool {
 
 /// Returns whether an earlier session left the checkpoint for this session, which has not read it
 /// yet. A checkpoint about another item is never reported.
-fn is_yet_to_be_told(town: &Town, agent: &Identity, session: &str, item: &WorkId) -> Result<bool> {
+fn is_unread(town: &Town, agent: &Identity, session: &str, item: &WorkId) -> Result<bool> {
     let left = read(town, agent)?.filter(|left| is_about(left, Some(item), town.clock().now()));
     let Some(left) = left.filter(|left| !left.is_known_to(session)) else {
         return Ok(false);
@@ -107,18 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_shown_nothing_since_is_left_alone() {
+    fn agent_without_new_output_has_not_progressed() {
         let now = SystemTime::now();
         let seconds = |at: SystemTime| {
             let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap();
             i64::try_from(since.as_secs()).unwrap()
         };
         let old = now - OLD;
-        assert!(has_gone_on(old, seconds(now)));
-        assert!(has_gone_on(old, seconds(old)), "in the same second");
-        assert!(!has_gone_on(old, seconds(old) - 1));
-        assert!(!has_gone_on(old + Duration::from_secs(5), seconds(now)));
+        assert!(has_progressed(old, seconds(now)));
+        assert!(has_progressed(old, seconds(old)), "in the same second");
+        assert!(!has_progressed(old, seconds(old) - 1));
+        assert!(!has_progressed(old + Duration::from_secs(5), seconds(now)));
         // A clock that was set back does not cause endless rewrites.
-        assert!(!has_gone_on(now + OLD, seconds(now)));
+        assert!(!has_progressed(now + OLD, seconds(now)));
     }
 }
