@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_outside_is_checked() {
+    fn emitted_event_is_validated() {
         let good = Event::emitted("deploy_2", "ci");
         assert!(good.check().is_ok());
         for kind in ["", "Deploy", "a b", "a*", "_a", "ä", &"a".repeat(65)] {

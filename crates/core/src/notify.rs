@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_interrupted_has_not_finished() {
+    fn interrupted_turn_is_not_reported_as_done() {
         let (hook, screen, title) = (StateSource::Hook, StateSource::Screen, StateSource::Title);
         for before in [State::Busy, State::Waiting] {
             let told = |source, reason| {

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_is_told_by_what_was_left() {
+    fn prime_source_follows_from_the_previous_session() {
         let marker = Marker {
             session: "before".into(),
             ..Marker::default()
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_what_it_was_about_is_only_reminded() {
+    fn resumed_or_compacted_session_gets_only_a_reminder() {
         use Reminder::{Compacted, Resumed};
         for (word, told, noted) in [
             ("startup", None, Some(Compacted)),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_is_told_something() {
+    fn every_role_has_a_prime_text() {
         for role in Role::all() {
             let text = template(role);
             assert!(text.trim().len() > 100, "{role}");

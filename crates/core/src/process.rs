@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_leader_left_is_still_found() {
+    fn processes_of_a_dead_session_leader_are_found() {
         let left: ProcessTable = table().iter().filter(|p| p.pid != 20).cloned().collect();
         let members = left.left_by(20);
         assert!(members.contains(&21) && members.contains(&24));

@@ -257,7 +257,7 @@ priority = 95
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn error_in_a_project_file_names_its_line() {
         let check = |text: &str, place: &str, why: &str| {
             let problem = Project::read(".gt.toml", text).unwrap_err();
             let shown = format!("{problem} / {:?}", problem.causes());

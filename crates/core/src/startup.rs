@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_to_ask_is_told_so() {
+    fn program_that_must_ask_gets_its_argument() {
         for (harness, words) in [
             ("claude", &["--permission-mode", "default"][..]),
             (

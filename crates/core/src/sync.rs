@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_agrees_needs_no_line() {
+    fn matching_sessions_need_no_journal_line() {
         let running = [session("a", "x")];
         assert_eq!(plan(&running, &[shown("a", "x")], ended, &MOMENT), []);
         // A dead container whose session has ended in the journal is no change either.

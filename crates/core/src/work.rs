@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_told_from_other_words() {
+    fn ids_are_distinguished_from_other_words() {
         let id = WorkId::new("gt", [0, 31, 10, 255, 32]);
         assert_eq!(id.as_str(), "gt-0zaz0");
         assert_eq!(id.child(1).child(12).as_str(), "gt-0zaz0.1.12");

@@ -511,7 +511,7 @@ fn opencode_at_its_prompt_and_at_work() {
 }
 
 #[test]
-fn a_hint_in_the_line_is_told_by_its_faint_colour() {
+fn hint_in_the_line_is_recognised_by_its_faint_colour() {
     let suggested = format!(
         "{RULE}\n❯\u{a0}\u{1b}[7mn\u{1b}[0;2mow run the tests\u{1b}[0m\n{RULE}\n  ? for shortcuts"
     );

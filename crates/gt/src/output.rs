@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hides_in_a_line_is_shown() {
+    fn invisible_characters_are_replaced() {
         assert_eq!(clean("a\u{202e}b\u{200b}"), "a\u{fffd}b\u{fffd}");
         let emoji = "\u{1f469}\u{200d}\u{1f680}";
         assert_eq!(clean(emoji), emoji);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directive_changes_nothing() {
+    fn text_without_a_directive_changes_nothing() {
         for text in [
             "",
             "[[",

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn unreadable_request_gets_an_error_status() {
         let long = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(70_000));
         for (input, status) in [
             ("nonsense\r\n\r\n", 400),

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_is_told_what_came() {
+    fn wait_that_times_out_reports_the_requests() {
         let journal = RequestJournal::new(None, true).unwrap();
         journal
             .note(LoggedRequest {

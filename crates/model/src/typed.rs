@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_typed_stays_as_it_is() {
+    fn typed_text_is_unchanged() {
         check("hello", Some("hello"));
         check(
             "  two\n\n lines with a blank \n",
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_wrote_is_no_prompt() {
+    fn text_of_the_program_is_no_prompt() {
         check("", None);
         check(" \n", None);
         check("<system-reminder>\na\n</system-reminder>\n", None);

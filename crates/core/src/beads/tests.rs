@@ -97,7 +97,7 @@ fn answers_are_found_in_their_wrappers() {
 }
 
 #[test]
-fn what_went_wrong_is_told_in_the_programs_words() {
+fn error_of_beads_is_reported_in_its_own_words() {
     let br = r#"{"error": {"code": "X", "message": "Issue not found: bd-1"}}"#;
     assert_eq!(reason(br, ""), "Issue not found: bd-1");
     assert_eq!(reason("", r#"{"error": "no database"}"#), "no database");
@@ -235,7 +235,7 @@ fn ours_counts_only_where_beads_did_not_go_on() {
 }
 
 #[test]
-fn what_no_program_can_be_called_with_is_said_plainly() {
+fn argument_that_no_program_accepts_is_refused() {
     let word = |length: usize| format!("--notes={}", "x".repeat(length));
     assert!(check_words(&[word(131_063)]).is_ok());
     let refused = |word: String| check_words(&[word]).unwrap_err().to_string();

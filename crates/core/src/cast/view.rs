@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_draws_stays() {
+    fn drawing_sequences_are_kept() {
         for text in [
             "plain\r\n\tGrüße 日本\x08 \x0b",
             "\x1b[1;38:5:3;48;2;1;2;3mred\x1b[0m",
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reaches_beyond_the_screen_goes() {
+    fn sequences_that_act_outside_of_the_screen_are_removed() {
         let check = |text: &str, expected: &str| assert_eq!(shown(text), expected, "{text:?}");
         // Titles, clipboard, links, colours; with either terminator, and without one.
         check("a\x1b]0;title\x07b\x1b]52;c;AAAA\x1b\\c", "abc");

@@ -122,7 +122,7 @@ fn nothing_to_decide_gives_no_digest() {
 }
 
 #[test]
-fn matter_is_told_once_and_again_when_it_is_raised_again() {
+fn matter_is_delivered_once_and_again_when_it_is_raised_again() {
     let mut memory = DigestMemory::default();
     let mut matters = vec![matter("esc-1", "lab/polecats/Toast")];
     let first = plan(&matters, absent, &mut memory, NOW);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_agents_do_is_told_with_its_witness() {
+    fn state_event_names_its_source() {
         let check = |told, state, source, reason: &str, expected: Option<&str>| {
             let report = StateReport {
                 state,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_files_some_are_named() {
+    fn long_list_of_files_is_shortened() {
         let files: Vec<String> = (0..22).map(|number| format!("f{number}")).collect();
         let of = |files: &[String]| {
             let event = Event::emitted("update_conflict", "human").with("target", "x");

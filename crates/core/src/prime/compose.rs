@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_weighs_least_goes_first_and_is_named() {
+    fn section_of_least_weight_is_cut_first_and_named() {
         let long = |sign: &str| format!("{}\n", sign.repeat(50)).repeat(20);
         let parts = [
             section("who", Weight::Must, "x".repeat(300)),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_stays_whole_and_the_rest_is_shared() {
+    fn short_sections_stay_whole_and_long_ones_share_the_rest() {
         for (lengths, room, expected) in [
             (&[100, 50][..], 200, &[100, 50][..]),
             (&[1_000, 50, 300], 850, &[500, 50, 300]),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_long_line_the_words_are_kept_that_fit() {
+    fn long_line_is_cut_at_the_end_of_a_word() {
         let parts = [
             section("role", Weight::Low, "r ".repeat(5_000)),
             section(
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_be_there_is_there() {
+    fn mandatory_section_is_never_cut() {
         let parts = [
             section("who", Weight::Must, "x".repeat(500)),
             section("work", Weight::High, "y".repeat(500)),

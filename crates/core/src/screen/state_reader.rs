@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_preset_has_marks_for_outweighs_the_table() {
+    fn marks_of_a_preset_outweigh_the_pattern_table() {
         let aider = harness::resolve("aider", None).unwrap().value;
         let read = |text| read(&aider, &Patterns::default(), text, Some(0));
         assert_eq!(

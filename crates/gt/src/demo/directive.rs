@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_directive_is_text() {
+    fn text_that_is_no_directive_is_echoed() {
         for text in [
             "[[delay=soon]]",
             "[[what=1]]",

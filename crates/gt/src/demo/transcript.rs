@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened() {
+    fn conversations_that_cannot_be_opened_are_refused() {
         let home = tempfile::tempdir().expect("a folder");
         let used = || wanted(Some(ID), None, false, false);
         open(home.path(), "/a", used()).expect("opens");

@@ -172,7 +172,7 @@ fn start_with_a_poem(stage: &Stage, args: &[&str]) -> bool {
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
-fn what_a_hook_says_reaches_the_model() {
+fn output_of_a_hook_reaches_the_model() {
     every("prime", |stage| {
         if !start_with_a_poem(stage, &[]) {
             return;

@@ -36,7 +36,7 @@ fn card(stage: &Stage, id: &str) -> Value {
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
-fn what_it_asks_beside_its_agent_is_seen_and_answered() {
+fn question_of_a_resolver_is_seen_and_answered() {
     each("resolver", |stage| {
         stage.tasks_have_its_environment();
         let id = &stage.work("Fix it");

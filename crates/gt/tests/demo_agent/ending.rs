@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Command;
 
 #[test]
-fn escape_interrupts_and_no_hook_hears_of_it() {
+fn escape_interrupts_without_a_hook() {
     let stage = Stage::empty();
     stage.start(&["--settings", &stage.settings()]);
     stage.wait_ready();

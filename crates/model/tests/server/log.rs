@@ -54,7 +54,7 @@ fn a_line_says_all_about_its_request() {
 }
 
 #[test]
-fn what_the_programs_wrote_is_told_apart() {
+fn text_of_the_programs_is_separated_from_prompts() {
     let model = FakeModel::start(None);
     let mut client = Client::connect(model.port());
     let reminder = "<system-reminder>\nBe good.\n</system-reminder>\n";

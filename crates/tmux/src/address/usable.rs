@@ -49,7 +49,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn impossible_sockets_are_told_from_servers_that_do_not_run() {
+    fn impossible_sockets_are_distinguished_from_absent_servers() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::write(at("file"), "").unwrap();

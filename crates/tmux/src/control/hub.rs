@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_read_is_counted_and_reported() {
+    fn unread_notifications_are_counted_and_reported() {
         let hub = Hub::default();
         let receiver = hub.subscribe();
         for _ in 0..CAPACITY + 5 {

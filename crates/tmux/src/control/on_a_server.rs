@@ -343,7 +343,7 @@ fn unread_notifications_do_no_harm() {
 }
 
 #[test]
-fn what_panes_print_is_not_sent() {
+fn output_of_panes_is_not_sent() {
     let (test, control) = started();
     let notifications = control.notifications();
     let main = name("main");

@@ -55,7 +55,7 @@ query! {
 }
 
 #[test]
-fn what_is_used_is_literal() {
+fn escaped_text_in_a_command_is_literal() {
     let test = TestServer::new();
     let server = test.server();
     start(server);
@@ -103,7 +103,7 @@ fn a_session_is_named_literally() {
 
 /// Runs a client of the inner server in a pane of the outer one, which captures the drawn text.
 #[test]
-fn what_is_drawn_is_literal() {
+fn escaped_text_in_a_drawn_format_is_literal() {
     let (inner, outer) = (TestServer::new(), TestServer::new());
     let main = start(inner.server());
     let (texts, file) = with_job(&inner);

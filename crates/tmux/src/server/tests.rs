@@ -174,7 +174,7 @@ fn a_command_that_never_ends_is_given_up() {
 }
 
 #[test]
-fn outputs_are_told_apart() {
+fn outputs_of_commands_are_separated() {
     let test = started();
     let outputs = test
         .server()
@@ -192,7 +192,7 @@ fn outputs_are_told_apart() {
 }
 
 #[test]
-fn the_output_of_the_last_breath_is_told_apart_too() {
+fn outputs_before_the_server_ends_are_separated() {
     let test = started();
     let outputs = test
         .server()

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_by_itself_is_heard() {
+    fn output_and_status_of_a_program_are_returned() {
         let output = output(shell("echo out; exit 3"), &RunLimits::default());
         let output = output.unwrap().unwrap();
         assert_eq!(output.stdout, b"out\n");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_too_long_is_ended_also_if_it_does_not_want_to() {
+    fn program_that_exceeds_its_time_is_ended_even_if_it_ignores_term() {
         let limits = RunLimits {
             time: Some(Duration::from_millis(100)),
             grace: Some(Duration::from_millis(100)),

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_added_and_what_is_there_stays() {
+    fn missing_values_are_added_and_existing_values_stay() {
         let trusted = json!({"/w.d": {"trusted": true}});
         check(None, "", false, &json!({"projects": trusted}));
         check(

@@ -69,7 +69,7 @@ fn other_clusters_are_not_taken_for_the_message() {
 }
 
 #[test]
-fn a_text_without_a_visible_character_is_told_apart() {
+fn text_without_a_visible_character_is_not_showable() {
     for text in [
         "",
         " \n",
@@ -123,7 +123,7 @@ fn a_message_is_recognised_in_an_input_line() {
 }
 
 #[test]
-fn messages_of_one_sender_are_told_apart() {
+fn messages_of_one_sender_are_distinguished() {
     let from = |text: &str| format!("[from gastown/polecats/Toast] {text}");
     for (shown, sent) in [
         ("the build is green", "the build is red"),
@@ -184,7 +184,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn what_was_added_to_a_line_is_recognised() {
+fn text_added_to_a_line_is_recognised() {
     let before = "think about\nthe moon";
     let more = "\n\nand be brief\nand quick";
     let check = |input: &str, expected| {

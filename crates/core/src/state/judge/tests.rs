@@ -140,7 +140,7 @@ fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
 }
 
 #[test]
-fn what_only_a_pane_shows_has_a_beginning_too() {
+fn state_from_a_pane_alone_has_a_start_time() {
     let preset = preset();
     let unknown = Preset::default();
     let (asks, prints) = (lines("Go on? [y/n]"), lines("compiling"));

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lived_before_and_what_it_started_since_is_left() {
+    fn noted_processes_and_their_later_children_are_found() {
         let leaving: LeavingProcesses =
             r#"{"life":"","pane":"","first":20,"processes":[[20,1],[21,2],[22,3],[23,4]],"by":[9,1]}"#
                 .parse()

@@ -70,7 +70,7 @@ fn severity_selects_the_recipients() {
 }
 
 #[test]
-fn person_is_told_where_the_mayor_is_concerned() {
+fn person_gets_mail_about_an_escalation_of_the_mayor() {
     let stage = TestTown::new();
     let about = |caller: Caller, agent: Option<&str>| {
         let escalation = Work::of(&stage.town)

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_not_nothing() {
+    fn missing_or_damaged_database_is_an_error() {
         type Harm = fn(&Work);
         let harms: [(&str, Harm); 6] = [
             ("removed", |work| fs::remove_file(&work.path).unwrap()),

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_and_ends_are_told_once() {
+    fn starts_and_ends_of_sessions_become_events_once() {
         assert_eq!(told(&[session("a")], &[]), ["agent/a began"]);
         let renamed = Record {
             tmux_session: Some("x".into()),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_replaced_or_cut_is_read_anew() {
+    fn replaced_or_truncated_file_is_read_from_its_start() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.jsonl");
         append(&path, &format!("{}\n{}\n", answer(0, 1), answer(1, 1)));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_file_is() {
+    fn unreadable_lines_and_files_are_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.jsonl");
         let mut bytes = b"\xff\xfe\0\n\n{\"type\":\"assistant\",\"usage\":[[[\n".to_vec();

@@ -268,7 +268,7 @@ mod tests {
     use crate::base::log::testing::{town, warnings_of};
 
     #[test]
-    fn failing_git_does_not_begin_left_work_anew() {
+    fn failing_git_does_not_restart_left_work() {
         let (_folder, town) = town();
         assert!(beginning(&town, "nope", "polecat/nux/gt-abc12").is_err());
         assert_eq!(beginning(&town, "nope", "crew/max").unwrap(), "HEAD");

@@ -65,7 +65,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
 
     #[test]
-    fn who_listens_is_in_the_kernels_list_for_as_long_as_he_does() {
+    fn port_is_listed_while_a_process_listens() {
         let Some(_) = ports() else {
             return;
         };

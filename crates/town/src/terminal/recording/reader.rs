@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_up_to_a_torn_end() {
+    fn recording_is_read_up_to_an_incomplete_line() {
         let dir = tempfile::tempdir().unwrap();
         let recordings = Recordings {
             clock: crate::base::clock::Clock::default(),

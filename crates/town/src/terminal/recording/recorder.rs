@@ -261,7 +261,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn what_comes_together_is_one_batch_and_the_end_is_noticed() {
+    fn buffered_output_is_one_batch_and_the_end_is_noticed() {
         let (mut tmux, own) = UnixStream::pair().unwrap();
         let inbox = ReceivedBytes::filled_from(own);
         tmux.write_all(b"one").unwrap();

@@ -385,7 +385,7 @@ fn a_server_that_comes_goes_and_comes_again_is_followed() {
 }
 
 #[test]
-fn work_items_are_told_when_they_change() {
+fn changes_of_work_items_are_reported() {
     let stage = Stage::new();
     let (_monitor, changes) = stage.watch();
     for _ in 0..2 {
@@ -402,7 +402,7 @@ fn put(file: &Path, text: &str) {
 }
 
 #[test]
-fn files_of_others_are_told_when_they_are_written() {
+fn writes_to_watched_files_are_reported() {
     for open in [
         EventSources::open as fn(WatchedPaths) -> EventSources,
         EventSources::closed,
@@ -501,7 +501,7 @@ fn unchanged_files_wake_no_monitor() {
 }
 
 #[test]
-fn the_end_of_a_window_beside_an_agent_is_told() {
+fn end_of_a_window_beside_an_agent_is_reported() {
     let stage = Stage::new();
     let max = stage.agent("max", "unknown");
     let (pane, _) = window(&stage, &max, "dev-web");
@@ -527,7 +527,7 @@ fn the_end_of_a_window_beside_an_agent_is_told() {
 }
 
 #[test]
-fn a_change_is_told_again_when_it_can_be_read() {
+fn unread_change_is_reported_when_it_can_be_read() {
     let stage = Stage::new();
     stage.item();
     let path = Work::of(&stage.town).path().to_owned();
@@ -560,7 +560,7 @@ fn touched_file_exists_only_while_a_monitor_runs() {
 }
 
 #[test]
-fn a_hundred_panes_are_watched_and_their_deaths_told() {
+fn deaths_of_a_hundred_panes_are_reported() {
     let stage = Stage::new();
     for number in 0..100 {
         stage.agent(&format!("a{number}"), "plain");

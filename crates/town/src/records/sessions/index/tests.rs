@@ -73,7 +73,7 @@ fn it_reads_on_by_itself() {
 }
 
 #[test]
-fn whatever_happens_to_it_it_is_made_anew() {
+fn damaged_or_missing_index_is_rebuilt() {
     let place = TestJournal::with(&[begin("a"), end("a")]);
     let expected = place.sessions();
     let db = place.database();
@@ -145,7 +145,7 @@ fn times_are_read_as_they_are_written() {
 }
 
 #[test]
-fn one_that_never_reached_the_disk_is_made_anew_after_the_machine_went_down() {
+fn index_that_never_reached_the_disk_is_rebuilt_after_a_power_failure() {
     let place = TestJournal::with(&[begin("a")]);
     let expected = place.sessions();
     let boot = |index: &Index| -> Option<String> {
@@ -176,7 +176,7 @@ fn a_journal_that_was_cut_and_went_on_is_another() {
 }
 
 #[test]
-fn a_file_of_somebodys_own_is_refused() {
+fn file_that_is_no_database_of_gt_is_refused() {
     let place = TestJournal::with(&[begin("a")]);
     let sources = Sources {
         journal: &place.journal,

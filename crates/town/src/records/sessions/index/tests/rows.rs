@@ -64,7 +64,7 @@ fn a_torn_last_line_makes_no_reader_write() {
 }
 
 #[test]
-fn session_without_a_record_makes_the_index_anew() {
+fn session_without_a_record_causes_a_rebuild() {
     let place = TestJournal::with(&[begin("a"), begin("bb")]);
     let index = place.open();
     index.db().execute_batch("DELETE FROM records").unwrap();
@@ -78,7 +78,7 @@ fn session_without_a_record_makes_the_index_anew() {
 }
 
 #[test]
-fn session_that_goes_on_is_read_on_as_it_is_read_anew() {
+fn incremental_read_of_a_session_equals_a_full_read() {
     let died = Record {
         lost: Some(true),
         failed_start: Some(true),
