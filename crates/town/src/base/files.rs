@@ -298,7 +298,24 @@ pub(crate) fn temporary_of(name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::log::testing::warnings_of;
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn missing_folder_is_empty_and_an_unreadable_one_is_logged() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("x");
+        fs::write(&file, "").unwrap();
+        assert_eq!(entries(dir.path()).count(), 1);
+        let (count, warnings) = warnings_of(|| entries(&dir.path().join("none")).count());
+        assert_eq!((count, warnings.len()), (0, 0), "{warnings:?}");
+        let (count, warnings) = warnings_of(|| entries(&file).count());
+        let expected = format!("the folder {} cannot be read: ", file.display());
+        assert!(
+            count == 0 && warnings[0].starts_with(&expected),
+            "{warnings:?}"
+        );
+    }
 
     #[test]
     fn folder_is_removed_despite_the_modes_of_its_files() {

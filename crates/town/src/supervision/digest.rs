@@ -290,6 +290,7 @@ fn give_up(town: &Town, agent: &Identity, problem: &Problem) -> Result<()> {
 
 fn event(digest: &Digest, result: &Result<DigestDelivery>) -> Event {
     let matters: Vec<&str> = digest.matters.keys().map(String::as_str).collect();
+    // The event has the failure as `error`.
     let how = result.as_ref().ok().map(|delivery| delivery.as_str());
     Event::new(EVENT, gt_core::Caller::Gt)
         .with("target", digest.agent.clone())

@@ -25,6 +25,7 @@ use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Fault points of a removal.
@@ -364,13 +365,36 @@ fn kept_before(town: &Town, rig: &str) -> Result<Option<PathBuf>> {
 }
 
 /// Returns whether a rig's folder has files besides its clones of the repository and of submodules.
+/// A folder that cannot be read may have files.
 fn has_files(dir: &Path) -> bool {
     const COPIES: [&str; 2] = [".repo.git", ".submodules"];
-    let found = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_copy = |name: &std::ffi::OsStr| COPIES.iter().any(|copy| name == *copy);
-    let mut found = found.filter(|entry| !is_copy(&entry.file_name()));
-    found.any(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => has_files(&entry.path()),
+    let mut found = match fs::read_dir(dir) {
+        Ok(found) => found,
+        Err(error) => return error.kind() != io::ErrorKind::NotFound,
+    };
+    found.any(|entry| match entry {
+        Ok(entry) if is_copy(&entry.file_name()) => false,
+        Ok(entry) if entry.file_type().is_ok_and(|kind| kind.is_dir()) => has_files(&entry.path()),
         _ => true,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_that_cannot_be_read_counts_as_having_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path();
+        assert!(!has_files(&dir.join("missing")));
+        fs::create_dir_all(dir.join("polecats/.repo.git")).unwrap();
+        fs::write(dir.join("polecats/.repo.git/HEAD"), "").unwrap();
+        assert!(!has_files(dir));
+        fs::write(dir.join("polecats/notes"), "").unwrap();
+        assert!(has_files(dir));
+        // Not a folder, so it cannot be read as one.
+        assert!(has_files(&dir.join("polecats/notes")));
+    }
 }

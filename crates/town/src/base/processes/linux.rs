@@ -1,6 +1,7 @@
 //! Processes on Linux: `/proc`, and pidfds for signals and ends.
 
 use super::{Details, to_pid};
+use crate::base::files;
 use gt_core::process::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -45,6 +46,7 @@ pub(super) fn trees(roots: &[u32]) -> Option<Vec<Process>> {
 
 /// Returns the children of a process. Each of its threads has a separate list.
 fn children(pid: u32) -> Vec<u32> {
+    // The process may have ended since.
     let threads = fs::read_dir(format!("/proc/{pid}/task"));
     let threads = threads.into_iter().flatten().flatten();
     let lists =
@@ -58,11 +60,7 @@ fn children(pid: u32) -> Vec<u32> {
 }
 
 fn pids() -> impl Iterator<Item = u32> {
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    files::entries(Path::new("/proc")).filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Parses `/proc/<pid>/stat`. The name is in parentheses and may contain any byte, including

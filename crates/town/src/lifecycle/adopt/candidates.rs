@@ -3,7 +3,7 @@
 
 use super::conversation::{self, FoundConversation};
 use crate::Town;
-use crate::base::processes;
+use crate::base::{files, processes};
 use crate::catalog::programs::Programs;
 use gt_core::process::ProcessTable;
 use gt_core::{Identity, Role};
@@ -137,8 +137,7 @@ fn sockets(town: &Town, table: &ProcessTable, programs: &Programs) -> Vec<PathBu
     let mut sockets = BTreeSet::from([town.server().socket_path()]);
     let folder = Socket::Default.path();
     if let Some(folder) = folder.parent() {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        sockets.extend(entries.map(|entry| entry.path()));
+        sockets.extend(files::entries(folder).map(|entry| entry.path()));
     }
     let around = town.around().var("TMUX").map(str::to_owned);
     let theirs = table.iter().filter_map(|process| {

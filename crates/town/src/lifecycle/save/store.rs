@@ -45,10 +45,7 @@ fn path(town: &Town, name: &str) -> PathBuf {
 
 /// Returns the names of all saves, newest first.
 fn names(town: &Town) -> Vec<String> {
-    let mut names: Vec<String> = std::fs::read_dir(save_schedule::folder(town))
-        .into_iter()
-        .flatten()
-        .flatten()
+    let mut names: Vec<String> = files::entries(&save_schedule::folder(town))
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| !name.starts_with('.'))
         .filter_map(|name| name.strip_suffix(EXTENSION).map(str::to_owned))

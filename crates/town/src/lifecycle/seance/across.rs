@@ -148,8 +148,7 @@ impl Drop for LentTranscript {
 
 /// Removes copies that killed processes left behind.
 pub(super) fn clean_up(town: &Town) -> Result<()> {
-    let entries = fs::read_dir(folder(town)).into_iter().flatten().flatten();
-    let notes = entries.map(|entry| entry.path());
+    let notes = files::entries(&folder(town)).map(|entry| entry.path());
     let is_note = |path: &PathBuf| path.extension().is_some_and(|end| end == "json");
     let notes: Vec<PathBuf> = notes.filter(is_note).collect();
     if notes.is_empty() {
