@@ -7,7 +7,6 @@ pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod attach;
 mod await_death;
-mod begin;
 pub(crate) mod board;
 pub(crate) mod broadcast;
 pub(crate) mod budget;
@@ -45,6 +44,7 @@ pub(crate) mod mail;
 pub(crate) mod menu;
 pub(crate) mod mol;
 pub(crate) mod mq;
+mod no_command;
 pub(crate) mod notify;
 pub(crate) mod nudge;
 pub(crate) mod patrol;
@@ -94,7 +94,7 @@ pub(crate) type CommandResult = Result<ExitCode, Problem>;
 pub(crate) fn run_or_begin(command: Option<GtCommand>, context: &Context) -> CommandResult {
     match command {
         Some(command) => run(command, context),
-        None => begin::run(context),
+        None => no_command::run(context),
     }
 }
 

@@ -54,30 +54,6 @@ fn familiar_commands_answer_like_the_commands_they_stand_for() {
 }
 
 #[test]
-fn restart_and_interrupt_take_agents_of_any_role() {
-    let env = TestEnv::with_crew(&["max"]);
-    env.gt(&["restart", "max"]).ok();
-    let before = env.pid("gastown/crew/max");
-    env.gt(&["restart", "max"]).ok();
-    assert_ne!(env.pid("gastown/crew/max"), before);
-    env.gt(&["wait", "max", "--until", "idle", "--timeout", "20"])
-        .ok();
-    assert_snapshot!(env.snapshot(&["interrupt", "max"]), @r"
-        exit code: 0
-        --- stdout
-        gastown/crew/max was not busy.
-        ");
-    env.gt(&["nudge", "max", "-m", "[work 60]"]).ok();
-    env.gt(&["wait", "max", "--until", "busy", "--timeout", "20"])
-        .ok();
-    let answer = env.json(&["interrupt", "max"]);
-    assert_eq!(answer[0]["interrupted"], true, "{answer}");
-    env.gt(&["wait", "max", "--until", "idle", "--timeout", "20"])
-        .ok();
-    env.gt(&["interrupt", "nobody"]).fails(3);
-}
-
-#[test]
 fn mistyped_names_get_similar_ones_and_hidden_commands_are_not_suggested() {
     let env = TestEnv::with_crew(&["max"]);
     let item = env.create_item("One");
