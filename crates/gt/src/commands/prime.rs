@@ -114,24 +114,24 @@ fn run_as_hook(town: &Town, context: &Context) -> CommandResult {
     let answered = answer(town, &report, context).unwrap_or_else(|problem| {
         let words = cannot_tell(&problem);
         log(problem);
-        HookAnswer::Said(words)
+        HookAnswer::Failure(words)
     });
     let said = match &answered {
         HookAnswer::Nothing => Ok(()),
-        HookAnswer::Told(primed) => say(&primed.composed.text, context),
-        HookAnswer::Stranger(words) | HookAnswer::Said(words) => say(words, context),
+        HookAnswer::Primed(primed) => say(&primed.composed.text, context),
+        HookAnswer::Unidentified(words) | HookAnswer::Failure(words) => say(words, context),
     };
     match said {
         // The text was not delivered, so nothing is consumed; the next hook delivers it.
         Err(problem) => log(problem),
         Ok(()) => {
-            if let HookAnswer::Told(primed) = &answered {
+            if let HookAnswer::Primed(primed) = &answered {
                 prime::settle(town, primed).unwrap_or_else(log);
             }
         }
     }
     // Last, because the agent's program waits for the text, and this may wait for a lock.
-    if !matches!(answered, HookAnswer::Stranger(_)) {
+    if !matches!(answered, HookAnswer::Unidentified(_)) {
         let event = if is_prompt(&report) {
             "prompt"
         } else {
@@ -148,11 +148,13 @@ fn run_as_hook(town: &Town, context: &Context) -> CommandResult {
 enum HookAnswer {
     /// The text was delivered before.
     Nothing,
-    Told(Box<Primed>),
+    /// The text of the agent.
+    Primed(Box<Primed>),
     /// The agent is unknown, or another process has claimed its identity. The report is not
     /// recorded, because it would count as a report of the process that has the claim.
-    Stranger(String),
-    Said(String),
+    Unidentified(String),
+    /// The text could not be made.
+    Failure(String),
 }
 
 fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, Problem> {
@@ -161,7 +163,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, 
         Ok(agent) => agent,
         Err(problem) => {
             log(&problem);
-            return Ok(HookAnswer::Stranger(cannot_tell(&problem)));
+            return Ok(HookAnswer::Unidentified(cannot_tell(&problem)));
         }
     };
     let session = context.around().var("GT_SESSION_UUID");
@@ -169,7 +171,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, 
         Ok(None) => {}
         Ok(Some(problem)) => {
             log(&problem);
-            return Ok(HookAnswer::Stranger(refusal(&agent, &problem)));
+            return Ok(HookAnswer::Unidentified(refusal(&agent, &problem)));
         }
         // A failed claim does not mean that another process has the identity.
         Err(problem) => log(&problem),
@@ -185,7 +187,7 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, 
         }
     }
     let primed = prime::begin(town, &agent, source)?;
-    Ok(HookAnswer::Told(Box::new(primed)))
+    Ok(HookAnswer::Primed(Box::new(primed)))
 }
 
 fn is_prompt(report: &Value) -> bool {

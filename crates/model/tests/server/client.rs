@@ -126,7 +126,7 @@ pub(crate) struct Format {
     /// Returns a body with the messages so far.
     pub(crate) body: fn(messages: &[Message<'_>], stream: bool, tools: bool) -> Value,
     /// Returns the content of the answer.
-    pub(crate) said: fn(&Answer, stream: bool) -> Said,
+    pub(crate) content: fn(&Answer, stream: bool) -> ReplyContent,
     /// Returns the message of a failure.
     pub(crate) failure: fn(&Value) -> &Value,
     /// Returns input and output tokens.
@@ -142,7 +142,7 @@ pub(crate) enum Message<'a> {
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum ReplyContent {
     Text(String),
     Call(String, Value),
 }
@@ -165,20 +165,20 @@ pub(crate) const FORMATS: &[Format] = &[
             json!({"model": "m", "stream": stream, "messages": messages.collect::<Vec<_>>(),
                 "tools": if tools { json!([{"name": "x"}]) } else { json!([]) }})
         },
-        said: |answer, stream| {
+        content: |answer, stream| {
             if !stream {
                 let block = &answer.json()["content"][0];
                 return match block["type"].as_str().unwrap() {
-                    "text" => Said::Text(owned(&block["text"])),
-                    _ => Said::Call(owned(&block["name"]), block["input"].clone()),
+                    "text" => ReplyContent::Text(owned(&block["text"])),
+                    _ => ReplyContent::Call(owned(&block["name"]), block["input"].clone()),
                 };
             }
             let events = answer.events();
             let joined = |key| joined(&events, &format!("/delta/{key}"));
             let block = &of_type(&events, "content_block_start")["content_block"];
             match block["type"].as_str().unwrap() {
-                "text" => Said::Text(joined("text")),
-                _ => Said::Call(owned(&block["name"]), parsed(&joined("partial_json"))),
+                "text" => ReplyContent::Text(joined("text")),
+                _ => ReplyContent::Call(owned(&block["name"]), parsed(&joined("partial_json"))),
             }
         },
         failure: |body| {
@@ -208,7 +208,7 @@ pub(crate) const FORMATS: &[Format] = &[
             json!({"model": "m", "stream": stream, "input": input.collect::<Vec<_>>(),
                 "tools": if tools { json!([{"type": "function", "name": "x"}]) } else { json!([]) }})
         },
-        said: |answer, stream| {
+        content: |answer, stream| {
             let response = match stream {
                 true => of_type(&answer.events(), "response.completed")["response"].clone(),
                 false => answer.json(),
@@ -216,13 +216,13 @@ pub(crate) const FORMATS: &[Format] = &[
             let item = &response["output"][0];
             if item["type"] == "function_call" {
                 let arguments = parsed(item["arguments"].as_str().unwrap());
-                return Said::Call(owned(&item["name"]), arguments);
+                return ReplyContent::Call(owned(&item["name"]), arguments);
             }
             let text = owned(&item["content"][0]["text"]);
             if stream {
                 assert_eq!(joined(&answer.events(), "/delta"), text);
             }
-            Said::Text(text)
+            ReplyContent::Text(text)
         },
         failure: |body| &body["error"]["message"],
         usage: |answer, stream| {
@@ -248,7 +248,7 @@ pub(crate) const FORMATS: &[Format] = &[
             json!({"model": "m", "stream": stream, "messages": messages.collect::<Vec<_>>(),
                 "tools": if tools { json!([{"type": "function"}]) } else { json!([]) }})
         },
-        said: |answer, stream| {
+        content: |answer, stream| {
             let (text, call) = if stream {
                 assert!(answer.body.ends_with("data: [DONE]\n\n"), "{answer:?}");
                 let events = answer.events();
@@ -264,9 +264,9 @@ pub(crate) const FORMATS: &[Format] = &[
             match call {
                 Some(call) => {
                     let arguments = parsed(call["function"]["arguments"].as_str().unwrap());
-                    Said::Call(owned(&call["function"]["name"]), arguments)
+                    ReplyContent::Call(owned(&call["function"]["name"]), arguments)
                 }
-                None => Said::Text(text),
+                None => ReplyContent::Text(text),
             }
         },
         failure: |body| &body["error"]["message"],
@@ -296,7 +296,7 @@ pub(crate) const FORMATS: &[Format] = &[
             json!({"contents": contents.collect::<Vec<_>>(),
                 "tools": if tools { json!([{"functionDeclarations": [{"name": "x"}]}]) } else { json!([]) }})
         },
-        said: |answer, stream| {
+        content: |answer, stream| {
             let chunks = match stream {
                 true => answer.events(),
                 false => vec![answer.json()],
@@ -304,8 +304,8 @@ pub(crate) const FORMATS: &[Format] = &[
             let last = &chunks.last().unwrap()["candidates"][0];
             assert_eq!(last["finishReason"], "STOP");
             match last.pointer("/content/parts/0/functionCall") {
-                Some(call) => Said::Call(owned(&call["name"]), call["args"].clone()),
-                None => Said::Text(joined(&chunks, "/candidates/0/content/parts/0/text")),
+                Some(call) => ReplyContent::Call(owned(&call["name"]), call["args"].clone()),
+                None => ReplyContent::Text(joined(&chunks, "/candidates/0/content/parts/0/text")),
             }
         },
         failure: |body| {

@@ -1,6 +1,6 @@
 //! Tests every format and every directive.
 
-use crate::client::{Client, FORMATS, Format, Message, Said, TIMEOUT};
+use crate::client::{Client, FORMATS, Format, Message, ReplyContent, TIMEOUT};
 use gt_model::FakeModel;
 use serde_json::json;
 use std::time::{Duration, Instant};
@@ -14,8 +14,8 @@ fn on_every_format(check: impl Fn(&FakeModel, &Format, bool)) {
     }
 }
 
-fn text(text: &str) -> Said {
-    Said::Text(text.to_owned())
+fn text(text: &str) -> ReplyContent {
+    ReplyContent::Text(text.to_owned())
 }
 
 #[test]
@@ -23,8 +23,12 @@ fn a_prompt_is_echoed_with_usage() {
     on_every_format(|model, format, stream| {
         let answer = format.ask(model.port(), &[Message::User("hello\nthere")], stream);
         assert_eq!(answer.status, 200);
-        let said = (format.said)(&answer, stream);
-        assert_eq!(said, text("Fake answer, echo: hello there"), "{answer:?}");
+        let content = (format.content)(&answer, stream);
+        assert_eq!(
+            content,
+            text("Fake answer, echo: hello there"),
+            "{answer:?}"
+        );
         let (input, output) = (format.usage)(&answer, stream);
         assert!((1..5000).contains(&input), "{input}");
         assert!((1..100).contains(&output), "{output}");
@@ -36,8 +40,8 @@ fn a_text_is_answered_as_it_is() {
     on_every_format(|model, format, stream| {
         let prompt = Message::User("say [[text=exactly  this,\n\"ü\"]] please");
         let answer = format.ask(model.port(), &[prompt], stream);
-        let said = (format.said)(&answer, stream);
-        assert_eq!(said, text("exactly  this,\n\"ü\""));
+        let content = (format.content)(&answer, stream);
+        assert_eq!(content, text("exactly  this,\n\"ü\""));
     });
 }
 
@@ -84,12 +88,12 @@ fn tools_are_called_in_turn_and_then_comes_the_text() {
             Message::User(r#"[[tool=first {"a":[["]]"]]}]] [[tool=second {"b":1}]] [[text=done]]"#);
         let mut messages = vec![prompt];
         for expected in [
-            Said::Call("first".to_owned(), json!({"a": [["]]"]]})),
-            Said::Call("second".to_owned(), json!({"b": 1})),
+            ReplyContent::Call("first".to_owned(), json!({"a": [["]]"]]})),
+            ReplyContent::Call("second".to_owned(), json!({"b": 1})),
             text("done"),
         ] {
             let answer = format.ask(model.port(), &messages, stream);
-            assert_eq!((format.said)(&answer, stream), expected);
+            assert_eq!((format.content)(&answer, stream), expected);
             messages.push(Message::Tool("result"));
         }
         let results: Vec<usize> = model.requests().iter().map(|r| r.tool_results).collect();
@@ -106,8 +110,8 @@ fn directives_of_earlier_prompts_are_over() {
             Message::User("again"),
         ];
         let answer = format.ask(model.port(), &messages, stream);
-        let said = (format.said)(&answer, stream);
-        assert_eq!(said, text("Fake answer, echo: again"));
+        let content = (format.content)(&answer, stream);
+        assert_eq!(content, text("Fake answer, echo: again"));
     });
 }
 
@@ -118,7 +122,7 @@ fn a_slow_stream_has_its_chunks_and_takes_its_time() {
         let began = Instant::now();
         let prompt = Message::User("[[stream=6]][[text=a b]]");
         let answer = format.ask(model.port(), &[prompt], true);
-        assert_eq!((format.said)(&answer, true), text("a b 3 4 5 6"));
+        assert_eq!((format.content)(&answer, true), text("a b 3 4 5 6"));
         let elapsed = began.elapsed();
         assert!(elapsed >= Duration::from_millis(250), "{elapsed:?}");
     }
@@ -132,7 +136,7 @@ fn side_requests_get_what_they_want_at_once() {
         let prompt = Message::User("[[error=500]] [[delay=60]]");
         let body = (format.body)(&[prompt], false, false);
         let answer = client.post((format.path)(false), &body);
-        assert_eq!((format.said)(&answer, false), text("Fake title"));
+        assert_eq!((format.content)(&answer, false), text("Fake title"));
     }
     let schema = json!({"type": "object", "properties": {"title": {"type": "string"}}});
     for (format, key, value) in [
@@ -149,7 +153,10 @@ fn side_requests_get_what_they_want_at_once() {
         let mut body = (format.body)(&[Message::User("a title")], false, false);
         body[key] = value;
         let answer = client.post((format.path)(false), &body);
-        assert_eq!((format.said)(&answer, false), text(r#"{"title":"fake"}"#));
+        assert_eq!(
+            (format.content)(&answer, false),
+            text(r#"{"title":"fake"}"#)
+        );
     }
     assert!(model.requests().iter().all(|r| !r.has_tools));
 }
@@ -247,6 +254,6 @@ fn an_old_client_gets_no_chunks() {
     ));
     let answer = client.answer();
     assert!(!answer.head.contains("chunked"), "{answer:?}");
-    let said = (FORMATS[0].said)(&answer, true);
-    assert_eq!(said, text("Fake answer, echo: hello"));
+    let content = (FORMATS[0].content)(&answer, true);
+    assert_eq!(content, text("Fake answer, echo: hello"));
 }

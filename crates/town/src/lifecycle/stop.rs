@@ -297,7 +297,7 @@ fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Resul
     let is_news = |certainty, session: Option<&Record>| {
         let written = session.and_then(|session| session.outcome);
         match certainty {
-            Certainty::Seen => written.is_none(),
+            Certainty::Observed => written.is_none(),
             Certainty::Decided(outcome) => written != Some(outcome),
         }
     };
@@ -313,7 +313,7 @@ fn remember(town: &Town, victims: &[Container], known: Option<Outcome>) -> Resul
 #[derive(Clone, Copy)]
 enum Certainty {
     Decided(Outcome),
-    Seen,
+    Observed,
 }
 
 /// Returns the journal line that ends a session. Its outcome is `known`, if given; else that of the
@@ -333,7 +333,7 @@ fn ending(
             at: pane.died_at,
             exit_code: pane.exit_status,
         };
-        return Some((Certainty::Seen, Sessions::ending(id, end, town.clock())));
+        return Some((Certainty::Observed, Sessions::ending(id, end, town.clock())));
     }
     let is_finished = || {
         container

@@ -157,13 +157,13 @@ pub struct StartedTask {
     pub warnings: Vec<String>,
 }
 
-/// Starts a task, or returns the running one. After a failed init command, `go_on` decides whether
+/// Starts a task, or returns the running one. After a failed init command, `continue_after` decides whether
 /// to continue.
 pub fn start(
     town: &Town,
     id: &WorkId,
     options: &TaskOptions,
-    go_on: &mut dyn FnMut(&InitResult) -> bool,
+    continue_after: &mut dyn FnMut(&InitResult) -> bool,
 ) -> Result<StartedTask, StartError> {
     let item = Work::of(town).get(id)?;
     let (agent, rig) = agent_of(town, id)?;
@@ -180,7 +180,7 @@ pub fn start(
     town.around().cancel.check()?;
     rig::check_not_parked(town, &rig)?;
     estop::check(town, Some(&rig))?;
-    let order = TaskStart {
+    let task = TaskStart {
         town,
         item: &item,
         agent: &agent,
@@ -188,7 +188,7 @@ pub fn start(
         name: &name,
         options,
     };
-    order.start(own_container(town, &agent, &name)?, go_on)
+    task.start(own_container(town, &agent, &name)?, continue_after)
 }
 
 /// Returns the agent of an item, and its rig.

@@ -50,7 +50,7 @@ const SHELL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of attempts to type a line that the shell did not read.
 const ATTEMPTS: usize = 3;
 
-/// Runs the remaining init commands. After a failure, `go_on` decides whether to continue. With
+/// Runs the remaining init commands. After a failure, `continue_after` decides whether to continue. With
 /// `skip_failed`, a command that failed in an earlier call is not retried.
 pub(super) fn run(
     town: &Town,
@@ -58,7 +58,7 @@ pub(super) fn run(
     container: &Container,
     init: &Init,
     skip_failed: bool,
-    go_on: &mut dyn FnMut(&InitResult) -> bool,
+    continue_after: &mut dyn FnMut(&InitResult) -> bool,
 ) -> Result<Vec<InitResult>, InitError> {
     let pane = container.pane();
     let nonce = super::tag_of(town, container, tags::INIT)?;
@@ -70,7 +70,7 @@ pub(super) fn run(
         nonce: &nonce,
         watch: PaneWatch::new(&pane.tty, processes::hold_one(pane.pid)),
     };
-    shell.run(init, skip_failed, go_on)
+    shell.run(init, skip_failed, continue_after)
 }
 
 /// A failed initialization of a worktree.
@@ -114,7 +114,7 @@ impl Shell<'_> {
         mut self,
         init: &Init,
         skip_failed: bool,
-        go_on: &mut dyn FnMut(&InitResult) -> bool,
+        continue_after: &mut dyn FnMut(&InitResult) -> bool,
     ) -> Result<Vec<InitResult>, InitError> {
         self.say(State::Initializing, "")?;
         let mut all = Vec::new();
@@ -133,7 +133,7 @@ impl Shell<'_> {
             if ran.has_failed() {
                 self.say(State::Error, &format!("init: {}", ran.words()))?;
                 self.write_down(&ran);
-                if !init.continue_on_failure && !go_on(&ran) {
+                if !init.continue_on_failure && !continue_after(&ran) {
                     return Err(InitError::Command(ran));
                 }
                 self.say(State::Initializing, "")?;

@@ -201,7 +201,7 @@ fn end_wip(site: &TaskSite<'_>, options: &ResumeOptions) -> Result<Undone> {
 }
 
 /// Returns the prompt for a program that may have forgotten the message of its stopped turn. Only
-/// the first message is stored; repeated after a later one, it would be a new order.
+/// the first message is stored; repeated after a later one, it would be a new request.
 fn with_reminder(
     site: &TaskSite<'_>,
     container: &Container,
@@ -229,7 +229,7 @@ fn with_reminder(
 }
 
 fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: DeliveryMode) -> Result<()> {
-    let order = NudgeRequest {
+    let request = NudgeRequest {
         is_command: false,
         text,
         sender: None,
@@ -238,7 +238,7 @@ fn tell(town: &Town, resumed: &mut Resumed, text: &str, mode: DeliveryMode) -> R
         priority: Priority::Urgent,
         timeout: TIMEOUT,
     };
-    let sent = nudge::send(town, &resumed.agent, &order)?;
+    let sent = nudge::send(town, &resumed.agent, &request)?;
     let NudgeOutcome::Queued(reason) = sent.outcome else {
         return Ok(());
     };

@@ -47,7 +47,7 @@ impl TaskStart<'_> {
     pub(super) fn start(
         &self,
         existing: Option<Container>,
-        go_on: &mut dyn FnMut(&InitResult) -> bool,
+        continue_after: &mut dyn FnMut(&InitResult) -> bool,
     ) -> Result<StartedTask, StartError> {
         let town = self.town;
         let is_done = |container: &&Container| {
@@ -72,7 +72,14 @@ impl TaskStart<'_> {
         }
         let mut made = TaskChanges::default();
         let mut begun = None;
-        let result = self.make(&dir, &at_base, &mut made, existing, &mut begun, go_on);
+        let result = self.make(
+            &dir,
+            &at_base,
+            &mut made,
+            existing,
+            &mut begun,
+            continue_after,
+        );
         match result {
             Ok(started) => Ok(started),
             // The shell remains, so that a person can see the failure.
@@ -116,7 +123,7 @@ impl TaskStart<'_> {
         made: &mut TaskChanges,
         existing: Option<Container>,
         begun: &mut Option<()>,
-        go_on: &mut dyn FnMut(&InitResult) -> bool,
+        continue_after: &mut dyn FnMut(&InitResult) -> bool,
     ) -> Result<StartedTask, StartError> {
         let town = self.town;
         let mut warnings = Vec::new();
@@ -159,7 +166,8 @@ impl TaskStart<'_> {
         if let Some(container) = container.filter(|c| c.session_id().is_none() && !c.pane().dead) {
             *begun = Some(());
             if tag_of(town, &container, tags::INIT_DONE)? != "1" {
-                let mut go_on = |ran: &InitResult| self.options.continue_on_failure || go_on(ran);
+                let mut continue_after =
+                    |ran: &InitResult| self.options.continue_on_failure || continue_after(ran);
                 let command = self.options.command(&self.item.id);
                 let skip_failed = self.options.continue_on_failure;
                 ran = init::run(
@@ -168,7 +176,7 @@ impl TaskStart<'_> {
                     &container,
                     &project.init,
                     skip_failed,
-                    &mut go_on,
+                    &mut continue_after,
                 )
                 .map_err(|error| error.hinted(self.agent, &command))?;
             }
