@@ -14,7 +14,7 @@ fn busy_agent_is_interrupted_and_an_idle_one_is_not() {
         --- stdout
         gastown/crew/max was not busy.
         ");
-    env.gt(&["nudge", "max", "-m", "[work 60]"]).ok();
+    env.gt(&["nudge", "max", "-m", "[[delay=60]]"]).ok();
     env.gt(&["wait", "max", "--until", "busy", "--timeout", "20"])
         .ok();
     let answer = env.json(&["interrupt", "max"]);
