@@ -297,8 +297,8 @@ impl Card {
 
     /// Returns whether work cannot continue without a person: the agent asks, has failed, is lost,
     /// has reached a limit after which it does not continue, or is idle without a result; a merge
-    /// has conflicts that no program resolves; the merge queue could not merge the branch; or the
-    /// resolver needs a person.
+    /// has conflicts that no program resolves; the merge queue could not merge the branch or waits for an
+    /// approval; or the resolver needs a person.
     pub fn needs_you(&self) -> bool {
         let has_result = self.branch.as_ref().is_some_and(Branch::has_result);
         let of_agent = self.session.as_ref().is_some_and(|session| {
@@ -315,7 +315,9 @@ impl Card {
         // A busy agent may be resolving them itself.
         let works = self.session.as_ref().map(|session| session.state) == Some(State::Busy);
         let is_stuck = !works && self.branch.as_ref().is_some_and(Branch::has_open_conflicts);
-        let is_broken = self.merge.is_some_and(merge::MergeStatus::is_broken);
+        let is_broken = self
+            .merge
+            .is_some_and(|status| status.is_broken() || status == merge::MergeStatus::Held);
         let of_resolver = self.resolver_needs_you().is_some();
         of_agent || self.lost || is_stuck || is_broken || of_resolver
     }

@@ -24,6 +24,8 @@ pub enum MergeStatus {
     /// A process merges it, or was killed while it did.
     Merging,
     Merged,
+    /// It changes protected files and waits for the approval of a person.
+    Held,
     /// Git cannot merge it with the base without a person or an agent.
     Conflict,
     /// A command that must succeed failed.
@@ -35,10 +37,11 @@ pub enum MergeStatus {
 }
 
 impl MergeStatus {
-    pub const ALL: [MergeStatus; 7] = [
+    pub const ALL: [MergeStatus; 8] = [
         MergeStatus::Queued,
         MergeStatus::Merging,
         MergeStatus::Merged,
+        MergeStatus::Held,
         MergeStatus::Conflict,
         MergeStatus::Failed,
         MergeStatus::Rejected,
@@ -50,6 +53,7 @@ impl MergeStatus {
             MergeStatus::Queued => "queued",
             MergeStatus::Merging => "merging",
             MergeStatus::Merged => "merged",
+            MergeStatus::Held => "held",
             MergeStatus::Conflict => "conflict",
             MergeStatus::Failed => "failed",
             MergeStatus::Rejected => "rejected",
@@ -68,6 +72,11 @@ impl MergeStatus {
     /// Returns whether it is queued or being merged.
     pub fn is_waiting(self) -> bool {
         matches!(self, MergeStatus::Queued | MergeStatus::Merging)
+    }
+
+    /// Returns whether it is not merged and needs no repair.
+    pub fn is_pending(self) -> bool {
+        self.is_waiting() || self == MergeStatus::Held
     }
 
     /// Returns whether it waits for a repair.
@@ -103,7 +112,8 @@ pub struct Merge {
     /// Why it is not merged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The files in conflict, or the files that the branch changes if a command failed.
+    /// The files in conflict, the files that the branch changes if a command failed, or the
+    /// protected files that it changes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
     /// The output of the commands that failed.
@@ -112,6 +122,9 @@ pub struct Merge {
     /// The item for its repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair: Option<WorkId>,
+    /// The commit of the branch whose changes of protected files a person has approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// The commit that merged it into the base; during a merge, the prepared commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_as: Option<String>,
@@ -337,6 +350,7 @@ pub(crate) mod tests {
             files: Vec::new(),
             log: None,
             repair: None,
+            approved: None,
             merged_as: None,
             created_at: String::new(),
             updated_at: String::new(),

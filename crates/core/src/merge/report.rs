@@ -37,6 +37,7 @@ impl MergeReport<'_> {
             MergeStatus::Queued | MergeStatus::Merging => {
                 format!("{item} waits to be merged: {reason}")
             }
+            MergeStatus::Held => format!("{item} waits for your approval: {reason}"),
             _ => format!("{item} could not be merged: {reason}"),
         }
     }
@@ -53,10 +54,42 @@ impl MergeReport<'_> {
                 let _ = writeln!(text, "{branch} was not merged yet: {reason}.");
                 let _ = writeln!(text, "`gt mq run {rig}` tries again.");
             }
+            MergeStatus::Held => self.held(&mut text),
             _ => self.refused(&mut text),
         }
         let _ = write!(text, "\n`gt mq status {id}` shows all of it.\n");
         text
+    }
+
+    fn held(&self, text: &mut String) {
+        let Merge {
+            id, branch, base, ..
+        } = self.merge;
+        let commit = short(&self.merge.commit);
+        let _ = writeln!(
+            text,
+            "{branch} ({commit}) changes files that are protected, because they decide what runs \
+             before a merge:"
+        );
+        self.list_files(text);
+        let _ = writeln!(
+            text,
+            "\nRead the changes: `gt mq diff {id}` prints them against {base}."
+        );
+        let _ = writeln!(
+            text,
+            "Then a person runs `gt mq approve {id}`, or `gt mq reject {id} --reason TEXT`."
+        );
+    }
+
+    fn list_files(&self, text: &mut String) {
+        let files = &self.merge.files;
+        for file in files.iter().take(MOST_FILES) {
+            let _ = writeln!(text, "- {}", quoted(file));
+        }
+        if files.len() > MOST_FILES {
+            let _ = writeln!(text, "- and {} more", files.len() - MOST_FILES);
+        }
     }
 
     fn merged(&self, text: &mut String) {
@@ -97,12 +130,7 @@ impl MergeReport<'_> {
         );
         if self.merge.status == MergeStatus::Conflict && !files.is_empty() {
             text.push_str("\nIn conflict:\n");
-            for file in files.iter().take(MOST_FILES) {
-                let _ = writeln!(text, "- {}", quoted(file));
-            }
-            if files.len() > MOST_FILES {
-                let _ = writeln!(text, "- and {} more", files.len() - MOST_FILES);
-            }
+            self.list_files(text);
         }
         if let Some(tail) = self.tail.filter(|tail| !tail.trim().is_empty()) {
             text.push_str("\nThe last lines of the command:\n\n");

@@ -26,6 +26,8 @@ pub(crate) enum MqCommand {
     Status(StatusArgs),
     Run(running::RunArgs),
     Retry(RetryArgs),
+    Diff(DiffArgs),
+    Approve(ApproveArgs),
     Reject(RejectArgs),
     Pull(PullArgs),
 }
@@ -52,6 +54,25 @@ pub(crate) struct StatusArgs {
 /// Queue a conflicting or failed entry again, with the current commit of its branch
 #[derive(Debug, Args)]
 pub(crate) struct RetryArgs {
+    /// The entry's id, or a prefix of it
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Print the changes of an entry against its base
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The entry's id, or a prefix of it
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+/// Approve an entry that changes protected files, and queue it; only people may
+///
+/// `protected` under [rigs.RIG.merge] in town.toml names the files. The approval is for the present
+/// commit of the branch; another commit is held again.
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
     /// The entry's id, or a prefix of it
     #[arg(value_name = "ID")]
     id: String,
@@ -103,15 +124,18 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> CommandResult {
         MqCommand::Run(args) => return running::run(&args, &town, context),
         MqCommand::Retry(args) => {
             let merge = merge::retry(&town, &entry(&town, &args.id)?)?;
-            let how = match merge::background::start(&town, &merge.rig)? {
-                Some(_) => ", and merged in the background",
-                None => "",
-            };
-            told(
-                &merge,
-                &format!("{} is queued again{how}.", merge.id),
-                context,
-            )?;
+            requeued(&town, &merge, "queued again", context)?;
+        }
+        MqCommand::Diff(args) => {
+            let diff = merge::diff(&town, &entry(&town, &args.id)?)?;
+            match context.json {
+                true => output::json(&json!({"id": args.id, "diff": diff}))?,
+                false => output::lines(&diff)?,
+            }
+        }
+        MqCommand::Approve(args) => {
+            let merge = merge::approve(&town, &entry(&town, &args.id)?)?;
+            requeued(&town, &merge, "approved and queued", context)?;
         }
         MqCommand::Reject(args) => {
             let rejection = Rejection {
@@ -126,6 +150,15 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> CommandResult {
         MqCommand::Pull(args) => pull(&args, &town, context)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the queue of an entry that waits again, and reports it.
+fn requeued(town: &Town, merge: &Merge, what: &str, context: &Context) -> Result<(), Problem> {
+    let how = match merge::background::start(town, &merge.rig)? {
+        Some(_) => ", and merged in the background",
+        None => "",
+    };
+    told(merge, &format!("{} is {what}{how}.", merge.id), context)
 }
 
 fn pull(args: &PullArgs, town: &Town, context: &Context) -> Result<(), Problem> {

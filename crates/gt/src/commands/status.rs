@@ -173,7 +173,7 @@ fn overview(town: &Town) -> Result<Vec<String>, Problem> {
 }
 
 /// Returns a line with a command for everything that waits for a person: questions, agents that are
-/// not well, lost agents and merges that failed. The table has the rest.
+/// not well, lost agents, and merges that failed or wait for an approval. The table has the rest.
 fn attention(
     town: &Town,
     containers: &[Container],
@@ -196,6 +196,13 @@ fn attention(
         lines.push(format!(
             "{mark} {} {verb} lost with the tmux server: `gt restore`",
             lost.join(", ")
+        ));
+    }
+    for merge in Work::of(town).held_merges()? {
+        let (item, id) = (&merge.item, &merge.id);
+        let reason = merge.reason.as_deref().unwrap_or_default();
+        lines.push(format!(
+            "{mark} {item} waits for your approval, {reason}: `gt mq diff {id}`, `gt mq approve {id}`"
         ));
     }
     for (merge, _) in Work::of(town).stuck_merges(None)? {

@@ -121,6 +121,9 @@ pub struct MergeSettings {
     /// Ignored files and folders that stay in the worktree of the commands, such as `target`. All
     /// others are removed before each run.
     pub keep: Vec<String>,
+    /// Files, as patterns of git, whose changes only a person may approve: they decide what runs
+    /// before and after a merge.
+    pub protected: Vec<String>,
     /// Maximum number of entries that are validated together.
     pub batch: usize,
     /// The target of merged work; if absent, it depends on the rig's remote.
@@ -182,6 +185,7 @@ impl Default for MergeSettings {
             validate: Vec::new(),
             timeout_minutes: 30,
             keep: Vec::new(),
+            protected: vec![gt_core::project::FILE.to_owned()],
             batch: 1,
             into: None,
             automatic: None,

@@ -36,11 +36,11 @@ use crate::records::items::{Rejection, Work};
 use crate::repo::rig;
 use crate::{Result, Town};
 use batch::{BatchOutcome, BatchSize};
-use gt_core::Problem;
 use gt_core::escalation::Severity;
 use gt_core::event::Event;
 use gt_core::merge::{Merge, MergeRefusal, MergeStatus, short};
 use gt_core::work::WorkId;
+use gt_core::{Caller, Problem};
 use queue::{EntryOutcome, LockedQueue};
 use std::time::Duration;
 
@@ -243,6 +243,37 @@ pub fn retry(town: &Town, id: &WorkId) -> Result<Merge> {
     let merge = work.retry_merge(id, &commit)?;
     escalate::resolve(town, &escalation_key(id), "queued again")?;
     Ok(merge)
+}
+
+/// Approves an entry that changes protected files, and queues it. Only a person may: the files
+/// decide what runs before a merge.
+pub fn approve(town: &Town, id: &WorkId) -> Result<Merge> {
+    let caller = town.caller();
+    if !matches!(caller, Caller::Person(_)) {
+        return Err(Problem::conflict(format!("{caller} may not approve {id}"))
+            .hint("only a person may approve changes of protected files"));
+    }
+    let held = Work::of(town).merge(id)?;
+    let approved = Work::of(town).approve_merge(id)?;
+    let event = town
+        .event("merge_approved")
+        .with("merge", held.id.to_string())
+        .with("bead", held.item.to_string())
+        .with("branch", held.branch.clone())
+        .with("worker", held.worker.clone())
+        .with("reason", held.reason.clone());
+    Events::of(town).note(vec![event]);
+    escalate::resolve(town, &escalation_key(id), "approved")?;
+    Ok(approved)
+}
+
+/// Returns the changes of an entry against its base, as git prints them.
+pub fn diff(town: &Town, id: &WorkId) -> Result<String> {
+    let merge = Work::of(town).merge(id)?;
+    let base = Base::of(town, &merge.rig)?;
+    let range = format!("{}...{}", base.tip()?, merge.commit);
+    base.git()
+        .run(["diff", "--no-ext-diff", "--no-color", &range, "--"])
 }
 
 /// Removes an entry from the queue permanently.

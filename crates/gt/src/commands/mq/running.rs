@@ -157,11 +157,15 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
         }
         let merge = Work::of(town).merge(&ids::full(town, word)?)?;
         if !merge.status.is_waiting() {
+            let verb = match merge.status {
+                MergeStatus::Held => "approve",
+                _ => "retry",
+            };
             return Err(Problem::new(
                 ProblemKind::Conflict,
                 format!("{} is {}", merge.id, merge.status.as_str()),
             )
-            .hint(format!("`gt mq retry {}` queues it again", merge.id)));
+            .hint(format!("`gt mq {verb} {}` queues it again", merge.id)));
         }
         wanted.entry(merge.rig).or_default().push(merge.id);
     }

@@ -36,7 +36,7 @@ fn status(status: MergeStatus) -> Cell {
     match status {
         MergeStatus::Merged => Cell::painted(status.as_str(), Paint::green),
         MergeStatus::Conflict | MergeStatus::Failed => Cell::painted(status.as_str(), Paint::red),
-        MergeStatus::Merging => Cell::painted(status.as_str(), Paint::yellow),
+        MergeStatus::Merging | MergeStatus::Held => Cell::painted(status.as_str(), Paint::yellow),
         MergeStatus::Queued | MergeStatus::Rejected | MergeStatus::Withdrawn => {
             status.as_str().into()
         }
@@ -96,6 +96,14 @@ pub(super) fn print_one(merge: &Merge, town: &Town, context: &Context) -> Result
         if let Some(value) = value {
             output::line(output::clean(&format!("  {name:<11}{value}")))?;
         }
+    }
+    if merge.status == MergeStatus::Held {
+        let id = &merge.id;
+        output::warn(format!(
+            "{id} waits for your approval\n\
+             `gt mq diff {id}` shows its changes, `gt mq approve {id}` merges it, \
+             `gt mq reject {id} --reason TEXT` gives it up"
+        ));
     }
     if let Some(repair) = is_stuck {
         output::warn(needs_person(merge, repair.as_ref()));

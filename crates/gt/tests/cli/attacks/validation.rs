@@ -1,6 +1,6 @@
 //! Branches that try to influence the commands of the merge queue.
 
-use crate::env::TestEnv;
+use crate::env::{Answer, TestEnv, run};
 use crate::sling::create;
 use std::fs;
 use std::path::PathBuf;
@@ -67,4 +67,89 @@ fn commands_do_not_get_the_secrets_of_the_caller() {
     assert!(!shown.contains("s3cret"), "{shown}");
     assert!(shown.contains("CARGO_HOME=/toolchain"), "{shown}");
     assert!(shown.contains("GT_MERGE_BRANCH="), "{shown}");
+}
+
+/// Gives the rig a check that its base fails, so that only a branch that weakens the check passes.
+fn with_check(env: &TestEnv, protected: &str) {
+    env.add_settings(&format!(
+        "[rigs.gastown.merge]\nrepair_agents = false\nautomatic = false\n\
+         validate = ['sh ./check']\n{protected}"
+    ));
+}
+
+fn run_as(env: &TestEnv, agent: &str, args: &[&str]) -> Answer {
+    run(env.gt_command(args).env("GT_ROLE", agent))
+}
+
+#[test]
+fn branch_that_changes_a_protected_file_waits_for_a_person() {
+    let env = TestEnv::with_rig();
+    with_check(&env, "protected = ['Check', 'ci/**']\n");
+    let id = submit(&env, "Weaken", &[("check", "true\n")]);
+    let first = env.gt(&["mq", "run"]);
+    assert_eq!(first.code, 1, "{first:?}");
+    assert_ne!(status(&env, &id), "closed");
+    let held = &env.json(&["mq", "list"])[0];
+    assert_eq!(held["status"], "held", "{held}");
+    assert_eq!(held["files"], serde_json::json!(["check"]), "{held}");
+    let merge = held["id"].as_str().unwrap().to_owned();
+    let shown = env.gt(&["status"]).ok().stdout;
+    assert!(
+        shown.contains(&format!("`gt mq approve {merge}`")),
+        "{shown}"
+    );
+    let mail = env.json(&["mail", "inbox"]);
+    let subject = mail[0]["subject"].as_str().unwrap();
+    assert!(subject.contains("waits for your approval"), "{mail}");
+    let diff = env.gt(&["mq", "diff", &merge]).ok().stdout;
+    assert!(diff.contains("+true"), "{diff}");
+    // A run does not take it up again, and an agent cannot approve it.
+    env.gt(&["mq", "run"]).ok();
+    let refused = run_as(&env, "mayor", &["mq", "approve", &merge]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    env.gt(&["mq", "approve", &merge]).ok();
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(status(&env, &id), "closed");
+    let events = env.json(&["events", "--type", "merge_approved"]);
+    assert_eq!(events[0]["payload"]["merge"], merge.as_str(), "{events}");
+}
+
+#[test]
+fn approval_is_for_one_commit() {
+    let env = TestEnv::with_rig();
+    with_check(&env, "protected = ['ci/**']\n");
+    // A file in place of the folder counts as a change of it.
+    let id = submit(&env, "First", &[("ci", "x\n"), ("check", "true\n")]);
+    env.gt(&["mq", "run"]);
+    let held = env.json(&["mq", "list"])[0].clone();
+    assert_eq!(held["files"], serde_json::json!(["ci"]), "{held}");
+    let merge = held["id"].as_str().unwrap();
+    env.gt(&["mq", "approve", merge]).ok();
+    // The item is taken up again and submitted with another commit.
+    env.gt(&["work", "update", &id, "--status", "open"]).ok();
+    let slung = env.json(&["sling", &id]);
+    let dir = PathBuf::from(slung["work_dir"].as_str().unwrap());
+    fs::write(dir.join("ci"), "worse\n").unwrap();
+    fs::write(dir.join("check"), "true\n").unwrap();
+    env.git(&dir, &["add", "--all"]);
+    env.git(&dir, &["commit", "--quiet", "--message", "Worse"]);
+    env.gt_in(&dir, &["done"]).ok();
+    env.gt(&["mq", "run"]);
+    assert_ne!(status(&env, &id), "closed");
+    assert_eq!(env.json(&["mq", "list"])[0]["status"], "held");
+}
+
+#[test]
+fn project_settings_are_protected_by_default() {
+    let env = TestEnv::with_rig();
+    with_check(&env, "");
+    let files = [
+        (".gt.toml", "init_commands = ['true']\n"),
+        ("check", "true\n"),
+    ];
+    let id = submit(&env, "Plant", &files);
+    let other = submit(&env, "Harmless", &[("check", "true\n"), ("a", "a\n")]);
+    env.gt(&["mq", "run"]);
+    assert_ne!(status(&env, &id), "closed");
+    assert_eq!(status(&env, &other), "closed", "others are merged");
 }

@@ -13,8 +13,9 @@ use gt_core::work::{ItemStatus, WorkId};
 use rusqlite::{OptionalExtension, params};
 
 /// SQL key that distinguishes the results of one entry. Every attempt has its own result; a waiting
-/// entry has one for each reason.
+/// entry has one for each reason, and a held entry one for each commit.
 const RESULT: &str = "CASE merges.status WHEN 'queued' THEN 'queued:' || coalesce(reason, '')
+    WHEN 'held' THEN 'held:' || commit_id
     ELSE merges.status || ':' || attempts END";
 
 impl Work {
@@ -65,7 +66,7 @@ impl Work {
         };
         let statement = format!(
             "SELECT {COLUMNS} FROM merges WHERE rig = ?1 AND announced IS NOT {RESULT}
-             AND (status IN ('merged', 'conflict', 'failed')
+             AND (status IN ('merged', 'held', 'conflict', 'failed')
                   OR (status = 'queued' AND reason IS NOT NULL))
              ORDER BY updated_at, id"
         );

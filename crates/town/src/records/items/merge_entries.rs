@@ -7,13 +7,13 @@ use super::store::problem;
 use crate::Result;
 use crate::records::items::store::now;
 use gt_core::Problem;
-use gt_core::merge::{Merge, PREFIX};
+use gt_core::merge::{Merge, MergeStatus, PREFIX};
 use gt_core::work::{self, Item, WorkId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 pub(super) const COLUMNS: &str =
     "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
-    attempts, reason, files, log, repair, merged_as, merges.created_at, merges.updated_at";
+    attempts, reason, files, log, repair, merged_as, merges.created_at, merges.updated_at, approved";
 
 /// A branch to be merged.
 #[derive(Clone, Debug)]
@@ -62,13 +62,13 @@ impl Work {
         }
     }
 
-    /// Updates a waiting entry to a later commit of its branch. An entry that is being merged stays
-    /// unchanged.
+    /// Updates a waiting entry to a later commit of its branch; one that was held is queued again. An
+    /// entry that is being merged stays unchanged.
     pub fn renew_merge(&self, id: &WorkId, commit: &str) -> Result<()> {
         self.change(|db| {
             db.execute(
-                "UPDATE merges SET commit_id = ?2, updated_at = ?3
-                 WHERE id = ?1 AND status = 'queued' AND commit_id != ?2",
+                "UPDATE merges SET commit_id = ?2, status = 'queued', updated_at = ?3
+                 WHERE id = ?1 AND status IN ('queued', 'held') AND commit_id != ?2",
                 params![id.as_str(), commit, self.clock.text()],
             )
             .map(drop)
@@ -99,6 +99,13 @@ impl Work {
             }
         }
         Ok(stuck)
+    }
+
+    /// Returns the entries that wait for the approval of a person.
+    pub fn held_merges(&self) -> Result<Vec<Merge>> {
+        let mut merges = self.merges(None, false)?;
+        merges.retain(|merge| merge.status == MergeStatus::Held);
+        Ok(merges)
     }
 
     /// Returns the repair of an entry if the entry is stuck; the inner `None` means that it has no
@@ -140,7 +147,8 @@ pub(super) fn enqueue(
     let waiting: Option<String> = db
         .query_row(
             "SELECT id FROM merges WHERE rig = ?1 AND (item = ?2 OR repair = ?2)
-             AND status IN ('queued', 'conflict', 'failed') ORDER BY created_at DESC LIMIT 1",
+             AND status IN ('queued', 'held', 'conflict', 'failed')
+             ORDER BY created_at DESC LIMIT 1",
             params![handed.rig, item.as_str()],
             |row| row.get(0),
         )
@@ -254,5 +262,6 @@ pub(super) fn merge(row: &Row<'_>) -> Result<Merge> {
         merged_as: maybe(13)?,
         created_at: text(14)?,
         updated_at: text(15)?,
+        approved: maybe(16)?,
     })
 }

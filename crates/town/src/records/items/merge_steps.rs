@@ -18,7 +18,7 @@ use super::store::problem;
 use super::{ItemDraft, Work};
 use crate::Result;
 use gt_core::Problem;
-use gt_core::merge::{Merge, MergeRefusal};
+use gt_core::merge::{Merge, MergeRefusal, MergeStatus, list_some};
 use gt_core::work::{self, Item, WorkId, appended};
 use help::remove_escalation;
 use rusqlite::types::Value;
@@ -182,6 +182,42 @@ impl Work {
             )
             .map_err(problem)?;
             remove_escalation(db, &merge)?;
+            set_queued(db, id, None)
+        })
+    }
+
+    /// Records that an entry changes protected files and waits for the approval of a person.
+    pub fn hold_merge(&self, id: &WorkId, files: &[String]) -> Result<Merge> {
+        self.change(|db| {
+            // Cannot fail for a list of texts.
+            let names = serde_json::to_string(files).unwrap_or_default();
+            let reason = format!("it changes protected files: {}", list_some(files));
+            db.execute(
+                "UPDATE merges SET status = 'held', reason = ?2, files = ?3, merged_as = NULL,
+                 updated_at = ?4 WHERE id = ?1",
+                params![id.as_str(), reason, names, self.clock.text()],
+            )
+            .map_err(problem)?;
+            must_find(db, id)
+        })
+    }
+
+    /// Approves the changes of protected files in the present commit of an entry, and queues the
+    /// entry.
+    pub fn approve_merge(&self, id: &WorkId) -> Result<Merge> {
+        self.change(|db| {
+            let merge = must_find(db, id)?;
+            if merge.status != MergeStatus::Held {
+                return Err(Problem::conflict(format!(
+                    "{id} is {}, and waits for no approval",
+                    merge.status.as_str()
+                )));
+            }
+            db.execute(
+                "UPDATE merges SET approved = commit_id WHERE id = ?1",
+                [id.as_str()],
+            )
+            .map_err(problem)?;
             set_queued(db, id, None)
         })
     }

@@ -164,6 +164,7 @@ CREATE TABLE recurring (
     last_error TEXT
 ) WITHOUT ROWID;
 ",
+    "ALTER TABLE merges ADD COLUMN approved TEXT;",
 ];
 
 /// Version that this gt writes.

@@ -108,6 +108,10 @@ fn recipients(town: &Town, work: &Work, merge: &Merge) -> Result<Vec<String>> {
     let sender = work.slung_by(&merge.item)?;
     let sender = sender.filter(|sender| is_agent(sender));
     let mut recipients = vec![sender.unwrap_or_else(|| PERSON.to_owned())];
+    // Only a person may approve it.
+    if merge.status == MergeStatus::Held && recipients[0] != PERSON {
+        recipients.insert(0, PERSON.to_owned());
+    }
     let is_news = !merge.status.is_waiting() && is_agent(&merge.worker);
     if is_news && !recipients.contains(&merge.worker) {
         recipients.push(merge.worker.clone());

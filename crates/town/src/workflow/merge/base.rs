@@ -211,6 +211,19 @@ impl<'a> Base<'a> {
         Ok(names.map(str::to_owned).collect())
     }
 
+    /// Returns the protected files of the rig that differ between two commits.
+    pub(super) fn protected_changes(&self, from: &str, to: &str) -> Result<Vec<String>> {
+        let patterns = protected_pathspecs(&self.town.settings().merge_of(self.rig).protected);
+        if patterns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let words = ["diff", "--name-only", "--no-renames", "-z", from, to, "--"];
+        let words = words.iter().map(|word| (*word).to_owned());
+        let names = self.git().run(words.chain(patterns))?;
+        let names = names.split('\0').filter(|name| !name.is_empty());
+        Ok(names.map(str::to_owned).collect())
+    }
+
     /// Moves the base from one commit to another. Returns [`Advance::Moved`] if the base has moved
     /// meanwhile.
     pub(crate) fn advance(&self, from: &str, to: &str) -> Result<Advance> {
@@ -428,4 +441,15 @@ impl<'a> Base<'a> {
     fn theirs(&self) -> String {
         format!("refs/remotes/origin/{}", self.branch)
     }
+}
+/// Returns the pathspecs of git for the protected files. Case is ignored, because a file system may
+/// ignore it, and `make` also reads `makefile`. `dir/**` includes a file or link that replaces `dir`.
+fn protected_pathspecs(patterns: &[String]) -> Vec<String> {
+    let parent = |pattern: &str| pattern.strip_suffix("/**").map(str::to_owned);
+    let all = patterns.iter().flat_map(|pattern| {
+        let parent = parent(pattern).filter(|parent| !parent.is_empty());
+        [Some(pattern.clone()), parent].into_iter().flatten()
+    });
+    all.map(|pattern| format!(":(top,glob,icase){pattern}"))
+        .collect()
 }

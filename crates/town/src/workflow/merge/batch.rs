@@ -117,7 +117,8 @@ impl LockedQueue<'_> {
         }
     }
 
-    /// Combines the entries one after the other, and leaves out those that do not combine.
+    /// Combines the entries one after the other, and leaves out those that do not combine or that
+    /// need an approval.
     fn combine_all<'m>(
         &self,
         tip: &str,
@@ -131,7 +132,9 @@ impl LockedQueue<'_> {
             }
             let title = self.work.get(&merge.item)?.title;
             let message = merge.message(&title);
-            if let Combined::Commit(commit) = self.base.combine(before, &merge.commit, &message)? {
+            if let Combined::Commit(commit) = self.base.combine(before, &merge.commit, &message)?
+                && self.unapproved(merge, before, &commit)?.is_empty()
+            {
                 chain.push((merge, commit));
             }
         }

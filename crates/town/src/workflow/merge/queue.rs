@@ -31,6 +31,8 @@ pub(super) struct LockedQueue<'a> {
 enum LandingOutcome {
     As(String),
     Refused(MergeRefusal, String),
+    /// It changes these protected files, and no person has approved that.
+    Held(Vec<String>),
     /// The remote is reachable and refuses the push.
     NotTaken(Problem),
     /// The base moved too often.
@@ -75,6 +77,7 @@ impl LockedQueue<'_> {
             Ok(LandingOutcome::Refused(refusal, tip)) => {
                 self.refuse(&merge, &refusal, &tip).map(EntryOutcome::Of)
             }
+            Ok(LandingOutcome::Held(files)) => self.hold(&merge, &files).map(EntryOutcome::Of),
             Ok(LandingOutcome::NotTaken(problem)) => {
                 let merge = self.work.put_back_merge(&merge.id, problem.message())?;
                 self.say(&merge, problem.message());
@@ -122,6 +125,8 @@ impl LockedQueue<'_> {
             }
             LandingOutcome::Outrun => Err(Problem::conflict(format!("{branch} moved too often"))),
             LandingOutcome::NotTaken(problem) => Err(problem),
+            // Only entries of the queue are held.
+            LandingOutcome::Held(files) => Err(Problem::failed(list_some(&files))),
             LandingOutcome::Refused(refusal, _) => {
                 let offered = format!("gt/merged/{branch}");
                 let files = list_some(&refusal.files);
@@ -158,6 +163,10 @@ impl LockedQueue<'_> {
                 }
             };
             if let Some(merge) = merge {
+                let held = self.unapproved(merge, &tip, &new)?;
+                if !held.is_empty() {
+                    return Ok(LandingOutcome::Held(held));
+                }
                 self.work.plan_merge(&merge.id, &new)?;
                 fault::point(self.town, "mq.built");
             }
@@ -205,6 +214,24 @@ impl LockedQueue<'_> {
             self.base.fetch_for_queue()?;
         }
         Ok(LandingOutcome::Outrun)
+    }
+
+    /// Returns the protected files that an entry changes without the approval of a person. An
+    /// approval is for one commit of the branch.
+    pub(super) fn unapproved(&self, merge: &Merge, tip: &str, new: &str) -> Result<Vec<String>> {
+        match merge.approved.as_deref() == Some(merge.commit.as_str()) {
+            true => Ok(Vec::new()),
+            false => self.base.protected_changes(tip, new),
+        }
+    }
+
+    /// Sets an entry aside until a person approves its changes of protected files.
+    fn hold(&self, merge: &Merge, files: &[String]) -> Result<Merge> {
+        let merge = self.work.hold_merge(&merge.id, files)?;
+        let reason = merge.reason.clone().unwrap_or_default();
+        self.say(&merge, &format!("held: {reason}"));
+        self.announce();
+        Ok(merge)
     }
 
     pub(super) fn settle(&self, merge: &Merge, merged_as: &str) -> Result<Merge> {

@@ -56,7 +56,7 @@ pub(crate) fn check_not_handed_in(db: &Connection, id: &WorkId) -> Result<()> {
 /// it is being merged.
 fn waiting(db: &Connection, id: &WorkId) -> Result<Option<Merge>> {
     let waiting = of_item(db, id)?.filter(|merge| {
-        merge.status.is_waiting() || (merge.status.is_broken() && merge.item == *id)
+        merge.status.is_pending() || (merge.status.is_broken() && merge.item == *id)
     });
     match waiting {
         Some(merge) if merge.status == MergeStatus::Merging => {
@@ -76,7 +76,7 @@ fn handed_in(id: &WorkId, merge: &Merge) -> Problem {
     let entry = &merge.id;
     let frees = format!("`gt work update {id} --status open` frees it");
     match &merge.repair {
-        _ if merge.status.is_waiting() => {
+        _ if merge.status.is_pending() => {
             Problem::conflict(format!("{id} waits to be merged ({entry})"))
                 .hint(format!("{frees}, and withdraws the merge"))
         }
