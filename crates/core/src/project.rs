@@ -5,8 +5,10 @@
 //! that tmux would misread and an unknown key, and reports the line. The engine decides what runs,
 //! and where.
 
+mod commands;
 mod values;
 
+pub use commands::{ProjectCommand, ProjectCommandKind, unapproved};
 pub use values::{CheckedList, InsidePath, Label, PathTemplate, ShellCommand, VariableName};
 
 use crate::overlay::{broken_at, broken_toml};

@@ -51,6 +51,8 @@ pub(crate) enum GtCommand {
     Init(commands::init::InitArgs),
     #[command(subcommand)]
     Rig(commands::rig::RigCommand),
+    #[command(subcommand)]
+    Project(commands::project::ProjectCommands),
     Status(commands::status::StatusArgs),
     Board(commands::board::BoardArgs),
     Up(commands::up::UpArgs),

@@ -51,6 +51,7 @@ pub(crate) mod patrol;
 pub(crate) mod peek;
 pub(crate) mod polecat;
 pub(crate) mod prime;
+pub(crate) mod project;
 mod record;
 mod replay;
 mod respawn;
@@ -159,6 +160,7 @@ pub(crate) fn run(command: GtCommand, context: &Context) -> CommandResult {
         GtCommand::Signal(args) => signal::run(args, context),
         GtCommand::Crew(command) => crew::run(command, context),
         GtCommand::Polecat(command) => polecat::run(command, context),
+        GtCommand::Project(command) => project::run(&command, context),
         GtCommand::Dog(command) => dog::run(command, context),
         GtCommand::Agent(command) => agent::run(command, context),
         GtCommand::Mayor(command) => single::run_town(Role::Mayor, command, context),

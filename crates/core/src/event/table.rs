@@ -100,6 +100,8 @@ pub const KINDS: &[EventKind] = &[
     row("merge_merged", Both, 30, Flat, "{actor} merged {branch}[ as {commit}]"),
     row("merge_conflict", Both, 30, Flat, "{actor} found conflicts in {branch}[: {reason}][, which {repair_agent} repairs]"),
     row("merge_failed", Both, 30, Flat, "{actor} could not merge {branch}[: {reason}][, which {repair_agent} repairs]"),
+    row("project_allow", Both, 30, Flat, "{actor} approved the commands of {rig}"),
+    row("project_deny", Both, 30, Flat, "{actor} withdrew the approved commands of {rig}"),
     row("merge_held", Both, 30, Flat, "{actor} waits for the approval of {branch}[: {reason}]"),
     row("merge_approved", Both, 30, Flat, "{actor} approves {branch}[: {reason}]"),
     row("merge_rejected", Both, 30, Flat, "{actor} rejects {branch}[: {reason}]"),

@@ -9,11 +9,12 @@ use crate::context::Context;
 use crate::output;
 use crate::output::progress::ProgressLine;
 use clap::{Args, Subcommand};
+use gt_core::plural::counted;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::directory;
-use gt_town::repo::rig;
+use gt_town::repo::{project, rig};
 use gt_town::workflow::merge::{self, background};
 use serde_json::json;
 use std::process::ExitCode;
@@ -205,6 +206,14 @@ fn add(args: &AddArgs, context: &Context) -> CommandResult {
             added.prefix, added.default_branch
         ))?;
         output::line(format!("Next: `gt crew add {name}/NAME` makes a worker."))?;
+        // A file that cannot be read is reported by the first command that needs it.
+        let commands = project::of_rig(&town, &name).map_or(0, |it| it.commands().len());
+        if commands > 0 {
+            let text = counted(commands, "command");
+            output::line(format!(
+                "Its .gt.toml has {text}, which run only after your approval: `gt project diff {name}`."
+            ))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -50,6 +50,7 @@ port_variable = "API_PORT"
     let path = source.to_str().unwrap();
     env.gt(&["rig", "add", "gastown", path, "--prefix", "gt"])
         .ok();
+    env.gt(&["project", "allow", "gastown"]).ok();
     env
 }
 

@@ -61,6 +61,7 @@ mod patrol;
 mod peek;
 mod polecat;
 mod prime;
+mod project;
 mod record;
 mod respawn;
 mod restart;

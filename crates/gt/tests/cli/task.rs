@@ -26,6 +26,8 @@ pub(crate) fn with_project(settings: &str) -> (TestEnv, String) {
     let path = source.to_str().unwrap();
     env.gt(&["rig", "add", "gastown", path, "--prefix", "gt"])
         .ok();
+    // A file that is invalid on purpose cannot be approved.
+    env.gt(&["project", "allow", "gastown"]);
     let id = create(&env);
     (env, id)
 }

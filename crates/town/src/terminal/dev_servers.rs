@@ -17,12 +17,12 @@ use crate::base::lock::FileLock;
 use crate::base::wake;
 use crate::catalog::roles;
 use crate::records::events::{self, Events};
-use crate::repo::{project, workspace};
+use crate::repo::{approval, project, workspace};
 use crate::terminal::containers::{self, Container, PaneRow};
 use crate::terminal::windows::{self, AfterEnd, NewWindow};
 use crate::{Result, Town};
 use gt_core::event::Event;
-use gt_core::project::{DevServer, Project};
+use gt_core::project::{DevServer, Project, ProjectCommand, ProjectCommandKind};
 use gt_core::startup::tag;
 use gt_core::state::StateSource;
 use gt_core::{Identity, Problem, Role, beside};
@@ -360,6 +360,13 @@ impl ServerSite {
                 return Ok(false);
             }
             windows::close(town, &[pane])?;
+        }
+        if let Some(rig) = agent.rig() {
+            let command = ProjectCommand {
+                kind: ProjectCommandKind::DevServer,
+                command: server.command.as_str().to_owned(),
+            };
+            approval::check(town, rig, &[command])?;
         }
         let ports = ports::allocate(town, &self.dir, server)?;
         let env: Vec<(String, String)> = ports

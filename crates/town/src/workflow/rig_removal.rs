@@ -14,6 +14,7 @@ use crate::catalog::{directory, roles};
 use crate::lifecycle::restore;
 use crate::lifecycle::stop::{self, StopOptions};
 use crate::records::items::Work;
+use crate::repo::approval;
 use crate::repo::rig::{entry, repository, set_docked};
 use crate::repo::workspace::{self, Unsaved};
 use crate::terminal::containers::{self, Container};
@@ -105,6 +106,7 @@ pub fn remove(town: &mut Town, rig: &str, force: bool, dry_run: bool) -> Result<
         checkpoint::clear(town, identity)?;
     }
     fault::point(town, "rig_remove.worktrees");
+    approval::forget(town, rig)?;
     removal.kept_at = unregister(town, rig)?;
     Ok(removal)
 }

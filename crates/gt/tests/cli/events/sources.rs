@@ -20,6 +20,7 @@ const OTHERS: &[&str] = &[
     "hook",
     "unhook",
     "done",
+    "project_allow",
 ];
 
 /// Returns the events of the log, each as its type, its source and its line.

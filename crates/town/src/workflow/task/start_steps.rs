@@ -9,9 +9,9 @@ use crate::lifecycle::start::{self, StartError};
 use crate::lifecycle::stop;
 use crate::records::events::Events;
 use crate::records::items::Work;
-use crate::repo::project;
 use crate::repo::workspace::WorktreesByBranch;
 use crate::repo::workspace::{self, Placed};
+use crate::repo::{approval, project};
 use crate::terminal::background_tasks;
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::terminal::windows::{self, AfterEnd, NewWindow};
@@ -57,6 +57,8 @@ impl TaskStart<'_> {
             return Ok(self.complete(container)?);
         }
         let at_base = project::of_rig(town, self.rig)?;
+        // Checked again for the worktree; here nothing is created yet.
+        approval::check(town, self.rig, &at_base.commands())?;
         let dir = self.folder(&at_base)?;
         let holder = Work::of(town).holder(&self.item.id)?;
         // Without an agent the item is not assigned.
@@ -105,6 +107,7 @@ impl TaskStart<'_> {
     fn complete(&self, container: &Container) -> Result<StartedTask> {
         let mut here = present(self.town, self.item, self.agent, container)?;
         let opened = project::of_worktree(&here.work_dir).and_then(|project| {
+            approval::check(self.town, self.rig, &project.commands())?;
             self.mark_done(container)?;
             self.open_windows(container, &project, &here.work_dir)
         });
@@ -145,6 +148,7 @@ impl TaskStart<'_> {
             fault::point(town, "task.hooked");
         }
         let project = project::of_worktree(dir)?;
+        approval::check(town, self.rig, &project.commands())?;
         let needs_shell = self.options.no_agent || !project.init.commands.is_empty();
         let mut ran = Vec::new();
         let existing = match existing {
