@@ -1,6 +1,7 @@
 //! `gt sling`, and the lifecycle of polecats.
 
 use crate::env::{TIMEOUT, TestEnv, login, signal};
+use crate::mq::{MERGED, finish, repository, worktree};
 use crate::sessions::list_sessions;
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
@@ -619,6 +620,41 @@ fn next_polecat_of_an_item_continues_its_branch() {
         !dir.join("half.txt").exists(),
         "another item begins at the base"
     );
+}
+
+/// A filter of the person's own configuration moves the base while git writes the files.
+#[test]
+fn base_that_moves_during_a_checkout_does_not_mix_two_commits() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["sling", &create(&env, "first")]).ok();
+    free(&env, "Toast");
+    finish(&env, "max", "a.txt", "a\n");
+    env.gt(&["mq", "run"]).ok();
+    let repository = repository(&env);
+    let tip = |name: &str| env.git(&repository, &["rev-parse", name]).trim().to_owned();
+    let before = tip(MERGED);
+    commit(&env, &worktree(&env, "max"), "b.txt");
+    let after = tip("crew/max");
+    let script = env.path("move-base.sh");
+    let update = format!("update-ref {MERGED} {after}");
+    let git_dir = repository.display();
+    let text = format!("cat\nenv -u GIT_DIR git --git-dir='{git_dir}' {update}\n");
+    fs::write(&script, text).unwrap();
+    fs::write(env.path("attributes"), "*.txt filter=move\n").unwrap();
+    let attributes = env.path("attributes");
+    let config = format!(
+        "[core]\nattributesFile = {}\n[filter \"move\"]\nsmudge = sh {}\n",
+        attributes.display(),
+        script.display()
+    );
+    fs::write(env.home().join(".gitconfig"), config).unwrap();
+    env.gt(&["sling", &create(&env, "second")]).ok();
+    fs::remove_file(env.home().join(".gitconfig")).unwrap();
+    assert_eq!(tip(MERGED), after, "the base was moved");
+    let toast = folder(&env, "Toast");
+    let head = env.git(&toast, &["rev-parse", "HEAD"]);
+    assert_eq!(head.trim(), before);
+    assert_eq!(env.git(&toast, &["status", "--porcelain"]), "");
 }
 
 #[test]

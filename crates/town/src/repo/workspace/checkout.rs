@@ -181,8 +181,8 @@ fn switch(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     if exists(git, branch)? {
         git.run(["switch", "--quiet", "--no-guess", branch])?;
     } else {
-        let base = beginning(town, rig, branch)?;
-        git.run(["switch", "--quiet", "--no-track", "-c", branch, &base])?;
+        let start = start_commit(town, git, rig, branch)?;
+        git.run(["switch", "--quiet", "--no-track", "-c", branch, &start])?;
         placed.made_at = Some(git.run(["rev-parse", "HEAD"])?);
     }
     placed.left = Some(left);
@@ -201,9 +201,9 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     }
     let is_new = !exists(git, branch)?;
     let result = if is_new {
-        let base = beginning(town, rig, branch)?;
+        let start = start_commit(town, git, rig, branch)?;
         let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
-        git.run([&words[..], &["--", &target, &base]].concat())
+        git.run([&words[..], &["--", &target, &start]].concat())
     } else {
         // An earlier worktree of this agent had the branch: the work continues where it was.
         git.run(["worktree", "add", "--quiet", "--", &target, branch])
@@ -231,6 +231,15 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
             Err(problem)
         }
     }
+}
+
+/// Returns the commit at which a new branch starts. git must not get the name of the base: it resolves
+/// a name once for the files and once for the branch. If the merge queue moves the base in between,
+/// the files are older than the branch, and the agent's next commit reverts the merge.
+fn start_commit(town: &Town, git: Git<'_>, rig: &str, branch: &str) -> Result<String> {
+    let name = beginning(town, rig, branch)?;
+    // git reports a name that does not exist.
+    Ok(git.commit(&name)?.unwrap_or(name))
 }
 
 /// Returns the start of a new branch: the commit at which another polecat stopped work on the same
