@@ -6,6 +6,7 @@ use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 const TOAST: &str = "gastown/polecats/Toast";
 
@@ -281,6 +282,38 @@ fn recurring_work_is_listed_run_and_removed() {
         serde_json::json!([])
     );
     assert_eq!(status(&env, &item), "hooked", "its item stays");
+}
+
+/// Sets a time zone whose next minute begins after this number of seconds.
+fn begin_minute_in(env: &mut TestEnv, seconds: u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let ahead = (120 - seconds - now.as_secs() % 60) % 60;
+    env.set("TZ", &format!("TEST-00:00:{ahead:02}"));
+}
+
+#[test]
+fn daemon_queues_recurring_work_when_it_falls_due() {
+    let mut env = town();
+    env.gt(&["schedule", "pause"]).ok();
+    // Time for the first sweep of the daemon; the next sweep is a minute later.
+    begin_minute_in(&mut env, 8);
+    env.gt(&["schedule", "add", "--cron", "* * * * *", "patrol"])
+        .ok();
+    env.gt(&["daemon", "start"]).ok();
+    let duties = || env.gt(&["daemon", "status", "--json"]).ok().json()["duties"].clone();
+    wait_until("the first sweep has run", TIMEOUT, || {
+        duties()["recurring"]["runs"].as_u64()
+    });
+    assert_eq!(queue(&env), [""; 0], "it is not due yet");
+    let queued = wait_until("its timer has queued it", TIMEOUT, || queue(&env).pop());
+    assert_eq!(duties()["upkeep"]["runs"], 1, "no sweep has queued it");
+    let labels = env.json(&["work", "show", &queued])["labels"].clone();
+    assert_eq!(labels, serde_json::json!(["recurring:patrol"]));
+    // The same daemon starts it.
+    env.gt(&["schedule", "resume"]).ok();
+    await_queue(&env, &[]);
+    assert_eq!(status(&env, &queued), "hooked");
+    env.gt(&["daemon", "stop"]).ok();
 }
 
 #[test]

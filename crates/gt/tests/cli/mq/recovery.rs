@@ -128,6 +128,49 @@ fn entry_that_fails_repeatedly_waits_for_a_person() {
     assert_eq!(status(&env, &id), "closed");
 }
 
+/// Every repair is made on a base that has moved on before it is merged.
+#[test]
+fn repairs_that_conflict_again_end_after_ten_attempts_with_an_escalation() {
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    finish(&env, "max", "same.txt", "0 of max\n");
+    let (id, merge) = finish(&env, "amy", "same.txt", "of amy\n");
+    env.gt(&["mq", "run"]).fails(1);
+    let entry = || env.json(&["mq", "status", &merge]);
+    let repair = entry()["repair"].as_str().unwrap().to_owned();
+    for attempts in 1..10 {
+        assert_eq!(entry()["attempts"], attempts);
+        let made = env.json(&["work", "show", &repair]);
+        assert_eq!(made["status"], "hooked", "{attempts}: {made}");
+        let agent = made["assignee"].as_str().unwrap();
+        finish(&env, "max", "same.txt", &format!("{attempts} of max\n"));
+        env.gt(&["mq", "run"]).ok();
+        let text = format!("{attempts} of the repair\n");
+        commit(&env, &env.town().join(agent), "same.txt", &text);
+        env.gt(&["done", "--agent", agent]).ok();
+        let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+        assert_eq!(ran[0]["status"], "conflict", "{attempts}: {ran}");
+    }
+    assert_eq!(entry()["attempts"], 10);
+    assert_eq!(env.running(), [""; 0], "no agent is started for it");
+    assert_eq!(status(&env, &repair), "blocked");
+    let shown = env.json(&["work", "show", &id]);
+    assert_eq!(shown["status"], "blocked", "{shown}");
+    assert_eq!(shown["labels"], json!(["escalated"]));
+    let raised = env.json(&["escalate", "list"]);
+    assert_eq!(raised.as_array().unwrap().len(), 1, "{raised}");
+    assert_eq!(raised[0]["key"], json!(format!("merge:{merge}")));
+    assert_eq!(raised[0]["severity"], "high");
+    // The refinery decides about it.
+    let wake = env.gt(&["patrol", "wake", "--dry-run"]).ok().stdout;
+    let raised = raised[0]["id"].as_str().unwrap();
+    assert_eq!(
+        wake,
+        format!("· gastown/refinery would get dg-1: {raised}\n")
+    );
+    env.gt(&["mq", "run"]).ok();
+    assert_eq!(entry()["attempts"], 10, "it is not tried again");
+}
+
 #[test]
 fn abandoned_repair_is_reported() {
     let env = TestEnv::with_crew(&["max"]);
