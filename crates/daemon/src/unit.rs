@@ -20,6 +20,8 @@ KillMode=process
 # EnvironmentFile=%h/.config/gt/environment
 
 [Install]
+# systemd starts user units at your first login and stops them after your last logout. To start the
+# daemon with the machine: loginctl enable-linger
 WantedBy=default.target
 "
     )
@@ -85,6 +87,15 @@ fn xml(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without lingering, a user unit does not start with the machine.
+    #[test]
+    fn systemd_unit_names_the_command_for_lingering() {
+        let unit = systemd(Path::new("/usr/bin/gt"), Path::new("/home/ann/gt"));
+        let is_named =
+            |line: &str| line.starts_with('#') && line.contains("loginctl enable-linger");
+        assert!(unit.lines().any(is_named), "{unit}");
+    }
 
     #[test]
     fn paths_are_quoted_for_each_format() {
