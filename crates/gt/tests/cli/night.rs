@@ -359,7 +359,7 @@ impl Drop for Night {
             PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("night-{}", self.seed));
         let mut history = format!("seed {}\n{}", self.seed, self.history);
         for words in [
-            &["patrol", "log", "--limit", "1000"][..],
+            &["patrol", "log", "--lines", "1000"][..],
             &["escalate", "list", "--all"],
             &["agents", "--all"],
             &["work", "list", "--all"],
