@@ -56,7 +56,8 @@ fn several_items_are_a_batch_whose_owner_is_told_once() {
     let tree = env.json(&["work", "tree", &batch]);
     assert_eq!(tree["owner"], "human");
     assert_eq!(tree["parts"]["total"], 3);
-    assert_eq!(tree["children"][0]["holder"], "gastown/polecats/Toast");
+    // Items start at the same time, so either polecat may have it.
+    assert_eq!(tree["children"][0]["holder"], slung[0]["agent"], "{tree}");
     assert!(tree["total_cost_usd"].is_number(), "{tree}");
     // The batch itself is no work for an agent.
     env.gt(&["sling", &batch]).fails(4);
