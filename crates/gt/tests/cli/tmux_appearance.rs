@@ -1,6 +1,6 @@
 //! Colours, status lines and keys; the user's own settings are kept.
 
-use crate::env::TestEnv;
+use crate::env::{TestEnv, run};
 use gt_tmux::{Command as Tmux, SessionName};
 
 #[test]
@@ -161,4 +161,25 @@ exit 1
     assert_eq!(env.format("hq-mayor", "#{pane_in_mode}"), "0");
     env.tmux(Tmux::new("detach-client").args(["-s", "=hq-mayor"]));
     client.wait().unwrap();
+}
+
+/// The option is one of the whole server: on a person's default server it would let the programs in
+/// all of their sessions set the clipboard.
+#[test]
+fn clipboard_is_opened_only_on_a_server_of_the_towns_own() {
+    let env = TestEnv::with_town();
+    let clipboard = Tmux::new("show-options").args(["-sv", "set-clipboard"]);
+    env.gt(&["mayor", "start"]).ok();
+    assert_eq!(env.tmux(clipboard).trim(), "on");
+    let on_default = |args: &[&str]| run(env.gt_command(args).env("GT_TMUX_SOCKET", "default"));
+    on_default(&["deacon", "start"]).ok();
+    let tmux = |args: &[&str]| {
+        let mut tmux = std::process::Command::new("tmux");
+        tmux.args(args).env("TMUX_TMPDIR", env.home());
+        let output = tmux.env_remove("TMUX").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let found = tmux(&["show-options", "-sv", "set-clipboard"]);
+    tmux(&["kill-server"]);
+    assert_eq!(found.trim(), "external");
 }

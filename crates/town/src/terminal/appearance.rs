@@ -12,7 +12,7 @@ use gt_core::Identity;
 use gt_core::Role;
 use gt_core::role::RoleConfig;
 use gt_core::theme;
-use gt_tmux::{Batch, Command, SessionName, format};
+use gt_tmux::{Batch, Command, SessionName, Socket, format};
 
 /// Tag with the path of our binary.
 pub const TAG_BINARY: &str = "@gt_bin";
@@ -156,8 +156,9 @@ pub fn install_keys(town: &Town) -> Result<()> {
             // A key that cannot be bound must not prevent the others.
             .then_line();
     }
-    if clipboard.trim() == "external" {
-        // With tmux's default, programs in panes may not set the clipboard. Agents may.
+    if clipboard.trim() == "external" && *server.socket() != Socket::Default {
+        // With tmux's default, programs in panes may not set the clipboard. Agents may, but not the
+        // programs in a person's own sessions, and the option is one of the whole server.
         batch = batch
             .then(Command::new("set-option").args(["-s", "set-clipboard", "on"]))
             .then_line();
