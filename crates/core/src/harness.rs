@@ -92,11 +92,22 @@ pub struct Preset {
     pub interrupt: Interrupt,
     pub quit: Quit,
     pub hooks: HookSettings,
+    pub repository: RepositorySettings,
     pub usage: Transcripts,
     pub seeds: Vec<Seed>,
     pub dialogs: Vec<DialogPattern>,
     pub failures: Vec<FailurePattern>,
     pub states: Rules,
+}
+
+/// Settings of the program that a repository may contain. They can make it run commands.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RepositorySettings {
+    /// Their paths from the root of the repository.
+    pub files: Vec<String>,
+    /// Arguments with which the program ignores them.
+    pub ignore: Vec<String>,
 }
 
 /// A reason why the program may exit at once, with a hint.

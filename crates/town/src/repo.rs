@@ -1,5 +1,6 @@
 //! Rigs, worktrees, branches and projects.
 
+pub mod agent_settings;
 pub mod approval;
 pub(crate) mod base_branch;
 pub mod commits;

@@ -3,17 +3,20 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
-use gt_core::project::{FILE, ProjectCommand, unapproved};
+use gt_core::project::{ProjectCommand, unapproved};
 use gt_town::Town;
-use gt_town::repo::{approval, project, rig};
-use serde_json::json;
+use gt_town::repo::approval::{self, Approval, SettingsFiles};
+use gt_town::repo::{agent_settings, project, rig};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// The commands of a repository's .gt.toml: show, approve, withdraw
+/// Commands that a repository brings along: show, approve, withdraw
 ///
-/// `gt` runs the init, background and dev server commands of a repository only after a person has
-/// approved exactly these commands. A changed or new command has to be approved again.
+/// `gt` runs the init, background and dev server commands of a repository's .gt.toml only after a
+/// person has approved exactly these commands. The same applies to settings of agent programs in the
+/// repository, such as .claude/settings.json, whose hooks and MCP servers are commands too. What is
+/// new or changed has to be approved again.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum ProjectCommands {
@@ -22,14 +25,14 @@ pub(crate) enum ProjectCommands {
     Deny(DenyArgs),
 }
 
-/// Show the commands, and which of them are not approved
+/// Show them, and which of them are not approved
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     from: SettingsSource,
 }
 
-/// Approve the commands; only people may
+/// Approve all of them; only people may
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
     #[command(flatten)]
@@ -49,7 +52,7 @@ struct SettingsSource {
     /// The rig [default: that of this folder, or the only one]
     #[arg(value_name = "RIG")]
     rig: Option<String>,
-    /// Read .gt.toml of this worktree instead of the base branch
+    /// Read the files of this worktree instead of the base branch
     #[arg(long, value_name = "DIR")]
     worktree: Option<PathBuf>,
 }
@@ -59,17 +62,17 @@ pub(crate) fn run(command: &ProjectCommands, context: &Context) -> CommandResult
     match command {
         ProjectCommands::Diff(args) => diff(&town, &args.from, context)?,
         ProjectCommands::Allow(args) => {
-            let (rig, commands) = args.from.read(&town)?;
-            let known = approval::of_rig(&town, &rig)?.commands;
-            let new = unapproved(&commands, &known);
-            approval::allow(&town, &rig, &commands)?;
+            let read = args.from.read(&town)?;
+            let rig = &read.rig;
+            let known = approval::of_rig(&town, rig)?;
+            approval::allow(&town, rig, &read.commands, &read.files)?;
             if context.json {
-                output::json(&json!({"rig": rig, "approved": commands, "new": new}))?;
-            } else if commands.is_empty() {
-                output::line(format!("{rig} has no commands in {FILE}."))?;
+                output::json(&read.document(&known))?;
+            } else if read.is_empty() {
+                output::line(format!("{rig} has nothing to approve."))?;
             } else {
-                show(&commands, &known)?;
-                output::line(format!("These commands of {rig} are approved."))?;
+                read.show(&known)?;
+                output::line(format!("All of this is approved for {rig}."))?;
             }
         }
         ProjectCommands::Deny(args) => {
@@ -77,7 +80,7 @@ pub(crate) fn run(command: &ProjectCommands, context: &Context) -> CommandResult
             let count = approval::deny(&town, &rig)?;
             match context.json {
                 true => output::json(&json!({"rig": rig, "withdrawn": count}))?,
-                false => output::line(format!("No command of {rig} is approved now."))?,
+                false => output::line(format!("Nothing of {rig} is approved now."))?,
             }
         }
     }
@@ -85,60 +88,102 @@ pub(crate) fn run(command: &ProjectCommands, context: &Context) -> CommandResult
 }
 
 fn diff(town: &Town, from: &SettingsSource, context: &Context) -> Result<(), Problem> {
-    let (rig, commands) = from.read(town)?;
-    let approved = approval::of_rig(town, &rig)?;
-    let new = unapproved(&commands, &approved.commands);
-    let gone = unapproved(&approved.commands, &commands);
+    let read = from.read(town)?;
+    let approved = approval::of_rig(town, &read.rig)?;
     if context.json {
-        return output::json(&json!({
-            "rig": rig,
-            "commands": commands,
-            "unapproved": new,
-            "obsolete": gone,
-        }));
+        return output::json(&read.document(&approved));
     }
-    show(&commands, &approved.commands)?;
-    for it in &gone {
-        output::line(row('-', it))?;
+    read.show(&approved)?;
+    for it in &unapproved(&approved.commands, &read.commands) {
+        output::line(row('-', it.kind.as_str(), &it.command))?;
     }
+    let rig = &read.rig;
     let of = from.worktree.as_ref();
     let of = of.map_or_else(String::new, |dir| format!(" --worktree {}", dir.display()));
-    let allow = output::clean(&format!("`gt project allow {rig}{of}`"));
-    output::line(match (commands.is_empty(), new.len()) {
-        (true, _) => format!("{rig} has no commands in {FILE}."),
-        (false, 0) => format!("All commands of {rig} are approved."),
-        (false, count) => {
-            let are = if count == 1 { "is" } else { "are" };
-            format!("{count} of {} {are} not approved: {allow}", commands.len())
+    let new = unapproved(&read.commands, &approved.commands).len()
+        + approved.unapproved_files(&read.files).len();
+    output::line(match (read.is_empty(), new) {
+        (true, _) => format!("{rig} has nothing to approve."),
+        (false, 0) => format!("All of this is approved for {rig}."),
+        (false, new) => {
+            let are = if new == 1 { "is" } else { "are" };
+            let allow = output::clean(&format!("`gt project allow {rig}{of}`"));
+            format!("{new} of {} {are} not approved: {allow}", read.count())
         }
     })
 }
 
-/// Prints the commands; `+` marks those that are not approved.
-fn show(commands: &[ProjectCommand], approved: &[ProjectCommand]) -> Result<(), Problem> {
-    let paint = Paint::for_stdout();
-    for it in commands {
-        match approved.contains(it) {
-            true => output::line(row(' ', it))?,
-            false => output::line(paint.green(&row('+', it)))?,
-        }
-    }
-    Ok(())
+/// What a repository brings along that can run.
+struct RepositoryContent {
+    rig: String,
+    commands: Vec<ProjectCommand>,
+    files: SettingsFiles,
 }
 
-fn row(sign: char, it: &ProjectCommand) -> String {
-    output::clean(&format!("{sign} {:<10}  {}", it.kind.as_str(), it.command))
+impl RepositoryContent {
+    fn count(&self) -> usize {
+        self.commands.len() + self.files.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+
+    fn document(&self, approved: &Approval) -> Value {
+        json!({
+            "rig": self.rig,
+            "commands": self.commands,
+            "files": self.files,
+            "unapproved": unapproved(&self.commands, &approved.commands),
+            "unapproved_files": approved.unapproved_files(&self.files),
+            "obsolete": unapproved(&approved.commands, &self.commands),
+        })
+    }
+
+    /// Prints the commands and files; `+` marks those that are not approved.
+    fn show(&self, approved: &Approval) -> Result<(), Problem> {
+        let paint = Paint::for_stdout();
+        let show = |is_known: bool, kind: &str, text: &str| match is_known {
+            true => output::line(row(' ', kind, text)),
+            false => output::line(paint.green(&row('+', kind, text))),
+        };
+        for it in &self.commands {
+            show(
+                approved.commands.contains(it),
+                it.kind.as_str(),
+                &it.command,
+            )?;
+        }
+        let new = approved.unapproved_files(&self.files);
+        for file in self.files.keys() {
+            show(!new.contains(file), "settings", file)?;
+        }
+        Ok(())
+    }
+}
+
+fn row(sign: char, kind: &str, text: &str) -> String {
+    output::clean(&format!("{sign} {kind:<10}  {text}"))
 }
 
 impl SettingsSource {
-    /// Returns the rig and the commands of its project.
-    fn read(&self, town: &Town) -> Result<(String, Vec<ProjectCommand>), Problem> {
+    fn read(&self, town: &Town) -> Result<RepositoryContent, Problem> {
         let rig = named(town, self.rig.as_deref())?;
-        let project = match &self.worktree {
-            Some(dir) => project::of_worktree(dir)?,
-            None => project::of_rig(town, &rig)?,
+        let (project, files) = match &self.worktree {
+            Some(dir) => (
+                project::of_worktree(dir)?,
+                agent_settings::of_worktree(town, dir)?,
+            ),
+            None => (
+                project::of_rig(town, &rig)?,
+                agent_settings::of_rig(town, &rig)?,
+            ),
         };
-        Ok((rig, project.commands()))
+        Ok(RepositoryContent {
+            commands: project.commands(),
+            files,
+            rig,
+        })
     }
 }
 

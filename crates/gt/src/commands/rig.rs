@@ -9,12 +9,11 @@ use crate::context::Context;
 use crate::output;
 use crate::output::progress::ProgressLine;
 use clap::{Args, Subcommand};
-use gt_core::plural::counted;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::directory;
-use gt_town::repo::{project, rig};
+use gt_town::repo::{agent_settings, project, rig};
 use gt_town::workflow::merge::{self, background};
 use serde_json::json;
 use std::process::ExitCode;
@@ -208,10 +207,10 @@ fn add(args: &AddArgs, context: &Context) -> CommandResult {
         output::line(format!("Next: `gt crew add {name}/NAME` makes a worker."))?;
         // A file that cannot be read is reported by the first command that needs it.
         let commands = project::of_rig(&town, &name).map_or(0, |it| it.commands().len());
-        if commands > 0 {
-            let text = counted(commands, "command");
+        let files = agent_settings::of_rig(&town, &name).map_or(0, |files| files.len());
+        if commands + files > 0 {
             output::line(format!(
-                "Its .gt.toml has {text}, which run only after your approval: `gt project diff {name}`."
+                "It brings along commands, which run only after your approval: `gt project diff {name}`."
             ))?;
         }
     }

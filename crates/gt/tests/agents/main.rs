@@ -22,6 +22,7 @@ mod limits;
 mod night;
 mod nudging;
 mod program;
+mod project;
 mod resolver;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]

@@ -104,7 +104,7 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
                    stalled queues and leftovers
 
     Setup:
-      project      The commands of a repository's .gt.toml: show, approve, withdraw
+      project      Commands that a repository brings along: show, approve, withdraw
       role         Roles: what agents are for, and how each is started
       harness      Harnesses: the agent programs that can be run
       account      Accounts: configuration folders of agent programs, each with a

@@ -52,7 +52,7 @@ fn commands_run_only_after_their_approval() {
     --- stdout
     + init  touch made-init
     + dev server  sleep 1000
-    These commands of gastown are approved.
+    All of this is approved for gastown.
     ");
     env.gt(&["task", "start", &id]).ok();
     assert!(folder(&env, &id).join("made-init").exists());
@@ -61,7 +61,7 @@ fn commands_run_only_after_their_approval() {
     --- stdout
       init  touch made-init
       dev server  sleep 1000
-    All commands of gastown are approved.
+    All of this is approved for gastown.
     ");
 }
 
@@ -108,7 +108,7 @@ fn agents_cannot_approve() {
     assert_snapshot!(env.snapshot(&["project", "deny", "gastown"]), @"
     exit code: 0
     --- stdout
-    No command of gastown is approved now.
+    Nothing of gastown is approved now.
     ");
     let left = env.json(&["project", "diff", "gastown"]);
     assert_eq!(left["unapproved"].as_array().unwrap().len(), 2, "{left}");
@@ -121,4 +121,35 @@ fn agents_cannot_approve() {
     assert!(added.stdout.contains(note), "{added:?}");
     let left = env.json(&["project", "diff", "gastown"]);
     assert_eq!(left["unapproved"].as_array().unwrap().len(), 2, "{left}");
+}
+
+#[test]
+fn agent_does_not_start_with_settings_that_are_not_approved() {
+    let env = TestEnv::with_town();
+    let source = env.repository("source-gastown");
+    fs::write(source.join(".demo-agent.json"), "{\"hooks\": 1}\n").unwrap();
+    commit(&env, &source, "");
+    let path = source.to_str().unwrap();
+    env.gt(&["rig", "add", "gastown", path, "--prefix", "gt"])
+        .ok();
+    env.gt(&["crew", "add", "max"]).ok();
+    assert_snapshot!(env.snapshot(&["crew", "start", "max"]), @"
+    exit code: 4
+    --- stderr
+    error: .demo-agent.json of gastown may make Demo agent run commands, and you have not approved it
+    hint: read it, then `gt project allow gastown --worktree ~/gt/gastown/crew/max` approves it
+    ");
+    assert_snapshot!(env.snapshot(&["project", "diff"]), @"
+    exit code: 0
+    --- stdout
+    + settings  .demo-agent.json
+    1 of 1 is not approved: `gt project allow gastown`
+    ");
+    env.gt(&["project", "allow"]).ok();
+    env.gt(&["crew", "start", "max"]).ok();
+    // Changed content is not approved.
+    env.gt(&["crew", "stop", "max"]).ok();
+    let dir = env.town().join("gastown/crew/max");
+    fs::write(dir.join(".demo-agent.json"), "{\"hooks\": 2}\n").unwrap();
+    assert_eq!(env.gt(&["crew", "start", "max"]).code, 4);
 }

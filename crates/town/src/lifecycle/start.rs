@@ -115,6 +115,15 @@ fn check_not_stopped(town: &Town, identity: &Identity) -> Result<(), StartError>
     estop::check(town, identity.rig()).map_err(StartError::Stopped)
 }
 
+fn ignored_settings(prepared: &Prepared<'_>, files: &[String]) -> String {
+    let rig = prepared.identity.rig().unwrap_or_default();
+    format!(
+        "it starts without the settings of the repository ({}), because you have not approved them: \
+         `gt project diff {rig}`",
+        files.join(", ")
+    )
+}
+
 /// Starts the agent under its lock. Every error rolls back the changes that were made.
 fn begin(
     town: &Town,
@@ -134,7 +143,11 @@ fn begin(
     let on_compact = prepared.role.handoff.on_compact;
     let wiring = hook_installers::wire(town, &prepared.preset, on_compact)?;
     let lineage = Lineage::of(town, changes.sessions(), prepared, session, &mut existing);
-    let mut plan = prepared.plan(town, session, lineage.chain(), &wiring);
+    let unapproved = prepared.unapproved_settings(town)?;
+    if !unapproved.is_empty() {
+        warnings.push(ignored_settings(prepared, &unapproved));
+    }
+    let mut plan = prepared.plan(town, session, lineage.chain(), &wiring, &unapproved);
     changes.prepare_replay(&mut plan.argv)?;
     warnings.extend(prepared.write_onboarding_answers(town, &plan));
     let process = match &prepared.options.takes_over {

@@ -1,4 +1,5 @@
-//! The commands of projects that a person has approved: `approved-commands.json` in the town.
+//! The commands and settings of projects that a person has approved: `approved-commands.json` in
+//! the town.
 //!
 //! The file holds the commands themselves, so that a changed command can be shown beside the old
 //! one. Without a sandbox an agent can write to this file, as to all files of its user.
@@ -11,19 +12,39 @@ use gt_core::plural::counted;
 use gt_core::project::{FILE, ProjectCommand, unapproved};
 use gt_core::{Caller, Problem};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum wait for the lock of the file.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Settings of agent programs in a repository, with the digests of their content.
+pub type SettingsFiles = BTreeMap<String, String>;
+
 /// The approved commands of one rig.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {
     pub commands: Vec<ProjectCommand>,
+    /// The digests of approved settings of agent programs, by file.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, BTreeSet<String>>,
     pub by: String,
     pub at: String,
+}
+
+impl Approval {
+    /// Returns the files whose content is not approved.
+    pub fn unapproved_files(&self, files: &SettingsFiles) -> Vec<String> {
+        let is_known = |file: &String, digest: &String| {
+            let known = self.files.get(file);
+            known.is_some_and(|known| known.contains(digest))
+        };
+        let new = files
+            .iter()
+            .filter(|(file, digest)| !is_known(file, digest));
+        new.map(|(file, _)| file.clone()).collect()
+    }
 }
 
 /// The file: approvals by rig.
@@ -56,29 +77,40 @@ pub fn check(town: &Town, rig: &str, commands: &[ProjectCommand]) -> Result<()> 
     )))
 }
 
-/// Approves these commands for a rig, in addition to those that are approved. Only a person may.
-pub fn allow(town: &Town, rig: &str, commands: &[ProjectCommand]) -> Result<Approval> {
+/// Approves these commands and settings files for a rig, in addition to those that are approved.
+/// Only a person may.
+pub fn allow(
+    town: &Town,
+    rig: &str,
+    commands: &[ProjectCommand],
+    files: &SettingsFiles,
+) -> Result<Approval> {
     let by = person(town, "approve commands")?;
-    let new = unapproved(commands, &of_rig(town, rig)?.commands);
-    if new.is_empty() {
-        return of_rig(town, rig);
+    let before = of_rig(town, rig)?;
+    let new = unapproved(commands, &before.commands).len() + before.unapproved_files(files).len();
+    if new == 0 {
+        return Ok(before);
     }
     let approval = change(town, |approvals| {
         let approval = approvals.entry(rig.to_owned()).or_default();
         let new = unapproved(commands, &approval.commands);
         approval.commands.extend(new);
+        for (file, digest) in files {
+            let known = approval.files.entry(file.clone()).or_default();
+            known.insert(digest.clone());
+        }
         approval.by = by;
         approval.at = town.clock().text();
         approval.clone()
     })?;
-    note(town, "project_allow", rig, new.len());
+    note(town, "project_allow", rig, new);
     Ok(approval)
 }
 
-/// Withdraws all approvals of a rig. Returns how many commands were approved.
+/// Withdraws all approvals of a rig. Returns how many commands and files were approved.
 pub fn deny(town: &Town, rig: &str) -> Result<usize> {
     let removed = change(town, |approvals| approvals.remove(rig))?;
-    let count = removed.map_or(0, |approval| approval.commands.len());
+    let count = removed.map_or(0, |it| it.commands.len() + it.files.len());
     note(town, "project_deny", rig, count);
     Ok(count)
 }

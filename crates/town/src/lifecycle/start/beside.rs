@@ -46,7 +46,8 @@ pub(crate) fn start_beside(
     prepared.prompt = Some(prompt.to_owned());
     prepared.window = Some(window);
     let session = SessionId::new(town.clock().new_id());
-    let mut plan = prepared.plan(town, session, None, &Wiring::default());
+    let unapproved = prepared.unapproved_settings(town)?;
+    let mut plan = prepared.plan(town, session, None, &Wiring::default(), &unapproved);
     let mut warnings = prepared.write_onboarding_answers(town, &plan);
     // The window inherits the agent's environment, including our hooks.
     let wiring = hook_installers::wire(town, &prepared.preset, prepared.role.handoff.on_compact)?;

@@ -9,7 +9,7 @@ use crate::catalog::hook_installers::{self, Wiring};
 use crate::catalog::{directory, harnesses, onboarding, roles, secrets};
 use crate::records::budget;
 use crate::records::items::{HandedOver, Work};
-use crate::repo::{init_step, project, rig, workspace};
+use crate::repo::{agent_settings, init_step, project, rig, workspace};
 use crate::terminal::environment::{self, ServerEnvironment};
 use crate::{Result, Town};
 use gt_core::beacon::Beacon;
@@ -130,6 +130,17 @@ impl<'a> Prepared<'a> {
             model,
             window: None,
         })
+    }
+
+    /// Returns the settings of the program in the repository that a person has not approved.
+    pub(super) fn unapproved_settings(&self, town: &Town) -> Result<Vec<String>> {
+        let is_own_line = self.program.as_os_str().is_empty();
+        match self.identity.rig() {
+            Some(rig) if !is_own_line => {
+                agent_settings::unapproved(town, rig, &self.preset, &self.work_dir)
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Returns a warning if the role wants permission prompts and the program never asks.
@@ -276,7 +287,12 @@ impl<'a> Prepared<'a> {
         session: SessionId,
         chain: Option<&str>,
         wiring: &Wiring,
+        unapproved: &[String],
     ) -> LaunchPlan {
+        let ignore: &[String] = match unapproved {
+            [] => &[],
+            _ => &self.preset.repository.ignore,
+        };
         let mut plan = startup::plan(&StartRequest {
             identity: self.identity,
             container: self.container.as_str(),
@@ -296,7 +312,7 @@ impl<'a> Prepared<'a> {
             digest: self.options.digest.as_deref(),
             passed_env: &[self.passed_env.as_slice(), &wiring.env].concat(),
             extra_env: &self.options.extra_env,
-            hook_args: &wiring.args,
+            hook_args: &[wiring.args.as_slice(), ignore].concat(),
             has_hooks: !wiring.args.is_empty() || !wiring.env.is_empty(),
             is_awaited: self.is_awaited(),
             now: town.clock().seconds(),
