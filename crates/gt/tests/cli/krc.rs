@@ -102,6 +102,17 @@ fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
 }
 
 #[test]
+fn daemon_prunes_while_no_container_comes_or_goes() {
+    let env = forgetful();
+    fill(&env, "junk", 130);
+    env.gt(&["daemon", "start"]).ok();
+    wait_until("the expired events are removed", TIMEOUT, || {
+        (count(&env, "junk") <= 100).then_some(())
+    });
+    env.gt(&["daemon", "stop"]).ok();
+}
+
+#[test]
 fn krc_shows_the_retention_of_each_type() {
     let env = forgetful();
     env.gt(&["events", "emit", "mail", "--actor", "mayor"]).ok();

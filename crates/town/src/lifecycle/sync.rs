@@ -255,11 +255,18 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
         save_schedule::request(town);
     }
     settle_leftovers(town, sessions)?;
-    let kept = &town.settings().sessions;
-    sessions.archive_if_due(kept.archive_after_days)?;
+    remove_expired(town, sessions)?;
     sessions.compare_if_due()?;
     // Other programs that read the index find the new data there.
     sessions.tidy();
+    Ok(())
+}
+
+/// Archives old sessions, and removes old recordings and expired events, each at most once per
+/// interval.
+pub fn remove_expired(town: &Town, sessions: &Sessions) -> Result<()> {
+    let kept = &town.settings().sessions;
+    sessions.archive_if_due(kept.archive_after_days)?;
     Recordings::of(town).remove_if_due(kept.keep_recordings_days)?;
     EventRetention::of(town).auto_prune(false).map(drop)
 }

@@ -3,8 +3,9 @@
 //! A timer of tmux calls it every few minutes, and the daemon once a minute. It does only what is
 //! due, so both may call it.
 
-use crate::lifecycle::save;
+use crate::lifecycle::{save, sync};
 use crate::records::items::Work;
+use crate::records::sessions::Sessions;
 use crate::supervision::{batches, budgets, digest, limits, patrol, recurring};
 use crate::work::checkpoint;
 use crate::workflow::recovery;
@@ -21,9 +22,9 @@ pub enum Saving {
 }
 
 /// Saves the containers, refreshes checkpoints, resumes unattended work, lands batches, resumes
-/// agents after usage limits, checks the budgets, patrols, wakes role agents and backs up the work
-/// items. A failure of one part does not stop the others; all failures are logged, and the last one
-/// is returned.
+/// agents after usage limits, checks the budgets, patrols, wakes role agents, backs up the work
+/// items and removes expired records. A failure of one part does not stop the others; all failures
+/// are logged, and the last one is returned.
 pub fn run(town: &Town, saving: Saving) -> Result<()> {
     let mut last = Ok(());
     let mut note = |what: &str, problem: Problem| {
@@ -83,6 +84,10 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
         .flatten()
     {
         note("backup", problem);
+    }
+    // A sync does it too, but in a town whose agents stay, no container comes or goes for weeks.
+    if let Err(problem) = sync::remove_expired(town, &Sessions::of(town)) {
+        note("expired records", problem);
     }
     last
 }
