@@ -305,7 +305,13 @@ fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Optio
     let command = Command::new("list-panes").arg("-s").target(target);
     match town.server().rows_while::<PaneRow>(command, meanwhile) {
         Ok(rows) => Ok(group(rows, town).into_iter().next()),
-        Err(error) if matches!(error.kind(), ErrorKind::NoServer | ErrorKind::NoSuchSession) => {
+        // A server ends after its last session, and answers no query that comes in that moment.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
+            ) =>
+        {
             Ok(None)
         }
         Err(error) => Err(tmux_problem("cannot read the container", error)),
@@ -587,3 +593,6 @@ pub fn tmux_problem(what: &str, error: TmuxError) -> Problem {
         _ => problem,
     }
 }
+
+#[cfg(test)]
+mod tests;
