@@ -309,7 +309,7 @@ fn daemon_queues_recurring_work_when_it_falls_due() {
     assert_eq!(duties()["upkeep"]["runs"], 1, "no sweep has queued it");
     let labels = env.json(&["work", "show", &queued])["labels"].clone();
     assert_eq!(labels, serde_json::json!(["recurring:patrol"]));
-    // The same daemon starts it.
+    // The daemon starts it as soon as the schedule is resumed.
     env.gt(&["schedule", "resume"]).ok();
     await_queue(&env, &[]);
     assert_eq!(status(&env, &queued), "hooked");
