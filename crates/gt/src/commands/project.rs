@@ -113,7 +113,7 @@ fn diff(town: &Town, from: &SettingsSource, context: &Context) -> Result<(), Pro
     })
 }
 
-/// What a repository brings along that can run.
+/// Commands and settings files of a repository.
 struct RepositoryContent {
     rig: String,
     commands: Vec<ProjectCommand>,
