@@ -52,6 +52,7 @@ pub mod save;
 pub mod schedule;
 pub mod screen;
 pub mod session;
+pub mod settings;
 pub mod shell;
 pub mod signal;
 pub mod similar;

@@ -67,10 +67,19 @@ pub fn broken_toml(source: &str, text: &str, error: &toml::de::Error) -> Problem
 
 /// Returns the problem for an error that the TOML parser does not find; `at` is its byte offset.
 pub fn broken_at(source: &str, text: &str, at: usize, message: String) -> Problem {
-    let before = &text.get(..at).unwrap_or(text);
-    let line = before.matches('\n').count() + 1;
+    broken(source, &place_of(text, at), message)
+}
+
+/// Returns the line and column of a byte offset, for a message after the name of the file.
+pub(crate) fn place_of(text: &str, at: usize) -> String {
+    let before = text.get(..at).unwrap_or(text);
     let column = before.len() - before.rfind('\n').map_or(0, |at| at + 1) + 1;
-    broken(source, &format!(":{line}:{column}"), message)
+    format!(":{}:{column}", line_of(text, at))
+}
+
+/// Returns the line of a byte offset, from 1.
+pub(crate) fn line_of(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
 }
 
 fn broken(source: &str, place: &str, message: String) -> Problem {

@@ -1,6 +1,7 @@
 //! Tables that a town may override (roles, harnesses, formulas), and the agents that have a folder
 //! in the town.
 
+pub mod config;
 pub mod directory;
 pub mod formulas;
 pub mod harnesses;

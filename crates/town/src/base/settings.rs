@@ -1,5 +1,7 @@
 //! `town.toml`: the settings of a town. It also marks the town's root.
 
+#[cfg(test)]
+mod agreement;
 mod patrol;
 
 pub use patrol::PatrolSettings;
@@ -12,6 +14,7 @@ use gt_core::environment::is_inherited;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
 use gt_core::overlay::broken_toml;
+use gt_core::settings::NewTown;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -495,8 +498,13 @@ impl TownSettings {
             Problem::not_found(format!("{} is not a town", root.display()))
                 .hint("`gt init` makes one")
         })?;
-        let mut settings: TownSettings = toml::from_str(&text)
-            .map_err(|error| broken_toml(&path.display().to_string(), &text, &error))?;
+        Self::parse(&path.display().to_string(), &text)
+    }
+
+    /// Parses the text of a file. Errors refer to it as `source`.
+    pub fn parse(source: &str, text: &str) -> Result<Self> {
+        let mut settings: TownSettings =
+            toml::from_str(text).map_err(|error| broken_toml(source, text, &error))?;
         settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
         settings.save.keep = settings.save.keep.max(1);
         Ok(settings)
@@ -530,26 +538,11 @@ impl TownSettings {
 
     /// Returns the text of a new town's file.
     pub fn template(name: &str, socket: &str, harness: &str) -> String {
-        let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        format!(
-            "# A town of gt. Every key is optional; docs/town.md explains them.
-name = {}
-
-# The agent program for roles that name none: `gt harness list` shows the choice.
-harness = {}
-
-[tmux]
-# A socket name or an absolute path; empty means tmux's own default server.
-socket = {}
-
-[limits]
-parallel_starts = 8
-hung_after_minutes = 30
-",
-            quoted(name),
-            quoted(harness),
-            quoted(socket)
-        )
+        gt_core::settings::town_file(NewTown {
+            name,
+            harness,
+            socket,
+        })
     }
 }
 

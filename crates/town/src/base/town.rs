@@ -110,14 +110,20 @@ impl Town {
         })
     }
 
-    /// Creates a new town.
-    pub fn init(root: &Path, name: Option<&str>, socket: &str, harness: &str) -> Result<PathBuf> {
+    /// Fails if the folder is a town already.
+    pub fn check_new(root: &Path) -> Result<()> {
         if root.join(settings::FILE).exists() {
             return Err(
                 Problem::conflict(format!("{} is a town already", root.display()))
                     .hint("`gt status` shows it"),
             );
         }
+        Ok(())
+    }
+
+    /// Creates a new town.
+    pub fn init(root: &Path, name: Option<&str>, socket: &str, harness: &str) -> Result<PathBuf> {
+        Self::check_new(root)?;
         let folder = root.file_name().unwrap_or_default().to_string_lossy();
         for dir in [
             "mayor",
