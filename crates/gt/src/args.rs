@@ -62,6 +62,8 @@ pub(crate) enum GtCommand {
     Estop(commands::estop::EstopArgs),
     Thaw(commands::estop::ThawArgs),
     Doctor(commands::doctor::DoctorArgs),
+    #[command(subcommand)]
+    Config(commands::config::ConfigCommand),
 
     // Agents of every role.
     Agents(commands::agents::AgentsArgs),

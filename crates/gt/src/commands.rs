@@ -12,6 +12,7 @@ pub(crate) mod broadcast;
 pub(crate) mod budget;
 pub(crate) mod checkpoint;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod costs;
 pub(crate) mod crew;
 mod cycle;
@@ -108,6 +109,7 @@ pub(crate) fn run(command: GtCommand, context: &Context) -> CommandResult {
         GtCommand::Down(args) => down::run(args, context),
         GtCommand::Daemon(command) => daemon::run(command, context),
         GtCommand::Doctor(args) => doctor::run(args, context),
+        GtCommand::Config(command) => config::run(command, context),
         GtCommand::Agents(args) => agents::run(args, context),
         GtCommand::Start(args) => start::run(args, context),
         GtCommand::Stop(args) => stop::run(args, context),

@@ -1,6 +1,7 @@
 //! Output: JSON for scripts, tables and colours for people.
 
 pub(crate) mod progress;
+pub(crate) mod question;
 pub(crate) mod table;
 pub(crate) mod usage;
 

@@ -1,7 +1,10 @@
-//! Completion of names in shells: agents, items, rigs, sessions, harnesses and roles.
+//! Completion of names in shells: agents, items, rigs, sessions, harnesses, roles and
+//! settings.
 //!
 //! The scripts of `gt completions` call `gt` with [`VARIABLE`] set at every press of Tab. The names
 //! come from the town's files, without a call to tmux. A town that cannot be read completes nothing.
+
+mod settings;
 
 use super::Cli;
 use crate::context::Context;
@@ -33,6 +36,8 @@ const ROWS: &[(&str, &str, &[Names])] = &[
     ("", "harness", &[harness_names]),
     ("", "role", &[roles]),
     ("", "rig", &[rigs]),
+    ("config", "KEY", &[settings::keys]),
+    ("config", "VALUE", &[settings::values]),
     ("harness", "NAME", &[harness_names]),
     ("role", "ROLE", &[roles]),
     ("crew", "NAME", &[agents]),

@@ -85,6 +85,7 @@ pub(crate) const COMMANDS: &[(&str, CommandGroup)] = &[
     ("boot", Roles),
     ("dog", Roles),
     ("patrol", Roles),
+    ("config", Setup),
     ("project", Setup),
     ("role", Setup),
     ("harness", Setup),

@@ -1,6 +1,7 @@
 //! A plain table: columns as wide as their widest cell, or as the terminal permits.
 
 use super::Paint;
+use std::collections::BTreeMap;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Cell: its text and its colour. Its width is that of the text alone.
@@ -31,8 +32,10 @@ impl Cell {
 
 /// Columns are never narrower than this, unless their widest cell is.
 const MIN_WIDTH: usize = 6;
-/// The last column is not made narrower than this before the others.
+/// Default of `last_width`.
 const LAST_WIDTH: usize = 16;
+/// A first column that is to stay whole yields once the others are as narrow as this.
+const KEPT_WIDTH: usize = 10;
 /// Gap between two columns.
 const GAP: usize = 2;
 
@@ -40,8 +43,14 @@ const GAP: usize = 2;
 pub(crate) struct Table {
     header: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
+    /// Texts below single rows, by the index of the row.
+    notes: BTreeMap<usize, String>,
     /// Whether long cells wrap; otherwise they are cut.
     wraps: bool,
+    /// The last column is not made narrower than this before the others.
+    last_width: usize,
+    /// Whether the first column is made narrower only after the others.
+    keeps_first: bool,
 }
 
 impl Table {
@@ -49,7 +58,10 @@ impl Table {
         Table {
             header: header.to_vec(),
             rows: Vec::new(),
+            notes: BTreeMap::new(),
             wraps: false,
+            last_width: LAST_WIDTH,
+            keeps_first: false,
         }
     }
 
@@ -61,8 +73,27 @@ impl Table {
         }
     }
 
+    /// Keeps at least this width for the last column, and makes the others narrower.
+    pub(crate) fn with_last_width(self, last_width: usize) -> Self {
+        Table { last_width, ..self }
+    }
+
+    /// Keeps the first column whole, as long as the others can be narrower.
+    pub(crate) fn keeping_first(self) -> Self {
+        Table {
+            keeps_first: true,
+            ..self
+        }
+    }
+
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Adds a row with a text in the lines below it.
+    pub(crate) fn row_with_note(&mut self, cells: Vec<Cell>, note: &str) {
+        self.notes.insert(self.rows.len(), super::clean(note));
+        self.row(cells);
     }
 
     /// Renders the table for stdout: it fits the terminal. Other outputs get whole cells.
@@ -84,35 +115,62 @@ impl Table {
             })
             .collect();
         if let Some(columns) = columns {
-            narrow(&mut widths, columns);
+            self.narrow(&mut widths, columns);
         }
-        lines()
-            .map(|row| match self.wraps {
+        let mut text = String::new();
+        for (index, row) in lines().enumerate() {
+            text += &match self.wraps {
                 true => wrap_row(row, &widths, paint),
                 false => render_row(row, &widths, paint),
-            })
-            .collect()
+            };
+            // The first line is the header.
+            let note = index
+                .checked_sub(1)
+                .and_then(|index| self.notes.get(&index));
+            if let Some(note) = note {
+                text += &render_note(note, columns, paint);
+            }
+        }
+        text
+    }
+
+    /// Makes the last column, which often is a text, and then the widest columns narrower until the
+    /// row fits.
+    fn narrow(&self, widths: &mut [usize], columns: usize) {
+        let used = widths.iter().filter(|width| **width > 0).count();
+        let available = columns.saturating_sub(GAP * used.saturating_sub(1));
+        let all: usize = widths.iter().sum();
+        if let Some(last) = widths.last_mut() {
+            let least = self.last_width.min(*last);
+            *last = last
+                .saturating_sub(all.saturating_sub(available))
+                .max(least);
+        }
+        while widths.iter().sum::<usize>() > available {
+            let last = widths.len() - 1;
+            // Columns that are to stay wide yield only after the others.
+            let rank = |(index, width): &(usize, &mut usize)| match *index {
+                0 if self.keeps_first => (**width).min(KEPT_WIDTH),
+                index if index == last => (**width).min(LAST_WIDTH),
+                _ => **width,
+            };
+            let widest = widths.iter_mut().enumerate().max_by_key(rank);
+            let Some((_, widest)) = widest.filter(|(_, width)| **width > MIN_WIDTH) else {
+                return;
+            };
+            *widest -= 1;
+        }
     }
 }
 
-/// Makes the last column, which often is a text, and then the widest columns narrower until the row
-/// fits.
-fn narrow(widths: &mut [usize], columns: usize) {
-    let used = widths.iter().filter(|width| **width > 0).count();
-    let available = columns.saturating_sub(GAP * used.saturating_sub(1));
-    let all: usize = widths.iter().sum();
-    if let Some(last) = widths.last_mut() {
-        let least = LAST_WIDTH.min(*last);
-        *last = last
-            .saturating_sub(all.saturating_sub(available))
-            .max(least);
-    }
-    while widths.iter().sum::<usize>() > available {
-        let Some(widest) = widths.iter_mut().max().filter(|width| **width > MIN_WIDTH) else {
-            return;
-        };
-        *widest -= 1;
-    }
+/// Renders the text below a row, indented.
+fn render_note(note: &str, columns: Option<usize>, paint: Paint) -> String {
+    const INDENT: &str = "    ";
+    let width = columns.map_or(usize::MAX, |columns| columns.saturating_sub(INDENT.len()));
+    let lines = wrap(note, width.max(LAST_WIDTH)).into_iter();
+    lines
+        .map(|line| format!("{INDENT}{}\n", paint.dim(&line)))
+        .collect()
 }
 
 fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Completes the last word as bash does. Returns the candidates.
-fn completed(env: &TestEnv, words: &[&str]) -> Vec<String> {
+pub(crate) fn completed(env: &TestEnv, words: &[&str]) -> Vec<String> {
     let mut command = env.gt_command(&[&["--", "gt"], words].concat());
     command
         .env("GT_COMPLETE", "bash")

@@ -104,6 +104,8 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
                    stalled queues and leftovers
 
     Setup:
+      config       Settings of the town, its rigs, roles and harnesses, and of
+                   projects
       project      Commands that a repository brings along: show, approve, withdraw
       role         Roles: what agents are for, and how each is started
       harness      Harnesses: the agent programs that can be run
