@@ -1,15 +1,23 @@
 use super::CommandResult;
 use crate::context::Context;
 use crate::output;
+use crate::output::question;
 use clap::Args;
 use gt_core::Problem;
+use gt_core::settings::{SettingKey, SettingScope};
 use gt_town::Town;
+use gt_town::catalog::config::{ConfigFile, ConfigTarget};
 use gt_town::catalog::harnesses;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+mod questions;
+
 /// Make a town: the folder that holds everything
+///
+/// On a terminal, and without --harness, --socket and --yes, it asks for the agent program, the
+/// notifications and the tmux server.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
     /// The folder [default: ~/gt]
@@ -20,24 +28,51 @@ pub(crate) struct InitArgs {
     /// A tmux server of its own: a socket name or an absolute path [default: tmux's own]
     #[arg(long, value_name = "SOCKET")]
     socket: Option<String>,
-    /// The agent program for roles that name none
-    #[arg(long, value_name = "NAME", default_value = harnesses::FALLBACK)]
+    /// The agent program for roles that name none [default: claude]
+    #[arg(long, value_name = "NAME")]
+    harness: Option<String>,
+    /// Ask nothing: take the defaults
+    #[arg(long, short)]
+    yes: bool,
+}
+
+/// Choices for a new town.
+struct InitChoices {
     harness: String,
+    socket: String,
+    /// Whether desktop notifications are on.
+    desktop: bool,
 }
 
 pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
     let around = context.around();
-    let path = match args.path {
+    let path = match &args.path {
         Some(path) => around.current_dir.join(path),
         None => around.home().map(|home| home.join("gt")).ok_or_else(|| {
             Problem::usage("there is no HOME to make a town in").hint("name a folder")
         })?,
     };
-    let socket = args.socket.unwrap_or_default();
-    let root = Town::init(&path, args.name.as_deref(), &socket, &args.harness)?;
+    Town::check_new(&path)?;
+    let is_decided = args.yes || args.harness.is_some() || args.socket.is_some();
+    let is_asked = !is_decided && question::can_ask(context);
+    let chosen = match is_asked {
+        true => questions::ask(&path, context)?,
+        false => InitChoices {
+            harness: args
+                .harness
+                .unwrap_or_else(|| harnesses::FALLBACK.to_owned()),
+            socket: args.socket.unwrap_or_default(),
+            desktop: false,
+        },
+    };
+    let name = args.name.as_deref();
+    let root = Town::init(&path, name, &chosen.socket, &chosen.harness)?;
+    if chosen.desktop {
+        turn_on_notifications(&root, context)?;
+    }
     let town = Town::open(&root, around.clone())?;
     // Reports a misspelt harness now instead of at the first start.
-    let known = harnesses::resolve(&town, &args.harness);
+    let known = harnesses::resolve(&town, &chosen.harness);
     if context.json {
         output::json(&json!({"town": town.root(), "name": town.settings().name}))?;
     } else {
@@ -45,9 +80,22 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
         output::line(
             "Next: `gt rig add PATH-OR-URL` adds a repository, `gt up` starts the town's own agents.",
         )?;
+        if is_asked {
+            question::text("`gt config list` shows all settings, `gt config set` changes one.")?;
+        }
+        if chosen.desktop {
+            output::line("`gt notify test` sends a test notification.")?;
+        }
     }
     if let Err(problem) = known {
         output::warn(problem.message());
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn turn_on_notifications(root: &Path, context: &Context) -> Result<(), Problem> {
+    let file = ConfigFile::of(root, ConfigTarget::Town, context.around())?;
+    let key = SettingKey::find(SettingScope::Town, "notify.desktop")?;
+    file.set(&key, &["true"])?;
+    Ok(())
 }
