@@ -1,9 +1,10 @@
 use super::CommandResult;
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, Paint};
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
 use gt_core::notify::NoticeKind;
+use gt_core::plural::counted;
 use gt_town::messaging::notify::{self, variable};
 use serde_json::json;
 use std::process::ExitCode;
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 /// Show the notification settings, or send a test
 ///
 /// Notifications report that an agent waits, is done or has died. They are set in [notify] of
-/// town.toml.
+/// town.toml, or with `gt config set notify.desktop true`.
 #[derive(Debug, Args)]
 pub(crate) struct NotifyArgs {
     #[command(subcommand)]
@@ -101,7 +102,8 @@ fn test(args: &TestArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     if !town.settings().notify.is_on() {
         return Err(Problem::conflict("no notifications are configured")
-            .hint("set `bell`, `desktop` or `command` under [notify] in town.toml"));
+            .hint("`gt config set notify.desktop true` turns on desktop notifications")
+            .hint("`gt config list notify` shows the other channels"));
     }
     let notice = notify::with_work(
         &town,
@@ -111,25 +113,42 @@ fn test(args: &TestArgs, context: &Context) -> CommandResult {
         None,
     );
     let told = notify::deliver(&town, &notice);
-    let failed = told.iter().filter(|told| told.result.is_err()).count();
+    let failures: Vec<Option<String>> = told.iter().map(|told| failure(&told.result)).collect();
+    let failed = failures.iter().flatten().count();
     if context.json {
-        let ways = told.iter().map(|told| {
-            let error = told.result.as_ref().err().map(why);
+        let ways = told.iter().zip(&failures).map(|(told, error)| {
             output::without_nulls(json!({"way": told.way, "told": error.is_none(), "error": error}))
         });
         output::json(&ways.collect::<Vec<_>>())?;
     } else {
-        for told in &told {
-            let how = match &told.result {
-                Ok(()) => "told".to_owned(),
-                Err(problem) => format!("failed: {}", output::clean(&why(problem))),
+        let paint = Paint::for_stdout();
+        for (told, failure) in told.iter().zip(&failures) {
+            let (mark, how) = match failure {
+                None => (paint.green("✓"), "sent".to_owned()),
+                Some(why) => (paint.red("✗"), format!("failed: {}", output::clean(why))),
             };
-            output::line(format!("{:<12} {how}", told.way))?;
+            output::line(format!("{mark} {:<8} {how}", told.way))?;
         }
     }
-    match failed {
-        0 => Ok(ExitCode::SUCCESS),
-        _ => Err(Problem::failed("not every channel works")),
+    if failed == 0 {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let message = format!("{failed} of {} failed", counted(told.len(), "channel"));
+    let mut problem = Problem::failed(message);
+    for failure in told.iter().filter_map(|told| told.result.as_ref().err()) {
+        for hint in failure.hints() {
+            problem = problem.hint(hint.as_str());
+        }
+    }
+    Err(problem.hint("`gt config list notify` shows the settings"))
+}
+
+/// Returns why a channel did not reach a person.
+fn failure(result: &Result<usize, Problem>) -> Option<String> {
+    match result {
+        Ok(0) => Some("no terminal is attached to the town's tmux server".to_owned()),
+        Ok(_) => None,
+        Err(problem) => Some(why(problem)),
     }
 }
 

@@ -356,14 +356,62 @@ fn quiet_hours_suppress_notifications_except_tests() {
 fn settings_that_mean_nothing_are_refused() {
     let env = TestEnv::with_town();
     env.gt(&["notify", "test"]).fails(4);
-    with_notes(&env, "quiet_hours = 'at night'");
+    let text = "[notify]\nquiet_hours = 'at night'\n";
+    fs::write(env.town().join("town.toml"), text).unwrap();
     assert_snapshot!(env.snapshot(&["notify"]), @r#"
     exit code: 2
     --- stderr
-    error: ~/gt/town.toml:21:15 cannot be read
+    error: ~/gt/town.toml:2:15 cannot be read
     caused by: "at night" is not a time range such as "[TIME]"
     hint: correct that line; every key is explained in the documentation
     "#);
+}
+
+#[test]
+fn a_test_says_for_each_channel_whether_it_worked() {
+    let env = TestEnv::with_town();
+    assert_snapshot!(env.snapshot(&["notify", "test"]), @"
+    exit code: 4
+    --- stderr
+    error: no notifications are configured
+    hint: `gt config set notify.desktop true` turns on desktop notifications
+    hint: `gt config list notify` shows the other channels
+    ");
+    env.gt(&["config", "set", "notify.command", "true"]).ok();
+    assert_snapshot!(env.snapshot(&["notify", "test"]), @"
+    exit code: 0
+    --- stdout
+    ✓ command  sent
+    ");
+    env.gt(&["config", "set", "notify.bell", "true"]).ok();
+    assert_snapshot!(env.snapshot(&["notify", "test"]), @"
+    exit code: 1
+    --- stdout
+    ✗ bell  failed: no terminal is attached to the town's tmux server
+    ✓ command  sent
+    --- stderr
+    error: 1 of 2 channels failed
+    hint: `gt config list notify` shows the settings
+    ");
+    env.gt(&[
+        "config",
+        "set",
+        "notify.command",
+        "echo no route >&2; exit 3",
+    ])
+    .ok();
+    assert_snapshot!(env.snapshot(&["notify", "test"]), @"
+    exit code: 1
+    --- stdout
+    ✗ bell  failed: no terminal is attached to the town's tmux server
+    ✗ command  failed: notify.command failed: exit status: 3
+    --- stderr
+    error: 2 of 2 channels failed
+    hint: `gt config list notify` shows the settings
+    ");
+    let results = env.gt(&["notify", "test", "--json"]).fails(1).json();
+    let told = |index: usize| &results[index]["told"];
+    assert_eq!((told(0), told(1)), (&json!(false), &json!(false)));
 }
 
 #[test]

@@ -245,7 +245,8 @@ pub fn board_rings(town: &Town, moved: &AgentStateChange) -> bool {
 #[derive(Debug)]
 pub struct ChannelResult {
     pub way: &'static str,
-    pub result: Result<()>,
+    /// Number of receivers. A bell has none if no terminal is attached.
+    pub result: Result<usize>,
 }
 
 /// Sends a notice through all configured channels. Returns their results.
@@ -261,13 +262,13 @@ pub fn deliver(town: &Town, notice: &Notice) -> Vec<ChannelResult> {
     if settings.desktop {
         told.push(ChannelResult {
             way: "desktop",
-            result: programs::desktop(town, notice),
+            result: programs::desktop(town, notice).map(|()| 1),
         });
     }
     if let Some(command) = &settings.command {
         told.push(ChannelResult {
             way: "command",
-            result: programs::command(town, command, notice),
+            result: programs::command(town, command, notice).map(|()| 1),
         });
     }
     told

@@ -13,22 +13,26 @@ use gt_tmux::{Command, ErrorKind};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::termios::isatty;
 
-pub(super) fn ring(town: &Town) -> Result<()> {
+pub(super) fn ring(town: &Town) -> Result<usize> {
     let list = Command::new("list-clients").args(["-F", "#{client_control_mode} #{client_tty}"]);
     let clients = match town.server().run(list) {
         Ok(clients) => clients,
         // Without a server there are no clients.
-        Err(error) if error.kind() == ErrorKind::NoServer => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NoServer => return Ok(0),
         Err(error) => return Err(tmux_problem("cannot tell who is attached", error)),
     };
     let terminals = clients.lines().filter_map(|line| line.strip_prefix("0 "));
     let mut failed = None;
+    let mut rung = 0;
     for tty in terminals.filter(|tty| tty.starts_with("/dev/")) {
-        if let Err(error) = ring_one(tty) {
-            failed = Some(Problem::failed(format!("cannot ring {tty}")).caused_by(error));
+        match ring_one(tty) {
+            Ok(()) => rung += 1,
+            Err(error) => {
+                failed = Some(Problem::failed(format!("cannot ring {tty}")).caused_by(error));
+            }
         }
     }
-    failed.map_or(Ok(()), Err)
+    failed.map_or(Ok(rung), Err)
 }
 
 /// Writes one byte without blocking. Fails if the file is not a terminal.
