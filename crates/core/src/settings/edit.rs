@@ -1,7 +1,7 @@
 //! Changes one value in the text of a file. Comments, order and spacing of everything else stay.
 
 use super::kind::shown;
-use super::resolve::value_at;
+use super::resolve::{toml_value, value_at};
 use toml::{Table, Value};
 use toml_edit::{Document, DocumentMut, Item, TableLike};
 
@@ -124,7 +124,9 @@ fn uncomment(text: &str, path: &[String], value: &Value) -> Option<String> {
         if let Some(name) = inside.filter(|_| !bare.starts_with("[[")) {
             header = format!("{}.", name.trim());
         }
-        let key = bare.strip_prefix('#').and_then(|rest| rest.split_once('='));
+        let setting = bare.strip_prefix('#').and_then(|rest| rest.split_once('='));
+        // A comment in words stays.
+        let key = setting.filter(|(_, value)| toml_value(value).is_some());
         let key = key.map(|(key, _)| key.trim());
         if let Some(key) = key.filter(|key| format!("{header}{key}") == wanted) {
             let end = begin + line.len();
@@ -279,6 +281,13 @@ mod tests {
         let back = unset(&changed, &path("notify.desktop"), Some("false")).unwrap();
         let back = unset(&back, &path("tmux.history_limit"), Some("10")).unwrap();
         assert_eq!(back, text);
+        // A comment in words stays.
+        let text = "[save]\n# keep = how many are kept\n";
+        let changed = set(text, &path("save.keep"), &Value::from(3)).unwrap();
+        assert!(
+            changed.contains("# keep = how many") && changed.contains("\nkeep = 3"),
+            "{changed}"
+        );
         // A string that looks like a comment stays.
         let text = "a = '''\n#b = 1\n'''\n";
         let changed = set(text, &path("b"), &Value::from(2)).unwrap();

@@ -32,16 +32,6 @@ pub enum SettingOrigin {
     Variable(&'static str),
 }
 
-impl SettingOrigin {
-    /// Returns whether a person has set the value.
-    pub fn is_changed(&self) -> bool {
-        matches!(
-            self,
-            SettingOrigin::File { .. } | SettingOrigin::Variable(_)
-        )
-    }
-}
-
 impl std::fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -62,6 +52,13 @@ pub struct ResolvedSetting {
     pub origin: SettingOrigin,
     /// The value if no file of the user and no variable set one.
     pub default: Option<Value>,
+}
+
+impl ResolvedSetting {
+    /// Returns whether the value is another one than the default.
+    pub fn is_changed(&self) -> bool {
+        self.value != self.default
+    }
 }
 
 /// Returns all settings of a scope. `town` has the resolved settings of the town, which rigs

@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
     /// The settings of every rig, role or harness, or all there are
     #[arg(long, value_enum, conflicts_with_all = ["rig", "role", "harness", "project"])]
     scope: Option<ScopeArg>,
-    /// Only settings that a file or a variable changes
+    /// Only settings whose value is not the default
     #[arg(long)]
     changed: bool,
 }
@@ -83,7 +83,7 @@ fn is_wanted(args: &ListArgs, row: &ResolvedSetting) -> bool {
         let rest = key.strip_prefix(wanted.trim_end_matches('.'));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     });
-    fits && (!args.changed || row.origin.is_changed())
+    fits && (!args.changed || row.is_changed())
 }
 
 /// Returns the error for a beginning that no key has.
@@ -167,7 +167,7 @@ fn table(settings: &[ResolvedSetting]) -> Table {
     }
     for row in settings {
         let (value, origin) = (value_text(row), row.origin.to_string());
-        let (value, origin) = match row.origin.is_changed() {
+        let (value, origin) = match row.is_changed() {
             true => (Cell::painted(value, Paint::cyan), Cell::from(origin)),
             false => (Cell::from(value), Cell::painted(origin, Paint::dim)),
         };
@@ -191,7 +191,7 @@ fn table(settings: &[ResolvedSetting]) -> Table {
 /// Returns the default, unless it is the value.
 fn default_text(row: &ResolvedSetting) -> Option<String> {
     match &row.default {
-        Some(_) if !row.origin.is_changed() => None,
+        Some(_) if !row.is_changed() => None,
         Some(value) => Some(short(row, value)),
         None => Some(row.setting.default_text().to_owned()).filter(|text| !text.is_empty()),
     }
@@ -224,7 +224,7 @@ pub(super) fn document(file: &ConfigFile<'_>, row: &ResolvedSetting) -> serde_js
         "key": row.setting.key,
         "value": row.value,
         "origin": row.origin.to_string(),
-        "changed": row.origin.is_changed(),
+        "changed": row.is_changed(),
         "default": row.default,
         "default_text": row.setting.default_text(),
         "allowed": row.setting.kind.allowed(),

@@ -85,7 +85,8 @@ fn every_scope_is_listed_and_only_changes_with_changed() {
     let env = TestEnv::with_rig();
     fs::write(
         env.town().join("town.toml"),
-        "name = 'x'\nharness = 'demo'\n[rigs.gastown.merge]\nbatch = 3\n",
+        "name = 'x'\nharness = 'demo'\n[save]\nkeep = 20\n[merge]\nconfirm = false\n\
+         [rigs.gastown.merge]\nbatch = 3\n",
     )
     .unwrap();
     fs::write(
@@ -114,10 +115,11 @@ fn every_scope_is_listed_and_only_changes_with_changed() {
     name  "x"  town.toml:1  ""  The town's name, for people.
     harness  "demo"  town.toml:2  claude  The agent program of every role that names none.
     tmux.socket  "~/s"  $GT_TMUX_SOCKET  ""  The tmux server of the agents: a socket name, as for `tmux -L`, or an absolute path. Empty means your default tmux server.
+    merge.confirm  false  town.toml:6  true  `gt task merge` asks before the first merge of a rig.
 
     Rig gastown
     KEY  VALUE  ORIGIN  DEFAULT  MEANING
-    merge.batch  3  town.toml:4  1  Maximum number of entries that are validated together.
+    merge.batch  3  town.toml:8  1  Maximum number of entries that are validated together.
 
     Role crew
     KEY  VALUE  ORIGIN  DEFAULT  MEANING
