@@ -288,6 +288,14 @@ pub(super) const ROWS: &[Setting] = &[
         "3.0",
         "Seconds before TERM is sent.",
     ),
+    list(
+        "repository.files",
+        "Settings of the program in a repository; they need a person's approval.",
+    ),
+    list(
+        "repository.ignore",
+        "Arguments with which the program ignores these settings.",
+    ),
     absent(
         "hooks.installer",
         ChoiceOr(INSTALLERS, "an empty text for none"),

@@ -34,6 +34,12 @@ pub(super) const ROWS: &[Setting] = &[
         "Ignored files and folders that stay in the worktree of these lines, such as target.",
     ),
     value(
+        "merge.protected",
+        Texts,
+        "[\".gt.toml\"]",
+        "Files, as patterns of git, whose changes only a person may approve.",
+    ),
+    value(
         "merge.batch",
         SettingKind::Integer {
             min: 1,
