@@ -63,6 +63,9 @@ pub struct Card {
     /// End of its session, in seconds since the epoch, if the journal has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_since: Option<i64>,
+    /// End of the last session of an agent that was stopped, in seconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stopped_since: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -261,6 +264,7 @@ impl Card {
             resolver: None,
             lost: false,
             lost_since: None,
+            stopped_since: None,
         }
     }
 
@@ -330,7 +334,14 @@ impl Card {
     /// Returns the state of the agent. A lost agent counts as crashed.
     pub fn state(&self) -> Option<State> {
         let of_session = self.session.as_ref().map(|session| session.state);
-        of_session.or(self.lost.then_some(State::Crashed))
+        let lost = self.lost.then_some(State::Crashed);
+        let stopped = self.stopped_since.map(|_| State::Stopped);
+        of_session.or(lost).or(stopped)
+    }
+
+    /// Returns whether the agent and its container are gone, although it was not stopped.
+    pub fn is_lost(&self) -> bool {
+        self.lost && self.session.is_none()
     }
 
     /// Returns the resolver if it needs a person. Its failure no longer matters once the merge is
@@ -371,7 +382,8 @@ impl Card {
     /// Returns when the agent entered its state, else when the item last changed.
     pub fn since(&self) -> i64 {
         let session = self.session.as_ref().and_then(|session| session.since);
-        session.or(self.lost_since).unwrap_or(self.updated_at)
+        let ended = self.lost_since.or(self.stopped_since);
+        session.or(ended).unwrap_or(self.updated_at)
     }
 }
 
@@ -568,6 +580,16 @@ mod tests {
         card.session.as_mut().expect("a session").state = State::Waiting;
         assert_eq!(card.asking_program(), Some(AskingProgram::Agent));
         assert_eq!(card.speaker(), Speaker::Agent);
+    }
+
+    #[test]
+    fn stopped_agent_has_the_age_of_its_end_and_stays_in_its_column() {
+        let mut card = card(ItemStatus::InProgress, None);
+        card.stopped_since = Some(8);
+        assert_eq!(card.state(), Some(State::Stopped));
+        assert_eq!((card.since(), card.column()), (8, Column::InProgress));
+        card.status = ItemStatus::Open;
+        assert_eq!(card.column(), Column::Open);
     }
 
     #[test]

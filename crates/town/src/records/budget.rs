@@ -87,6 +87,13 @@ pub fn today(town: &Town) -> String {
     time::local_day(&town.clock().text()).unwrap_or_default()
 }
 
+/// Returns the spending of the present local day, with that of running sessions.
+pub fn spent_today(town: &Town) -> Result<Spending> {
+    Sessions::of(town).spending(&today(town), &[], |running| {
+        usage::refresh(town, running);
+    })
+}
+
 /// Returns the whole spending on items, with that of running sessions.
 pub fn spent_on(town: &Town, items: &[String]) -> Result<BTreeMap<String, f64>> {
     let spending = Sessions::of(town).spending(&today(town), items, |running| {

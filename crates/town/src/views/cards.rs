@@ -31,7 +31,7 @@ use gt_core::merge::Merge;
 use gt_core::state::StateReport;
 use gt_core::work::{Item, ItemStatus, WorkId};
 use jiff::{SignedDuration, Timestamp};
-use lost::LossCache;
+use lost::{EndCache, EndKind};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use usage::UsageCache;
@@ -48,7 +48,7 @@ pub struct Gatherer {
     aside: HashMap<WorkId, ExpensiveFacts>,
     places: expensive::WorktreeLocations,
     presets: Presets,
-    lost: LossCache,
+    ends: EndCache,
     spent: UsageCache,
 }
 
@@ -99,7 +99,7 @@ impl Gatherer {
         });
         let agents = agents_of(town, &overview, &containers);
         self.places.begin();
-        self.lost.begin(town);
+        self.ends.begin(town);
         let mut sites = HashMap::new();
         let mut cards = Vec::with_capacity(overview.items.len());
         let open: HashSet<&WorkId> = open_items(&overview);
@@ -124,14 +124,19 @@ impl Gatherer {
             card.background = container.map_or_else(Vec::new, background_tasks::of_container);
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
-            let loss = match agent {
-                Some((agent, None)) if card.is_worked_on() && card.holder.is_none() => {
-                    self.lost.of(town, agent)
-                }
+            let end = match agent {
+                Some((agent, None)) if card.is_worked_on() => self.ends.of(town, agent),
                 _ => None,
             };
-            card.lost = loss.is_some();
-            card.lost_since = loss.and_then(|loss| loss.at);
+            match end {
+                Some(end) if end.kind == EndKind::Stopped => card.stopped_since = end.at,
+                // Other agents than the task's own are restarted in other ways.
+                Some(end) if card.holder.is_none() => {
+                    card.lost = true;
+                    card.lost_since = end.at;
+                }
+                _ => {}
+            }
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
             }

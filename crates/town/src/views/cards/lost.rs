@@ -1,5 +1,5 @@
-//! Finds agents of tasks that are gone without having been stopped: their tmux server died, or a
-//! person closed their container by hand.
+//! Finds how the last sessions of agents without a container ended. An agent of a task is lost if it
+//! was not stopped: its tmux server died, or a person closed its container by hand.
 
 use crate::Town;
 use crate::base::or_log::OrLog;
@@ -12,21 +12,29 @@ use std::time::SystemTime;
 /// Size and modification time of the journal, to detect changes.
 pub(super) type JournalStamp = Option<(u64, SystemTime)>;
 
-/// The loss of an agent.
+/// The end of an agent's last session.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loss {
-    /// End of its session in seconds since the epoch, if the journal has it.
+pub(super) struct SessionEnd {
+    pub(super) kind: EndKind,
+    /// Seconds since the epoch, if the journal has it.
     pub(super) at: Option<i64>,
 }
 
-/// Cache of lost agents. It is cleared when the journal has changed.
-#[derive(Debug, Default)]
-pub(super) struct LossCache {
-    journal: JournalStamp,
-    known: HashMap<String, Option<Loss>>,
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndKind {
+    /// It crashed, or its end was not recorded.
+    Lost,
+    Stopped,
 }
 
-impl LossCache {
+/// Cache of session ends. It is cleared when the journal has changed.
+#[derive(Debug, Default)]
+pub(super) struct EndCache {
+    journal: JournalStamp,
+    known: HashMap<String, Option<SessionEnd>>,
+}
+
+impl EndCache {
     pub(super) fn begin(&mut self, town: &Town) {
         let journal = journal_stamp(&Sessions::of(town));
         if journal != self.journal {
@@ -35,22 +43,25 @@ impl LossCache {
         }
     }
 
-    /// Returns the loss of an agent that has no container and should have one.
-    pub(super) fn of(&mut self, town: &Town, agent: &Identity) -> Option<Loss> {
+    /// Returns the end of the last session of an agent that has no container and should have one.
+    pub(super) fn of(&mut self, town: &Town, agent: &Identity) -> Option<SessionEnd> {
         let address = agent.address();
         if let Some(known) = self.known.get(&address) {
             return *known;
         }
         let last = Sessions::of(town).newest_that_came_up(&address);
-        // A session without a recorded end is lost as well.
-        let is_lost = |outcome| matches!(outcome, None | Some(Outcome::Crash));
         let last = last.or_warn(format_args!("the last session of {agent} is unknown"));
-        let lost = last.flatten().filter(|session| is_lost(session.outcome));
-        let lost = lost.map(|session| Loss {
-            at: session.ended_at.as_deref().and_then(seconds),
+        let end = last.flatten().and_then(|session| {
+            let kind = match session.outcome {
+                None | Some(Outcome::Crash) => EndKind::Lost,
+                Some(Outcome::Stopped | Outcome::Killed) => EndKind::Stopped,
+                Some(_) => return None,
+            };
+            let at = session.ended_at.as_deref().and_then(seconds);
+            Some(SessionEnd { kind, at })
         });
-        self.known.insert(address, lost);
-        lost
+        self.known.insert(address, end);
+        end
     }
 }
 
