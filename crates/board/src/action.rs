@@ -49,6 +49,11 @@ pub enum BoardAction {
     PreviousCard,
     NextFile,
     PreviousFile,
+    NextHunk,
+    PreviousHunk,
+    /// Writes a comment on the line under the cursor of the diff.
+    Comment,
+    SendComments,
     Do(Deed),
     Yes,
     YesAndClose,

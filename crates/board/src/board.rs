@@ -4,6 +4,7 @@
 //! cursor is bound to an item, not to a position: it stays on its card when cards move.
 
 use crate::command::CommandDraft;
+use crate::diff::{Diff, LineComment};
 use crate::event::BoardEvent;
 use crate::facts::{AgentScreen, BoardFacts, Detail, Tab};
 use crate::keys::KeyMode;
@@ -43,9 +44,14 @@ pub struct Board {
     pub(crate) toasts: Toasts,
     pub(crate) under_way: BTreeMap<u64, PendingCommand>,
     pub(crate) orders: u64,
+    /// The comments on diffs that have not reached their agents yet.
+    pub(crate) comments: BTreeMap<WorkId, Vec<LineComment>>,
     pub(crate) requests: Vec<BoardRequest>,
     /// The item whose screen was requested last.
     looking: Option<WorkId>,
+    /// The item whose description was requested last, and the description that came last.
+    describing: Option<WorkId>,
+    pub(crate) described: Option<Description>,
     pub(crate) click: Option<(Moment, WorkId)>,
     /// The content and the positions of the last frame.
     pub(crate) drawn: DrawnFrame,
@@ -71,6 +77,13 @@ pub(crate) struct StyledScreen {
     pub(crate) lines: Vec<Line<'static>>,
 }
 
+/// The description of the item under the cursor, for the preview.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Description {
+    pub(crate) id: WorkId,
+    pub(crate) description: String,
+}
+
 /// The card that is open in the detail view.
 #[derive(Debug)]
 pub(crate) struct OpenCard {
@@ -80,7 +93,9 @@ pub(crate) struct OpenCard {
     /// The scroll offset by tab, in lines from the top; for the terminal, from the bottom.
     pub(crate) scroll: BTreeMap<Tab, usize>,
     pub(crate) aside: usize,
-    pub(crate) diff: Vec<String>,
+    pub(crate) diff: Diff,
+    /// The row of the diff under the cursor.
+    pub(crate) diff_row: usize,
 }
 
 impl Board {
@@ -104,8 +119,11 @@ impl Board {
             toasts: Toasts::default(),
             under_way: BTreeMap::new(),
             orders: 0,
+            comments: BTreeMap::new(),
             requests: Vec::new(),
             looking: None,
+            describing: None,
+            described: None,
             click: None,
             drawn: DrawnFrame::default(),
             dirty: true,
@@ -139,6 +157,7 @@ impl Board {
             self.show(question);
         }
         self.request_screen();
+        self.request_description();
         std::mem::take(&mut self.requests)
     }
 
@@ -301,6 +320,10 @@ impl Board {
         if screen == self.screen.raw || screen.id != self.looking {
             return;
         }
+        // The last output of an agent stays when its pane is gone.
+        if screen.lines.is_empty() && screen.id == self.screen.raw.id {
+            return;
+        }
         self.screen = StyledScreen {
             lines: ansi::lines(&screen.lines),
             raw: screen,
@@ -318,9 +341,49 @@ impl Board {
         let wanted = wanted.filter(has_session).cloned();
         if wanted != self.looking {
             self.looking.clone_from(&wanted);
-            // The screen of the previous item must not be shown for this one.
-            self.screen = StyledScreen::default();
+            // The screen of the previous item must not be shown for this one. That of an agent
+            // that was lost stays as long as the cursor is on its card.
+            if self.cursor != self.screen.raw.id || wanted.is_some() {
+                self.screen = StyledScreen::default();
+            }
             self.requests.push(BoardRequest::Look(wanted));
+            self.dirty = true;
+        }
+    }
+}
+
+impl Board {
+    /// Requests the description of the item under the cursor, if the preview has no screen to show.
+    fn request_description(&mut self) {
+        let is_plain = |card: &Card| card.session.is_none() && !card.is_agent;
+        let card = self.cursor.as_ref().and_then(|id| self.card(id));
+        let wanted = card.filter(|card| self.preview && self.detail.is_none() && is_plain(card));
+        let wanted = wanted.map(|card| card.id.clone());
+        if wanted == self.describing {
+            return;
+        }
+        self.describing.clone_from(&wanted);
+        match wanted {
+            Some(id) => self
+                .requests
+                .push(BoardRequest::Show { id, tab: Tab::Task }),
+            // The detail view has requested its own tab.
+            None if self.detail.is_some() => {}
+            None => self.requests.push(BoardRequest::Unshow),
+        }
+    }
+
+    /// Stores the description for the preview.
+    pub(crate) fn describe(&mut self, id: &WorkId, detail: &Detail) {
+        let Detail::Task { description, .. } = detail else {
+            return;
+        };
+        let described = Some(Description {
+            id: id.clone(),
+            description: description.clone(),
+        });
+        if self.describing.as_ref() == Some(id) && self.described != described {
+            self.described = described;
             self.dirty = true;
         }
     }

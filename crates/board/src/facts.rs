@@ -3,6 +3,7 @@
 use gt_core::card::{Card, CardServer};
 use gt_core::escalation::Severity;
 use gt_core::work::WorkId;
+use std::collections::BTreeMap;
 
 /// A complete snapshot of the town. A newer one replaces it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,8 +18,17 @@ pub struct BoardFacts {
     pub escalations: Vec<EscalationFacts>,
     /// The emergency stops in force, that of the town first.
     pub stops: Vec<StopFacts>,
+    /// What the sessions of today cost, if known.
+    pub spent_today: Option<SpentToday>,
     /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,
+}
+
+/// The cost of a day in US dollars.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SpentToday {
+    pub all: f64,
+    pub by_project: BTreeMap<String, f64>,
 }
 
 /// An escalation that is not closed.

@@ -33,7 +33,7 @@ pub enum KeyMode {
     /// The emergency stop, before it is confirmed.
     EmergencyStop,
     Confirm,
-    /// A line of text: an answer or a message.
+    /// A line of text: an answer, a message or a comment.
     Write,
     /// Read-only text: help and the message log.
     Read,

@@ -15,6 +15,7 @@ mod age;
 mod ansi;
 mod board;
 mod command;
+mod diff;
 mod event;
 mod facts;
 mod filter;
@@ -40,8 +41,8 @@ pub use action::{BoardAction, Deed, EscalationDeed, ServerDeed};
 pub use board::Board;
 pub use event::{BoardEvent, CommandFailure};
 pub use facts::{
-    AgentScreen, BoardFacts, ChainSession, Detail, EscalationFacts, Happening, Question, StopFacts,
-    Tab, WindowFacts,
+    AgentScreen, BoardFacts, ChainSession, Detail, EscalationFacts, Happening, Question,
+    SpentToday, StopFacts, Tab, WindowFacts,
 };
 pub use moment::Moment;
 pub use request::{BoardRequest, Invocation};

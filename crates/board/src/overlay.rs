@@ -3,6 +3,7 @@
 
 use crate::action::Deed;
 use crate::command::CommandDraft;
+use crate::diff::DiffPlace;
 use crate::filter::Trait;
 use crate::input::TextInput;
 use crate::keys::{self, Binding, KeyMode};
@@ -14,6 +15,8 @@ use gt_core::work::WorkId;
 pub(crate) enum Overlay {
     Actions {
         bound: Vec<WorkId>,
+        /// The operations as they were ordered when the menu was opened: the available ones first.
+        rows: Vec<Deed>,
         cursor: usize,
     },
     Go {
@@ -96,9 +99,20 @@ pub(crate) enum Overlay {
         about: Vec<String>,
         input: TextInput,
     },
+    /// A comment on a line of the diff.
+    Comment {
+        id: WorkId,
+        place: DiffPlace,
+        quoted: String,
+        input: TextInput,
+    },
     Help {
         /// The mode whose keys are listed first.
         first: KeyMode,
+        /// Whether the keys of all modes are listed.
+        shows_all: bool,
+        search: TextInput,
+        is_typing: bool,
         scroll: usize,
     },
     Log {
@@ -146,8 +160,35 @@ impl Overlay {
             Overlay::Escalations { .. } => KeyMode::Escalations,
             Overlay::EmergencyStop { .. } => KeyMode::EmergencyStop,
             Overlay::Confirm { .. } => KeyMode::Confirm,
-            Overlay::Answer { .. } | Overlay::Write { .. } => KeyMode::Write,
+            Overlay::Answer { .. } | Overlay::Write { .. } | Overlay::Comment { .. } => {
+                KeyMode::Write
+            }
+            Overlay::Help {
+                is_typing: true, ..
+            } => KeyMode::Search,
             Overlay::Help { .. } | Overlay::Log { .. } => KeyMode::Read,
+        }
+    }
+
+    /// Returns whether the overlay is a box over the view.
+    pub(crate) fn covers_the_view(&self) -> bool {
+        !matches!(self, Overlay::Go { .. } | Overlay::Search { .. })
+    }
+
+    /// Returns the cards that the overlay is about.
+    pub(crate) fn cards(&self) -> Vec<&WorkId> {
+        match self {
+            Overlay::Actions { bound, .. }
+            | Overlay::Palette { bound, .. }
+            | Overlay::Servers { bound, .. } => bound.iter().collect(),
+            Overlay::MergeChoice { id, .. } | Overlay::InitFailed { id, .. } => vec![id],
+            Overlay::Cleanup { items, .. } => items.iter().map(|item| &item.id).collect(),
+            Overlay::Confirm { drafts, .. } => {
+                drafts.iter().filter_map(|it| it.item.as_ref()).collect()
+            }
+            Overlay::Answer { items, .. } => items.iter().map(|item| &item.id).collect(),
+            Overlay::Write { bound, .. } => bound.iter().map(|(id, _)| id).collect(),
+            _ => Vec::new(),
         }
     }
 
@@ -156,7 +197,13 @@ impl Overlay {
         match self {
             Overlay::Search { input }
             | Overlay::Answer { input, .. }
-            | Overlay::Write { input, .. } => Some(input),
+            | Overlay::Write { input, .. }
+            | Overlay::Comment { input, .. } => Some(input),
+            Overlay::Help {
+                search,
+                is_typing: true,
+                ..
+            } => Some(search),
             Overlay::Palette { pick, .. } | Overlay::Projects { pick } => Some(&mut pick.input),
             _ => None,
         }

@@ -41,6 +41,7 @@ pub fn sample(items: usize, agents: usize) -> BoardFacts {
             .collect(),
         escalations: Vec::new(),
         stops: Vec::new(),
+        spent_today: None,
         warnings: Vec::new(),
     }
 }

@@ -6,6 +6,7 @@ mod bound;
 mod frames;
 mod keys_do;
 mod living;
+mod look;
 mod manual;
 mod nasty;
 mod pointing;
@@ -13,7 +14,7 @@ mod pointing;
 use crate::keys::KeyMode;
 use crate::{
     Board, BoardEvent, BoardFacts, BoardRequest, BoardTheme, CommandFailure, EscalationFacts,
-    Moment, Question,
+    Moment, Question, SpentToday,
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, CardAgent, CardResolver, CardServer, PartCount, ServerState};
@@ -389,6 +390,10 @@ pub(crate) fn town() -> BoardFacts {
             escalation("esc-00bbb", Severity::Low, true),
         ],
         stops: Vec::new(),
+        spent_today: Some(SpentToday {
+            all: 3.921,
+            by_project: [("gastown".to_owned(), 3.5)].into(),
+        }),
         warnings: Vec::new(),
     }
 }

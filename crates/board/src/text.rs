@@ -78,6 +78,19 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
+/// Cuts the beginning of the text such that `room` cells are left, with a sign if something is
+/// missing.
+pub(crate) fn cut_front(text: &str, room: usize) -> String {
+    let wide = width(text);
+    if wide <= room {
+        return text.to_owned();
+    }
+    match room.checked_sub(1) {
+        Some(room) => format!("…{}", skip(text, wide - room)),
+        None => String::new(),
+    }
+}
+
 /// Returns the leading clusters that fit, without a sign.
 fn head(text: &str, room: usize) -> String {
     let mut kept = String::new();
@@ -136,6 +149,32 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in text.lines() {
         wrap_line(&expand(line), room, &mut lines);
+    }
+    lines
+}
+
+/// Wraps the text to lines of at most `room` cells, of which the first `used` cells of the first
+/// line are taken. The first line is empty if not even one word fits there.
+pub(crate) fn wrap_after(used: usize, text: &str, room: usize) -> Vec<String> {
+    let whole = clean(text);
+    if used + width(&whole) <= room {
+        return vec![whole];
+    }
+    let room = room.max(2);
+    let mut first = String::new();
+    let mut rest = whole.trim_start();
+    while let Some(word) = rest.split(' ').next().filter(|word| !word.is_empty()) {
+        let gap = usize::from(!first.is_empty());
+        if used + width(&first) + gap + width(word) > room {
+            break;
+        }
+        first.extend(std::iter::repeat_n(' ', gap));
+        first.push_str(word);
+        rest = rest[word.len()..].trim_start();
+    }
+    let mut lines = vec![first];
+    if !rest.is_empty() {
+        wrap_line(rest, room, &mut lines);
     }
     lines
 }
@@ -199,9 +238,22 @@ mod tests {
         assert_eq!(cut("日本語", 4), "日…");
         assert_eq!(cut("日本語", 0), "");
         assert_eq!(cut("cafe\u{301}s", 5), "cafe\u{301}s");
+        assert_eq!(cut_front("src/a.rs", 6), "…/a.rs");
+        assert_eq!(cut_front("a.rs", 4), "a.rs");
+        assert_eq!(cut_front("a.rs", 0), "");
         assert_eq!(fit("日本語", 4), "日… ");
         assert_eq!(fit("a", 3), "a  ");
         assert_eq!(width("日a"), 3);
+    }
+
+    #[test]
+    fn text_after_other_text_begins_beside_it_if_a_word_fits() {
+        assert_eq!(wrap_after(4, "one two", 11), ["one two"]);
+        assert_eq!(wrap_after(4, "one two", 10), ["one", "two"]);
+        assert_eq!(wrap_after(4, "one two", 6), ["", "one", "two"]);
+        assert_eq!(wrap_after(4, "abcdefgh ij", 6), ["", "abcdef", "gh ij"]);
+        assert_eq!(wrap_after(9, "x", 6), ["", "x"]);
+        assert_eq!(wrap_after(1, "日本 語", 6), ["日本", "語"]);
     }
 
     #[test]

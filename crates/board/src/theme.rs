@@ -93,6 +93,16 @@ impl BoardTheme {
         }
     }
 
+    /// Returns the style of everything behind an overlay.
+    pub(crate) fn dimmed(self) -> Style {
+        let style = Style::new().remove_modifier(Modifier::BOLD | Modifier::REVERSED);
+        match self {
+            BoardTheme::Dark => style.fg(Color::Indexed(240)).bg(Color::Reset),
+            BoardTheme::Light => style.fg(Color::Indexed(249)).bg(Color::Reset),
+            BoardTheme::Plain => style.add_modifier(Modifier::DIM),
+        }
+    }
+
     /// Returns the style of a row that must not be overlooked.
     pub(crate) fn alarm_style(self) -> Style {
         let style = match self {

@@ -1,9 +1,11 @@
 //! Event handling: keys by the table of keys, the mouse by the contents of the last frame, and the
 //! results of commands.
 
+mod action_menu;
 mod alarms;
 mod deeds;
 mod detail;
+mod diff;
 mod mouse;
 mod moves;
 mod overlays;
@@ -11,6 +13,7 @@ mod overlays;
 use crate::action::BoardAction;
 use crate::board::Board;
 use crate::filter;
+use crate::input::TextInput;
 use crate::keys::{self, Key, KeyMode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::ToastKind;
@@ -68,7 +71,7 @@ impl Board {
             self.act_in_overlay(action, now);
         } else if self.detail.is_some() {
             let bound: Vec<WorkId> = self.detail.iter().map(|open| open.id.clone()).collect();
-            if !self.act_in_detail(action) {
+            if !self.act_in_diff(action, now) && !self.act_in_detail(action) {
                 self.act_anywhere(action, KeyMode::Detail, &bound, now);
             }
         } else if !self.act_on_board(action) {
@@ -121,7 +124,7 @@ impl Board {
             }
             BoardAction::Go => self.label_cards(),
             BoardAction::Search => {
-                let input = crate::input::TextInput::new(&self.lens.query);
+                let input = TextInput::new(&self.lens.query);
                 self.show(Overlay::Search { input });
             }
             BoardAction::Filter => {
@@ -173,10 +176,7 @@ impl Board {
                     .say(ToastKind::Note, "There is no card here".to_owned(), now);
                 self.dirty = true;
             }
-            BoardAction::Actions => self.show(Overlay::Actions {
-                bound: bound.to_vec(),
-                cursor: 0,
-            }),
+            BoardAction::Actions => self.show_actions(bound.to_vec()),
             BoardAction::Palette => {
                 let rows = overlay::commands(mode);
                 let texts = rows.iter().map(|row| match row.command {
@@ -198,6 +198,9 @@ impl Board {
             BoardAction::Log => self.show(Overlay::Log { scroll: 0 }),
             BoardAction::Help => self.show(Overlay::Help {
                 first: mode,
+                shows_all: false,
+                search: TextInput::default(),
+                is_typing: false,
                 scroll: 0,
             }),
             BoardAction::Redraw => {
@@ -251,6 +254,7 @@ impl Board {
         let Some(under_way) = self.under_way.remove(&order) else {
             return;
         };
+        self.settle_comments(order, result.is_ok());
         let title = under_way.title;
         let then = under_way.then.filter(|_| result.is_ok());
         self.dirty = true;

@@ -8,6 +8,7 @@ mod canvas;
 mod card;
 mod columns;
 mod detail;
+mod diff;
 mod frame;
 mod overlays;
 mod preview;
@@ -18,6 +19,7 @@ use crate::action::BoardAction;
 use crate::board::Board;
 use crate::facts::Tab;
 use crate::lists::Lists;
+use crate::overlay::Overlay;
 use crate::theme::Tone;
 use canvas::Canvas;
 use gt_core::card::Column;
@@ -43,6 +45,10 @@ pub(crate) struct DrawnFrame {
     /// The scroll offsets of the open tab and of the overlay, limited to their content.
     pub(crate) scroll: usize,
     pub(crate) overlay_scroll: usize,
+    /// Whether the diff is drawn side by side.
+    pub(crate) side_by_side: bool,
+    /// The height of the preview below the columns.
+    pub(crate) preview_height: Option<u16>,
 }
 
 /// The element at a position of the frame, for the mouse.
@@ -51,6 +57,8 @@ pub(crate) enum Hit {
     Card(WorkId),
     Column(Column),
     Tab(Tab),
+    /// A row of the diff.
+    DiffRow(usize),
     /// A key hint in the frame.
     Key(BoardAction),
     /// A row of the overlay.
@@ -93,6 +101,7 @@ pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> DrawnFr
     let drawn = DrawnFrame {
         first: board.drawn.first,
         free: board.drawn.free,
+        preview_height: board.drawn.preview_height,
         ..DrawnFrame::default()
     };
     let mut canvas = Canvas::new(frame.buffer_mut(), board.theme, now, drawn);
@@ -122,6 +131,18 @@ fn draw_all(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
         None => frame::draw(board, below, canvas),
     }
     if let Some(overlay) = &board.overlay {
+        if overlay.covers_the_view() {
+            let cards = overlay.cards();
+            let row = match overlay {
+                Overlay::Comment { .. } => board.detail.as_ref().map(|open| open.diff_row),
+                _ => None,
+            };
+            canvas.push_back(area, |hit| match hit {
+                Hit::Card(id) => cards.contains(&id),
+                Hit::DiffRow(number) => row == Some(*number),
+                _ => false,
+            });
+        }
         overlays::draw(board, overlay, area, canvas);
     }
     toasts::draw(board, area, canvas);

@@ -100,6 +100,10 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "K"                  PreviousCard,                 "The card before";
     Detail      "]"                  NextFile,                     "The next file of the diff";
     Detail      "["                  PreviousFile,                 "The file before";
+    Detail      "}"                  NextHunk,                     "The next hunk of the diff";
+    Detail      "{"                  PreviousHunk,                 "The hunk before";
+    Detail      "c"                  Comment,                      "Write a comment on the line of the diff";
+    Detail      "s"                  SendComments,                 "Send the comments to the agent", "gt nudge AGENT --stdin";
     Detail      "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Detail      "Space"              Actions,                      "Do something with the card";
     Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
@@ -225,6 +229,8 @@ pub const TABLE: &[Binding] = rows! {
     Write       "Esc"                Back,                         "Send nothing";
     Write       "Ctrl-c"             Quit,                         "Leave the board";
 
+    Read        "/"                  Search,                       "Search the keys";
+    Read        "Tab"                NextTab,                      "All keys, or only the important ones";
     Read        "j Down"             Down,                         "Scroll down";
     Read        "k Up"               Up,                           "Scroll up";
     Read        "PgDn Ctrl-d Space"  PageDown,                     "A page down";

@@ -1,6 +1,6 @@
 //! Every row of the table of keys has an effect, and the documented one.
 
-use super::frames::view;
+use super::frames::{detail, view};
 use super::*;
 use crate::action::{BoardAction, Deed};
 use crate::keys::{self, TABLE};
@@ -21,7 +21,7 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
             "h<Enter>3jj"
         }
         (KeyMode::Detail, BoardAction::Left) => "h<Enter>3l",
-        (KeyMode::Detail, BoardAction::PreviousFile) => "h<Enter>3]",
+        (KeyMode::Detail, BoardAction::PreviousFile | BoardAction::PreviousHunk) => "h<Enter>3]",
         (KeyMode::Detail, BoardAction::Tab(Tab::Diff)) => "h<Enter>",
         (KeyMode::Detail, BoardAction::PreviousCard) => "hj<Enter>",
         (KeyMode::Detail, _) => "h<Enter>3",
@@ -53,8 +53,8 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
         (KeyMode::Write, BoardAction::Up) => "j y<Down><Down>",
         (KeyMode::Write, BoardAction::Down) => "j y",
         (KeyMode::Write, _) => "h nt",
-        (KeyMode::Read, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => "?jj",
-        (KeyMode::Read, _) => "?",
+        (KeyMode::Read, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => "?<Tab>jj",
+        (KeyMode::Read, _) => "?<Tab>",
     }
 }
 
@@ -87,7 +87,8 @@ fn ready(mode: KeyMode, action: BoardAction) -> Stage {
         for request in stage.happens(BoardEvent::Key(key)) {
             match request {
                 BoardRequest::Show { id, tab: Tab::Diff } => {
-                    let hunk = format!("diff --git a/x b/x\n{}", "+long line\n".repeat(50));
+                    let lines = "+long line\n".repeat(50);
+                    let hunk = format!("diff --git a/x b/x\n@@ -0,0 +1,50 @@\n{lines}");
                     let detail = Detail::Diff {
                         text: hunk.repeat(3),
                     };
@@ -372,8 +373,8 @@ fn what_another_agent_holds_is_no_task() {
 fn rows_of_the_menu_are_walked_and_taken() {
     let mut stage = Stage::new(80, 24);
     stage.press("h ");
-    let row = crate::overlay::action_rows().position(|(_, deed)| deed == Deed::Pause);
-    stage.press(&"<Down>".repeat(row.expect("a row")));
+    // Attach and update come before it.
+    stage.press("<Down><Down>");
     let requests = stage.press("<Enter>");
     assert_eq!(commands(&requests), ["run: gt task pause gt-00bsy --json"]);
 }
@@ -415,35 +416,94 @@ fn moves_go_where_they_say() {
 
 #[test]
 fn the_diff_is_scrolled_by_files_and_to_the_side() {
-    let mut stage = view("h f", 80, 24, BoardTheme::Dark, town());
-    stage.happens(BoardEvent::Resize {
-        width: 80,
-        height: 12,
-    });
-    let first = |stage: &Stage| stage.screen().lines().nth(3).map(str::to_owned);
-    let mut stage = {
-        let mut small = view("h f", 80, 12, BoardTheme::Dark, town());
-        std::mem::swap(&mut stage, &mut small);
-        stage
+    let mut stage = view("h f", 80, 12, BoardTheme::Dark, town());
+    let cursor_line = |stage: &Stage| {
+        let screen = stage.screen();
+        let line = screen.lines().find(|line| line.starts_with('▌'));
+        line.unwrap_or_default().to_owned()
     };
-    stage.press("]");
-    assert!(stage.screen().contains("diff --git a/b b/b"));
-    stage.press("[");
-    assert!(first(&stage).is_some_and(|line| line.starts_with("diff --git a/src")));
-    stage.press("l");
-    assert!(
-        first(&stage).is_some_and(|line| line.starts_with("it a/src")),
-        "{:?}",
-        first(&stage)
-    );
-    stage.press("h");
-    assert!(first(&stage).is_some_and(|line| line.starts_with("diff")));
+    for (key, line) in [
+        ("]", "▌b +1 −1"),
+        ("[", "▌src/a.rs +1 −1"),
+        ("}", "▌@@ -1,3 +1,3 @@ fn main"),
+        ("}", "▌@@ -1 +1 @@"),
+        ("{", "▌@@ -1,3 +1,3 @@ fn main"),
+        ("j", "▌   1  fn main() {"),
+        ("l", "▌   1  ) {"),
+        ("h", "▌   1  fn main() {"),
+        ("jj", "▌   2 +        new(\"日本\");"),
+        ("G", "▌   1 +y"),
+        ("g", "▌src/a.rs +1 −1"),
+    ] {
+        stage.press(key);
+        assert_eq!(cursor_line(&stage), line, "{key}\n{}", stage.screen());
+    }
+}
+
+#[test]
+fn comments_on_the_diff_are_sent_together() {
+    let mut stage = view("h f", 80, 24, BoardTheme::Dark, town());
+    stage.press("c");
+    stage.assert_shows("Move to a line of a file");
+    assert_eq!(commands(&stage.press("s")), [""; 0]);
+    stage.assert_shows("There are no comments yet");
+    stage.press("jjjc");
+    stage.assert_shows("Comment on src/a.rs:2 (removed line)");
+    stage.press("Keep it<Enter>");
+    stage.assert_shows("» Keep it");
+    stage.press("jcNot this<Enter>");
+    // A comment can be changed, and removed.
+    stage.press("c<C-u>Call it later<Enter>jcx<Enter>c<C-u><Enter>");
+    stage.assert_shows("» 2 comments");
+    let requests = stage.press("s");
+    let [BoardRequest::Run(order)] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    assert_eq!(order.words, ["nudge", "task/gt-00bsy", "--stdin", "--json"]);
+    let message = order.input.as_deref().expect("a message");
+    assert!(message.contains("src/a.rs:2 (removed line)\n>         old();\nKeep it"));
+    assert!(message.contains("src/a.rs:2\n>         new(\"日本\");\nCall it later"));
+    assert!(!message.contains("Not this"));
+    // They are sent once; after a failure they can be sent again.
+    assert_eq!(commands(&stage.press("s")), [""; 0]);
+    let order = order.number;
+    let result = Err("it is busy".into());
+    stage.happens(BoardEvent::Outcome { order, result });
+    let requests = stage.press("s");
+    let [BoardRequest::Run(again)] = requests.as_slice() else {
+        panic!("{requests:?}");
+    };
+    let (order, result) = (again.number, Ok("Delivered.".to_owned()));
+    stage.happens(BoardEvent::Outcome { order, result });
+    stage.assert_shows_not("»");
+}
+
+#[test]
+fn comments_for_an_agent_that_does_not_run_are_kept() {
+    let mut facts = town();
+    let crashed = facts
+        .cards
+        .iter_mut()
+        .find(|card| card.id == id("gt-00bsy"));
+    session(crashed.expect("a card")).state = State::Exited;
+    let mut stage = view("", 80, 24, BoardTheme::Dark, facts);
+    stage.board.select(&id("gt-00bsy"));
+    stage.press(" f");
+    let detail = detail(Tab::Diff).expect("a tab");
+    let (id, tab) = (id("gt-00bsy"), Tab::Diff);
+    stage.happens(BoardEvent::Detail { id, tab, detail });
+    stage.press("jjcWhy?<Enter>");
+    assert_eq!(commands(&stage.press("s")), [""; 0]);
+    stage.assert_shows("The comments are kept: its agent does not run");
+    // They survive the view.
+    stage.press("<Esc>");
+    assert_eq!(stage.board.comments.len(), 1);
 }
 
 #[test]
 fn the_help_names_every_key() {
     let mut stage = Stage::with(100, 50, BoardTheme::Dark, town());
-    stage.press("?");
+    stage.press("?<Tab>");
     let mut all = String::new();
     for _ in 0..10 {
         all.push_str(&stage.screen());
@@ -453,4 +513,25 @@ fn the_help_names_every_key() {
         assert!(all.contains(row.help), "{}", row.help);
         assert!(all.contains(row.keys), "{}", row.keys);
     }
+}
+
+#[test]
+fn help_begins_short_and_is_searched() {
+    let mut stage = Stage::with(100, 50, BoardTheme::Dark, town());
+    stage.press("?");
+    stage.assert_shows("The oldest question");
+    stage.assert_shows_not("Draw anew");
+    stage.press("/drawer");
+    stage.assert_mode(KeyMode::Search);
+    stage.assert_shows("No key matches");
+    stage.press("<C-u>draw");
+    stage.assert_shows("Draw anew");
+    stage.assert_shows_not("The oldest question");
+    // Esc ends the search, then the help.
+    stage.press("<Enter>");
+    stage.assert_mode(KeyMode::Read);
+    stage.press("<Esc>");
+    stage.assert_shows("The oldest question");
+    stage.press("<Esc>");
+    stage.assert_mode(KeyMode::Board);
 }

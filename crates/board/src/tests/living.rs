@@ -55,7 +55,7 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
     let mut facts = town();
     facts.cards.retain(|card| card.id == id("gt-00bsy"));
     let mut stage = Stage::with(80, 24, BoardTheme::Dark, facts);
-    stage.assert_shows("busy 3m");
+    stage.assert_shows("working 3m");
     // The agent has been busy for 200 seconds.
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 40)));
     at(&mut stage, 39);
@@ -63,7 +63,7 @@ fn it_wakes_when_an_age_in_view_changes_and_not_before() {
     assert!(!stage.board.is_dirty());
     at(&mut stage, 40);
     stage.happens(BoardEvent::Tick);
-    stage.assert_shows("busy 4m");
+    stage.assert_shows("working 4m");
     assert_eq!(stage.board.wake_at(), Some(Moment::from_seconds(NOW + 100)));
 }
 

@@ -102,7 +102,7 @@ impl Board {
         self.order_all(draft.into_iter().collect());
     }
 
-    fn note(&mut self, text: &str, now: Moment) {
+    pub(super) fn note(&mut self, text: &str, now: Moment) {
         self.toasts.say(ToastKind::Note, text.to_owned(), now);
         self.dirty = true;
     }

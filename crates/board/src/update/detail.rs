@@ -1,10 +1,11 @@
 //! The detail view: opening, tabs, scrolling.
 
+use crate::BoardRequest;
 use crate::action::BoardAction;
 use crate::board::{Board, OpenCard};
+use crate::diff::Diff;
 use crate::facts::{Detail, Tab};
 use crate::overlay::step;
-use crate::{BoardRequest, text};
 use gt_core::work::WorkId;
 use std::collections::BTreeMap;
 
@@ -16,7 +17,8 @@ impl Board {
             known: BTreeMap::new(),
             scroll: BTreeMap::new(),
             aside: 0,
-            diff: Vec::new(),
+            diff: Diff::default(),
+            diff_row: 0,
         });
         self.requests.push(BoardRequest::Show { id, tab });
         self.dirty = true;
@@ -39,8 +41,6 @@ impl Board {
             BoardAction::PreviousTab => self.turn(false),
             BoardAction::NextCard => self.open_neighbour(true),
             BoardAction::PreviousCard => self.open_neighbour(false),
-            BoardAction::NextFile => self.show_file(true),
-            BoardAction::PreviousFile => self.show_file(false),
             BoardAction::Back => {
                 self.detail = None;
                 self.requests.push(BoardRequest::Unshow);
@@ -56,6 +56,10 @@ impl Board {
         let Some(open) = &mut self.detail else {
             return;
         };
+        if open.tab == Tab::Diff {
+            self.move_in_diff(down, by);
+            return;
+        }
         let scroll = open.scroll.entry(open.tab).or_default();
         // The terminal tab scrolls from its end, where the newest lines are.
         let more = down != (open.tab == Tab::Terminal);
@@ -112,39 +116,21 @@ impl Board {
         }
     }
 
-    fn show_file(&mut self, down: bool) {
-        let Some(open) = &mut self.detail else {
-            return;
-        };
-        if open.tab != Tab::Diff {
-            return;
-        }
-        let here = open.scroll.get(&Tab::Diff).copied().unwrap_or_default();
-        let is_file = |line: &String| line.starts_with("diff --git ");
-        let found = match down {
-            true => open
-                .diff
-                .iter()
-                .skip(here + 1)
-                .position(is_file)
-                .map(|at| here + 1 + at),
-            false => open.diff.iter().take(here).rposition(is_file),
-        };
-        if let Some(at) = found {
-            open.scroll.insert(Tab::Diff, at);
-            self.dirty = true;
-        }
-    }
-
     pub(crate) fn on_detail(&mut self, id: &WorkId, tab: Tab, detail: Detail) {
         let Some(open) = &mut self.detail else {
+            self.describe(id, &detail);
             return;
         };
         if open.id != *id || open.known.get(&tab) == Some(&detail) {
             return;
         }
         if let Detail::Diff { text } = &detail {
-            open.diff = text.lines().map(text::expand).collect();
+            let before = open.diff.place(open.diff_row);
+            open.diff = Diff::parse(text);
+            // The cursor stays on its line.
+            let found = before.and_then(|place| open.diff.find(&place));
+            let last = open.diff.rows.len().saturating_sub(1);
+            open.diff_row = found.unwrap_or(open.diff_row.min(last));
         }
         open.known.insert(tab, detail);
         self.dirty |= open.tab == tab;

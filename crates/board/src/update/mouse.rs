@@ -21,8 +21,7 @@ impl Board {
                     && self.overlay.is_none()
                 {
                     self.select(&id);
-                    let bound = vec![id];
-                    self.show(Overlay::Actions { bound, cursor: 0 });
+                    self.show_actions(vec![id]);
                 }
             }
             MouseEventKind::ScrollDown => self.wheel(hit, true, now),
@@ -53,6 +52,7 @@ impl Board {
             }
             Some(Hit::Column(column)) => self.enter(column),
             Some(Hit::Tab(tab)) => self.open_tab(tab),
+            Some(Hit::DiffRow(row)) => self.go_to_diff_row(row),
             Some(Hit::Key(action)) => self.act(action, now),
             None => {}
         }

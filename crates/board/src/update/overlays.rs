@@ -2,6 +2,7 @@
 
 use crate::action::BoardAction;
 use crate::board::Board;
+use crate::input::TextInput;
 use crate::overlay::{self, Overlay, step};
 use crate::sort::Sort;
 use crate::{Moment, command};
@@ -35,17 +36,17 @@ impl Board {
         }
         let page = self.drawn.page.max(1);
         match overlay {
-            Overlay::Actions { bound, cursor } => match action {
+            Overlay::Actions {
+                bound,
+                rows,
+                cursor,
+            } => match action {
                 BoardAction::Up | BoardAction::Down => {
-                    *cursor = step(
-                        *cursor,
-                        overlay::action_rows().count(),
-                        action == BoardAction::Down,
-                    );
+                    *cursor = step(*cursor, rows.len(), action == BoardAction::Down);
                 }
                 BoardAction::Accept => {
                     let bound = bound.clone();
-                    if let Some((_, deed)) = overlay::action_rows().nth(*cursor) {
+                    if let Some(deed) = rows.get(*cursor).copied() {
                         self.perform(deed, &bound, now);
                     }
                 }
@@ -187,11 +188,28 @@ impl Board {
                     self.send(now);
                 }
             }
+            Overlay::Comment { .. } => {
+                if action == BoardAction::Accept {
+                    self.keep_comment();
+                }
+            }
+            Overlay::Help {
+                is_typing, scroll, ..
+            } if action == BoardAction::Search || *is_typing && action == BoardAction::Accept => {
+                *is_typing = !*is_typing;
+                *scroll = 0;
+            }
+            Overlay::Help {
+                shows_all, scroll, ..
+            } if action == BoardAction::NextTab => {
+                *shows_all = !*shows_all;
+                *scroll = 0;
+            }
             Overlay::Help { scroll, .. } | Overlay::Log { scroll } => {
                 let here = self.drawn.overlay_scroll;
                 *scroll = match action {
-                    BoardAction::Down => here + 1,
-                    BoardAction::Up => here.saturating_sub(1),
+                    BoardAction::Down | BoardAction::NextMatch => here + 1,
+                    BoardAction::Up | BoardAction::PreviousMatch => here.saturating_sub(1),
                     BoardAction::PageDown => here.saturating_add(page),
                     BoardAction::PageUp => here.saturating_sub(page),
                     BoardAction::Top => 0,
@@ -203,9 +221,20 @@ impl Board {
     }
 
     pub(super) fn back_from_overlay(&mut self) {
-        if let Some(Overlay::Search { .. }) = self.overlay {
-            self.lens.query.clear();
-            self.arrange();
+        match &mut self.overlay {
+            Some(Overlay::Search { .. }) => {
+                self.lens.query.clear();
+                self.arrange();
+            }
+            // The search ends first, then the help.
+            Some(Overlay::Help {
+                search, is_typing, ..
+            }) if *is_typing || !search.text().is_empty() => {
+                *search = TextInput::default();
+                *is_typing = false;
+                return;
+            }
+            _ => {}
         }
         self.hide();
     }
@@ -240,6 +269,7 @@ impl Board {
                 }
             }
             Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => pick.search(),
+            Some(Overlay::Help { scroll, .. }) => *scroll = 0,
             _ => {}
         }
     }

@@ -18,6 +18,8 @@ pub(super) struct Canvas<'a> {
     pub(super) now: Moment,
     pub(super) drawn: DrawnFrame,
     cursor: Option<Position>,
+    /// The card or row that the overlay is about.
+    subject: Option<Rect>,
 }
 
 impl<'a> Canvas<'a> {
@@ -33,6 +35,7 @@ impl<'a> Canvas<'a> {
             now,
             drawn,
             cursor: None,
+            subject: None,
         }
     }
 
@@ -102,6 +105,58 @@ impl<'a> Canvas<'a> {
         let area = area.intersection(self.buffer.area);
         if !area.is_empty() {
             self.buffer.set_line(area.x, area.y, line, area.width);
+        }
+    }
+
+    /// Dims everything except the elements that an overlay is about, the first of which boxes do not
+    /// cover.
+    pub(super) fn push_back(&mut self, area: Rect, is_subject: impl Fn(&Hit) -> bool) {
+        let hits = self.drawn.hits.iter().filter(|(_, hit)| is_subject(hit));
+        let kept: Vec<Rect> = hits.map(|(area, _)| *area).collect();
+        let style = self.theme.dimmed();
+        for y in area.top()..area.bottom() {
+            let kept: Vec<&Rect> = kept
+                .iter()
+                .filter(|it| (it.top()..it.bottom()).contains(&y))
+                .collect();
+            for x in area.left()..area.right() {
+                let is_kept = kept.iter().any(|it| (it.left()..it.right()).contains(&x));
+                if let Some(cell) = self.buffer.cell_mut((x, y)).filter(|_| !is_kept) {
+                    cell.set_style(style);
+                }
+            }
+        }
+        self.subject = kept.first().copied();
+    }
+
+    /// Moves a box beside the card that it is about, or below or above it, if it covers that card.
+    /// A box that is moved up or down may get lower. Where it does not fit it stays.
+    pub(super) fn beside_subject(&self, wanted: Rect, area: Rect) -> Rect {
+        const LOWEST: u16 = 8;
+        let Some(card) = self.subject.filter(|card| card.intersects(wanted)) else {
+            return wanted;
+        };
+        let right = area.right().saturating_sub(card.right() + 1);
+        let left = card.x.saturating_sub(area.x + 1);
+        let below = (area.bottom() - 1).saturating_sub(card.bottom());
+        let above = card.y.saturating_sub(area.y);
+        let (x, y, height) = match wanted {
+            _ if right >= wanted.width => (card.right() + 1, wanted.y, wanted.height),
+            _ if left >= wanted.width => (card.x - 1 - wanted.width, wanted.y, wanted.height),
+            _ if below >= above.min(wanted.height) && below >= LOWEST.min(wanted.height) => {
+                (wanted.x, card.bottom(), wanted.height.min(below))
+            }
+            _ if above >= LOWEST.min(wanted.height) => {
+                let height = wanted.height.min(above);
+                (wanted.x, card.y - height, height)
+            }
+            _ => return wanted,
+        };
+        Rect {
+            x,
+            y,
+            height,
+            ..wanted
         }
     }
 

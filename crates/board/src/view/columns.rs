@@ -3,28 +3,37 @@
 use super::Hit;
 use super::canvas::{Canvas, indent, row};
 use super::card;
+use crate::Moment;
 use crate::board::Board;
 use crate::theme::Tone;
-use gt_core::card::Column;
+use gt_core::card::{Card, Column};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
+/// Minimum height of a column whose titles have two rows, even if not all cards fit.
+const TALL: u16 = 24;
 /// Minimum width of a readable card.
 const NARROWEST: u16 = 23;
 
-/// Draws the columns and returns those in view.
+/// Draws the columns that have cards, as many as fit, and returns those in view.
 pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Column> {
-    let fit = usize::from((area.width + 1) / (NARROWEST + 1)).clamp(1, Column::ALL.len());
-    let focus = board.column as usize;
-    let start = focus.saturating_sub(fit / 2).min(Column::ALL.len() - fit);
-    let in_view = &Column::ALL[start..start + fit];
+    canvas.drawn.page = 1;
+    let filled = board.columns_with_cards();
+    if filled.is_empty() {
+        draw_empty(board, area, canvas);
+        return filled;
+    }
+    let fit = usize::from((area.width + 1) / (NARROWEST + 1)).clamp(1, filled.len());
+    let focus = filled.iter().position(|column| *column == board.column);
+    let start = focus.unwrap_or_default().saturating_sub(fit / 2);
+    let start = start.min(filled.len() - fit);
+    let in_view = &filled[start..start + fit];
     let count = u16::try_from(fit).unwrap_or(1);
     let rules = count - 1;
     let each = (area.width - rules) / count;
     // The remaining cells go to the first columns.
     let over = (area.width - rules) % count;
     let mut x = area.x;
-    canvas.drawn.page = 1;
     for (number, column) in (0..).zip(in_view) {
         let width = each + u16::from(number < over);
         let at = Rect { x, width, ..area };
@@ -46,9 +55,6 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
             }
             x += 1;
         }
-    }
-    if board.lists.shown() == 0 {
-        draw_empty(board, area, canvas);
     }
     in_view.to_vec()
 }
@@ -78,12 +84,10 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
         height: area.height.saturating_sub(1),
         ..area
     };
-    let shape = card::Shape {
-        width: usize::from(body.width.saturating_sub(1)),
-        title_rows: if body.height >= 24 { 2 } else { 1 },
-        now: canvas.now,
-    };
-    let height = |number: usize| card::height(&board.facts.cards[list[number]], shape);
+    let cards = |number: usize| &board.facts.cards[list[number]];
+    let (shape, gap) = spacing(list.len(), cards, body, canvas.now);
+    let bare = |number: usize| card::height(cards(number), shape);
+    let height = |number: usize| bare(number) + gap;
     let index = column as usize;
     let mut first = canvas.drawn.first[index].min(list.len().saturating_sub(1));
     let has_cursor = board.column == column && board.cursor.is_some();
@@ -98,18 +102,18 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
         let card = &board.facts.cards[list[next]];
         let room = body.bottom() - y;
         // A partial card is drawn only if it is the first one.
-        if height(next) > room && next > first {
+        if bare(next) > room && next > first {
             break;
         }
         let at = Rect {
             y,
-            height: height(next).min(room),
+            height: bare(next).min(room),
             ..body
         };
         let is_selected = board.cursor.as_ref() == Some(&card.id);
         card::draw(board, card, shape, is_selected, at, canvas);
         canvas.note(at, Hit::Card(card.id.clone()));
-        y = at.bottom();
+        y = at.bottom() + gap;
         next += 1;
     }
     if board.column == column {
@@ -123,6 +127,34 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
         list.len() - next.min(list.len()),
         canvas,
     );
+}
+
+/// Returns the shape of the cards of a column, and the number of blank rows between them. If all
+/// cards fit, titles have two rows, and then a blank row separates the cards.
+fn spacing<'a>(
+    count: usize,
+    card: impl Fn(usize) -> &'a Card,
+    body: Rect,
+    now: Moment,
+) -> (card::Shape, u16) {
+    let shape = |title_rows| card::Shape {
+        width: usize::from(body.width.saturating_sub(1)),
+        title_rows,
+        now,
+    };
+    let fits = |title_rows, gap| {
+        let mut used = 0;
+        (0..count).all(|number| {
+            used += card::height(card(number), shape(title_rows)) + gap;
+            // The last card needs no blank row after it.
+            used <= body.height + gap
+        })
+    };
+    let found = [(2, 1), (2, 0), (1, 1)]
+        .into_iter()
+        .find(|(rows, gap)| fits(*rows, *gap));
+    let (title_rows, gap) = found.unwrap_or((if body.height >= TALL { 2 } else { 1 }, 0));
+    (shape(title_rows), gap)
 }
 
 /// Returns the first card in view: the present one, or the nearest that keeps the cursor in view.
@@ -158,7 +190,7 @@ fn title(
     let mark = if has_focus { "▸" } else { " " };
     let count = board.lists.column(column).len();
     let (tone, count_tone) = match column {
-        Column::NeedsYou if count > 0 => (Tone::Asks, Tone::Asks),
+        Column::NeedsYou => (Tone::Label, Tone::Label),
         _ if has_focus => (Tone::Focus, Tone::Dim),
         _ => (Tone::Strong, Tone::Dim),
     };

@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, indent, row};
 use super::frame::hints;
-use super::{Hit, card, preview};
+use super::{Hit, card, diff, preview};
 use crate::action::{BoardAction, Deed};
 use crate::age;
 use crate::board::{Board, OpenCard};
@@ -35,24 +35,28 @@ pub(super) fn draw(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canv
         (BoardAction::Help, "help"),
         (BoardAction::Back, "back"),
     ];
-    let words: Vec<(BoardAction, &str)> = answer.into_iter().chain(usual).collect();
+    let comment = (open.tab == Tab::Diff).then_some((BoardAction::Comment, "comment"));
+    let sends = comment.filter(|_| board.comments.contains_key(&open.id));
+    let send = sends.map(|_| (BoardAction::SendComments, "send"));
+    let first = answer.into_iter().chain(comment).chain(send);
+    let words: Vec<(BoardAction, &str)> = first.chain(usual).collect();
     hints(KeyMode::Detail, &words, last, canvas);
 }
 
 fn header(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) {
-    let mut spans = vec![canvas.span(format!(" {}", open.id), Tone::Strong)];
+    let mut spans = vec![canvas.span(format!(" {}", open.id), Tone::Dim)];
     match board.card(&open.id) {
         Some(card) => {
             spans.push(canvas.span(
                 format!(" P{} {}", card.priority, clean(&card.kind)),
                 Tone::Dim,
             ));
-            if let Some(session) = &card.session {
+            if card.state().is_some() {
                 let age = canvas.age(card.since());
-                let text = preview::session_text(session, &age);
-                spans.push(canvas.span(format!("  {text}"), theme::tone(Some(session.state))));
+                let (text, tone) = preview::session_text(card, &age);
+                spans.push(canvas.span(format!("  {text}"), tone));
             }
-            spans.push(canvas.span(format!("  {}", clean(&card.title)), Tone::Text));
+            spans.push(canvas.span(format!("  {}", clean(&card.title)), Tone::Strong));
         }
         None => spans.push(canvas.span("  it is gone", Tone::Bad)),
     }
@@ -116,7 +120,11 @@ fn tab(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) -> u
             scroll,
             canvas,
         ),
-        Some(Detail::Diff { .. }) => diff(open, area, scroll, canvas),
+        Some(Detail::Diff { .. }) if open.diff.rows.is_empty() => {
+            say(area, "No changes", Tone::Dim, canvas);
+            0
+        }
+        Some(Detail::Diff { .. }) => diff::draw(board, open, area, scroll, canvas),
         Some(Detail::Events(events)) => happenings(events, area, scroll, canvas),
         Some(Detail::Windows { windows, servers }) => {
             window_list(windows, servers, area, scroll, canvas)
@@ -157,6 +165,12 @@ fn page(
     scroll
 }
 
+/// Minimum width for the facts beside the description.
+const BESIDE: u16 = 100;
+/// Width of the facts beside the description.
+const FACTS: u16 = 46;
+
+/// Draws the task: title, description and notes, with the facts beside them or below the title.
 fn task(
     board: &Board,
     open: &OpenCard,
@@ -165,11 +179,33 @@ fn task(
     scroll: usize,
     canvas: &mut Canvas<'_>,
 ) -> usize {
-    let room = usize::from(area.width);
-    let mut lines = match board.card(&open.id) {
-        Some(card) => preview::item_lines(card, room, canvas),
-        None => Vec::new(),
+    let card = board.card(&open.id);
+    let facts = card.map_or_else(Vec::new, |card| preview::item_facts(card, canvas));
+    let is_beside = area.width >= BESIDE;
+    let left = match is_beside {
+        true => Rect {
+            width: area.width - FACTS - 1,
+            ..area
+        },
+        false => area,
     };
+    let room = usize::from(left.width.saturating_sub(2));
+    let mut lines = Vec::new();
+    for text in card.map_or_else(Vec::new, |card| text::wrap(&clean(&card.title), room)) {
+        lines.push(Line::from(canvas.span(format!(" {text}"), Tone::Strong)));
+    }
+    if is_beside {
+        let aside = indent(area, left.width);
+        for y in 0..area.height {
+            let style = canvas.theme.style(Tone::Rule);
+            canvas.text(row(aside, y), "│", style);
+        }
+        for (y, line) in (0..area.height).zip(facts) {
+            canvas.line(indent(row(aside, y), 1), &line);
+        }
+    } else {
+        lines.extend(facts);
+    }
     if let Some((description, notes)) = texts {
         for (name, text) in [("", description), ("Notes", notes)] {
             if text.trim().is_empty() {
@@ -179,33 +215,13 @@ fn task(
             if !name.is_empty() {
                 lines.push(Line::from(canvas.span(format!(" {name}"), Tone::Strong)));
             }
-            for line in text::wrap(text, room.saturating_sub(2)) {
+            for line in text::wrap(text, room) {
                 lines.push(Line::from(canvas.span(format!(" {line}"), Tone::Text)));
             }
         }
     }
-    page(area, lines.len(), scroll, canvas, |number, _| {
+    page(left, lines.len(), scroll, canvas, |number, _| {
         lines[number].clone()
-    })
-}
-
-fn diff(open: &OpenCard, area: Rect, scroll: usize, canvas: &mut Canvas<'_>) -> usize {
-    if open.diff.is_empty() {
-        say(area, "No changes", Tone::Dim, canvas);
-        return 0;
-    }
-    page(area, open.diff.len(), scroll, canvas, |number, canvas| {
-        let line = &open.diff[number];
-        let tone = match line.as_bytes() {
-            [b'd', b'i', b'f', b'f', b' ', ..] => Tone::Strong,
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Tone::Strong,
-            [b'@', b'@', ..] => Tone::Focus,
-            [b'+', ..] => Tone::Good,
-            [b'-', ..] => Tone::Bad,
-            [b' ', ..] => Tone::Text,
-            _ => Tone::Dim,
-        };
-        Line::from(canvas.span(text::skip(line, open.aside), tone))
     })
 }
 

@@ -1,7 +1,7 @@
 //! Draws the board view: a header, columns and preview, a footer.
 
 use super::canvas::{Canvas, row};
-use super::{Hit, columns, preview};
+use super::{Hit, card, columns, preview};
 use crate::action::{BoardAction, Deed};
 use crate::board::Board;
 use crate::keys::{self, KeyMode};
@@ -24,7 +24,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
         height: area.height - 2,
         ..area
     };
-    let (left, aside) = split(board, body);
+    let (left, aside) = split(board, body, canvas);
     let in_view = columns::draw(board, left, canvas);
     if let Some(aside) = aside {
         preview::draw(board, aside, canvas);
@@ -33,7 +33,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     footer(board, row(area, area.height - 1), canvas);
 }
 
-fn split(board: &Board, body: Rect) -> (Rect, Option<Rect>) {
+fn split(board: &Board, body: Rect, canvas: &mut Canvas<'_>) -> (Rect, Option<Rect>) {
     if !board.preview || board.cursor.is_none() {
         return (body, None);
     }
@@ -53,7 +53,11 @@ fn split(board: &Board, body: Rect) -> (Rect, Option<Rect>) {
     if body.height + 2 < TALL {
         return (body, None);
     }
-    let height = body.height * 2 / 5;
+    // While the content is not known, the height stays.
+    let most = body.height * 2 / 5;
+    let wanted = preview::height(board, body.width, canvas).or(board.drawn.preview_height);
+    let height = wanted.map_or(most, |wanted| wanted.min(most));
+    canvas.drawn.preview_height = Some(height);
     let above = Rect {
         height: body.height - height,
         ..body
@@ -102,8 +106,13 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
     for (sign, count, tone) in counts {
         spans.push(canvas.span(format!(" {sign}{count}"), tone));
     }
-    let hidden = hidden_columns(board, in_view);
-    let taken: usize = hidden.iter().map(|(text, _)| width(text) + 1).sum();
+    if let Some(cost) = spent_today(board) {
+        spans.push(canvas.span(format!(" · {} today", card::dollars(cost)), Tone::Dim));
+    }
+    let left: usize = spans.iter().map(|span| width(&span.content)).sum();
+    let room = usize::from(area.width).saturating_sub(left);
+    let hidden = hidden_columns(board, in_view, room);
+    let taken = width_of(&hidden);
     let taken = u16::try_from(taken).unwrap_or(area.width).min(area.width);
     let room = Rect {
         width: area.width - taken,
@@ -119,6 +128,18 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
         canvas.note(at, Hit::Column(column));
         x = x.saturating_add(width + 1);
     }
+}
+
+/// Returns the cost of today's sessions in the selected project, if there is any.
+fn spent_today(board: &Board) -> Option<f64> {
+    /// Smaller amounts would be shown as zero.
+    const LEAST: f64 = 0.005;
+    let spent = board.facts.spent_today.as_ref()?;
+    let cost = match &board.lens.project {
+        Some(project) => spent.by_project.get(project).copied()?,
+        None => spent.all,
+    };
+    (cost >= LEAST).then_some(cost)
 }
 
 /// Returns how many agents of the selected project are in each state, what needs a look first.
@@ -157,21 +178,42 @@ fn state_counts(board: &Board) -> Vec<(&'static str, usize, Tone)> {
     .collect()
 }
 
-fn hidden_columns(board: &Board, in_view: &[Column]) -> Vec<(String, Column)> {
+/// Returns the columns that are not drawn: those beyond the sides, and those without cards. If they
+/// do not fit into `room` cells, columns without cards are left out, the least important first.
+fn hidden_columns(board: &Board, in_view: &[Column], room: usize) -> Vec<(String, Column)> {
+    const LEAST_IMPORTANT: [Column; 5] = [
+        Column::Done,
+        Column::Open,
+        Column::Review,
+        Column::InProgress,
+        Column::NeedsYou,
+    ];
     let first = in_view.first().copied().unwrap_or(Column::Open);
-    let hidden = Column::ALL
-        .into_iter()
-        .filter(|column| !in_view.contains(column));
+    let is_empty = |column: Column| board.lists.column(column).is_empty();
+    let label = |column: Column| {
+        let title = column.title();
+        match board.lists.column(column).len() {
+            0 => format!("{title} 0"),
+            count if column < first => format!("‹ {title} {count}"),
+            count => format!("{title} {count} ›"),
+        }
+    };
+    let columns = Column::ALL.into_iter();
+    let mut hidden: Vec<(String, Column)> = columns
+        .filter(|column| !in_view.contains(column))
+        .map(|column| (label(column), column))
+        .collect();
+    for column in LEAST_IMPORTANT {
+        if width_of(&hidden) > room && is_empty(column) {
+            hidden.retain(|(_, other)| *other != column);
+        }
+    }
     hidden
-        .map(|column| {
-            let count = board.lists.column(column).len();
-            let title = column.title();
-            match column < first {
-                true => (format!("‹ {title} {count}"), column),
-                false => (format!("{title} {count} ›"), column),
-            }
-        })
-        .collect()
+}
+
+/// Returns the width of texts with a blank after each.
+fn width_of(texts: &[(String, Column)]) -> usize {
+    texts.iter().map(|(text, _)| width(text) + 1).sum()
 }
 
 fn footer(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {

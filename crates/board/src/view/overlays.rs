@@ -15,7 +15,11 @@ use ratatui::text::Line;
 pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Canvas<'_>) {
     match overlay {
         Overlay::Go { .. } | Overlay::Search { .. } => {}
-        Overlay::Actions { bound, cursor } => menus::actions(board, bound, *cursor, area, canvas),
+        Overlay::Actions {
+            bound,
+            rows,
+            cursor,
+        } => menus::actions(board, bound, (rows, *cursor), area, canvas),
         Overlay::Filter { choices, cursor } => {
             menus::filter(board, choices, *cursor, area, canvas);
         }
@@ -52,21 +56,29 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             scroll,
         } => questions::answer(items, input, *scroll, area, canvas),
         Overlay::Write { about, input, .. } => questions::write(about, input, area, canvas),
-        Overlay::Help { first, scroll } => help::help(*first, *scroll, area, canvas),
+        Overlay::Comment {
+            place,
+            quoted,
+            input,
+            ..
+        } => questions::comment(place, quoted, input, area, canvas),
+        Overlay::Help { scroll, .. } => help::help(overlay, *scroll, area, canvas),
         Overlay::Log { scroll } => help::log(board, *scroll, area, canvas),
     }
 }
 
-/// Returns a rectangle of this size, limited to the area and centred in it.
-fn middle(area: Rect, width: u16, height: u16) -> Rect {
+/// Returns a rectangle of this size, limited to the area: in its middle, or beside the card that
+/// the overlay is about.
+fn middle(area: Rect, width: u16, height: u16, canvas: &Canvas<'_>) -> Rect {
     let width = width.min(area.width);
     let height = height.min(area.height);
-    Rect {
+    let centred = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
         width,
         height,
-    }
+    };
+    canvas.beside_subject(centred, area)
 }
 
 /// Draws the lines in view, and records the scroll offset.

@@ -1,4 +1,4 @@
-//! Draws messages in the corner above the last line.
+//! Draws messages as boxes in the corner above the last line.
 
 use super::canvas::{Canvas, row};
 use crate::board::Board;
@@ -37,15 +37,15 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
 
 /// Draws one message that ends above the row `bottom`. Returns its first row.
 fn draw_one(toast: &Toast, area: Rect, bottom: u16, canvas: &mut Canvas<'_>) -> u16 {
-    let room = usize::from(WIDEST.min(area.width.saturating_sub(6)));
+    let room = usize::from(WIDEST.min(area.width.saturating_sub(8)));
     let mut lines = Vec::new();
     for line in toast.text.lines() {
         lines.extend(wrap(&clean(line), room));
     }
     lines.truncate(ROWS);
-    let wide = lines.iter().map(|line| width(line)).max().unwrap_or(0) + 4;
+    let wide = lines.iter().map(|line| width(line)).max().unwrap_or(0) + 6;
     let wide = u16::try_from(wide).unwrap_or(area.width).min(area.width);
-    let height = u16::try_from(lines.len()).unwrap_or(1);
+    let height = u16::try_from(lines.len() + 2).unwrap_or(3);
     let Some(y) = bottom.checked_sub(height).filter(|y| *y > area.y) else {
         return bottom;
     };
@@ -55,17 +55,15 @@ fn draw_one(toast: &Toast, area: Rect, bottom: u16, canvas: &mut Canvas<'_>) -> 
         width: wide,
         height,
     };
-    canvas.clear(at);
-    let style = canvas.theme.selected();
-    canvas.paint(at, style);
     let (sign, tone) = tone(toast.tenor);
+    let inside = canvas.frame(at, "", tone);
     for (number, line) in (0..).zip(&lines) {
         let sign = if number == 0 { sign } else { " " };
         let spans = vec![
             canvas.span(format!(" {sign} "), tone),
-            canvas.span(line.clone(), if number == 0 { tone } else { Tone::Text }),
+            canvas.span(line.clone(), Tone::Text),
         ];
-        canvas.line(row(at, number), &Line::from(spans));
+        canvas.line(row(inside, number), &Line::from(spans));
     }
     y
 }

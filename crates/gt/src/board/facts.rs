@@ -3,11 +3,13 @@
 use super::inbox::Post;
 use super::view::Panes;
 use super::watch::Watch;
-use gt_board::{BoardEvent, EscalationFacts, StopFacts};
+use gt_board::{BoardEvent, EscalationFacts, SpentToday, StopFacts};
 use gt_core::escalation::{Escalation, EscalationState};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::base::estop::EstopNote;
+use gt_town::base::or_log::OrLog;
+use gt_town::records::budget;
 use gt_town::views::cards::{GatheredCards, Gatherer};
 use jiff::Timestamp;
 use std::collections::VecDeque;
@@ -36,6 +38,7 @@ impl FactsReader {
             asked,
             gatherer: Gatherer::default(),
             told: gt_board::BoardFacts::default(),
+            spent: None,
         };
         std::thread::spawn(move || worker.run());
         FactsReader(ask)
@@ -55,6 +58,7 @@ struct FactsWorker {
     asked: Receiver<()>,
     gatherer: Gatherer,
     told: gt_board::BoardFacts,
+    spent: Option<SpentToday>,
 }
 
 impl FactsWorker {
@@ -95,6 +99,7 @@ impl FactsWorker {
                 told = Instant::now();
             }
         }
+        self.spent = spent_today(&self.town);
         self.show(&gathered);
         gathered.is_in_motion()
     }
@@ -134,6 +139,7 @@ impl FactsWorker {
             cards: gathered.cards.clone(),
             escalations: gathered.escalations.iter().map(escalation).collect(),
             stops: gathered.stops.iter().map(stop).collect(),
+            spent_today: self.spent.clone(),
             warnings: gathered.warnings.clone(),
         }
     }
@@ -151,6 +157,14 @@ impl FactsWorker {
             self.post.send(BoardEvent::Facts(facts));
         }
     }
+}
+
+fn spent_today(town: &Town) -> Option<SpentToday> {
+    let spent = budget::spent_today(town).or_warn("the cost of today is unknown")?;
+    Some(SpentToday {
+        all: spent.day,
+        by_project: spent.rigs,
+    })
 }
 
 fn escalation(it: &Escalation) -> EscalationFacts {

@@ -123,6 +123,24 @@ fn from_idea_to_merged_by_keys_alone() {
 }
 
 #[test]
+fn stopped_task_has_the_age_of_its_end() {
+    let (env, id) = with_project("");
+    let start = ["task", "start", &id, "--no-attach", "--prompt", "hello"];
+    env.gt(&start).ok();
+    assert!(card(&env, &id)["stopped_since"].is_null());
+    env.gt(&["task", "stop", &id]).ok();
+    let card = card(&env, &id);
+    let sessions = env.json(&["sessions", "list"]);
+    // The board has no milliseconds.
+    let second = |time: &Value| time.as_str().map(|time| time[..19].to_owned());
+    let ended = second(&sessions[0]["ended_at"]);
+    assert_eq!(second(&card["since"]), ended, "{card} {sessions}");
+    assert_eq!(card["column"], "in_progress");
+    let board = Terminal::open(&env, 100, 30);
+    board.wait_text("stopped <1m");
+}
+
+#[test]
 fn two_boards_and_the_command_line_agree_within_a_second() {
     let (env, id) = with_project("");
     let one = Terminal::open(&env, 120, 40);

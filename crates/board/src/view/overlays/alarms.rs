@@ -34,7 +34,7 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         0 => "Escalations".to_owned(),
         open => format!("Escalations: {open} not acknowledged"),
     };
-    let frame = middle(area, wide, height);
+    let frame = middle(area, wide, height, canvas);
     let inside = canvas.frame(frame, &title, Tone::Bad);
     // The text gets at least half of the box.
     let listed = listed.min(inside.height / 2).max(1);
@@ -160,7 +160,7 @@ pub(super) fn emergency_stop(
     };
     let listed = height_of(lines.len()).saturating_sub(2);
     let height = listed.saturating_add(7).min(area.height.saturating_sub(2));
-    let frame = middle(area, WIDE, height);
+    let frame = middle(area, WIDE, height, canvas);
     let inside = canvas.frame(frame, "Emergency stop", Tone::Bad);
     let list = Rect {
         height: listed.min(inside.height.saturating_sub(5)),

@@ -15,7 +15,6 @@ use gt_core::card::CardServer;
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use std::borrow::Cow;
 
 /// Draws rows, scrolled such that the cursor is in view.
 pub(super) fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
@@ -50,14 +49,17 @@ fn bound_title(bound: &[WorkId]) -> String {
 pub(super) fn actions(
     board: &Board,
     bound: &[WorkId],
-    cursor: usize,
+    (deeds, cursor): (&[Deed], usize),
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
     let mut lines = Vec::new();
-    for (binding, deed) in overlay::action_rows() {
+    for deed in deeds.iter().copied() {
+        let Some((binding, _)) = overlay::action_rows().find(|(_, other)| *other == deed) else {
+            continue;
+        };
         let meant = board.resolve_deed(deed, bound);
-        let why_not = reason_against_all(board, bound, meant);
+        let why_not = board.reason_against_all(meant, bound);
         let (key, word) = match why_not {
             None => (Tone::Key, Tone::Text),
             Some(_) => (Tone::Dim, Tone::Dim),
@@ -70,7 +72,7 @@ pub(super) fn actions(
             Some(why) => spans.push(canvas.span(format!("({why})"), Tone::Dim)),
             None if meant != deed => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
             None => {
-                let doubt = warning(board, bound, meant);
+                let doubt = board.warning_about(meant, bound);
                 spans.extend(doubt.map(|doubt| canvas.span(format!("({doubt})"), Tone::Dim)));
             }
         }
@@ -79,34 +81,13 @@ pub(super) fn actions(
     // The addresses of agents may be long.
     let widest = lines.iter().map(Line::width).max().unwrap_or_default();
     let wide = u16::try_from(widest + 4).unwrap_or(60).clamp(60, 80);
-    let at = middle(area, wide, height_of(lines.len()));
+    let at = middle(area, wide, height_of(lines.len()), canvas);
     // A marked card may be elsewhere than the cursor.
     let is_marked = bound.iter().any(|id| board.marks.contains(id));
     let mark = if is_marked { "◆ " } else { "" };
     let title = format!("{mark}{}", bound_title(bound));
     let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
-}
-
-/// Returns a reason only if the operation is impossible for all of the cards.
-fn reason_against_all(board: &Board, bound: &[WorkId], deed: Deed) -> Option<Cow<'static, str>> {
-    if deed.is_for_one() && bound.len() > 1 {
-        return Some("for one card only".into());
-    }
-    let mut reasons = bound.iter().map(|id| match board.card(id) {
-        Some(card) => deed.reason_against(card, bound.len() == 1),
-        None => Some("it is gone".into()),
-    });
-    let first = reasons.next().flatten()?;
-    reasons.all(|why| why.is_some()).then_some(first)
-}
-
-/// Returns a reason against the operation that does not forbid it.
-fn warning(board: &Board, bound: &[WorkId], deed: Deed) -> Option<&'static str> {
-    let [id] = bound else {
-        return None;
-    };
-    deed.warning(board.card(id)?)
 }
 
 pub(super) fn filter(
@@ -139,6 +120,7 @@ pub(super) fn filter(
         area,
         40,
         height_of(lines.len()).min(area.height.saturating_sub(2)),
+        canvas,
     );
     let inside = canvas.frame(at, "Show only", Tone::Focus);
     rows(&lines, cursor, inside, canvas);
@@ -169,7 +151,7 @@ pub(super) fn sort(board: &Board, cursor: usize, area: Rect, canvas: &mut Canvas
             canvas.span(binding.map_or("", |row| row.help), Tone::Text),
         ])
     });
-    let at = middle(area, 50, height_of(lines.len()));
+    let at = middle(area, 50, height_of(lines.len()), canvas);
     let inside = canvas.frame(at, "Order", Tone::Focus);
     rows(&lines, cursor, inside, canvas);
 }
@@ -211,7 +193,7 @@ fn pick_box(
 ) {
     let (wide, most) = wanted;
     let height = height_of(most + 1).min(area.height.saturating_sub(2));
-    let at = middle(area, wide, height);
+    let at = middle(area, wide, height, canvas);
     let inside = canvas.frame(at, title, Tone::Focus);
     let line = row(inside, 0);
     let key = canvas.theme.style(Tone::Key);
@@ -313,7 +295,7 @@ pub(super) fn servers(
     }
     let title = format!("Dev servers of {}", bound_title(bound));
     let wide = u16::try_from(width(&title) + 6).unwrap_or(56).clamp(56, 80);
-    let at = middle(area, wide, height_of(lines.len()));
+    let at = middle(area, wide, height_of(lines.len()), canvas);
     let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
     let deeds: Vec<BoardAction> = keys::rows(KeyMode::Servers)

@@ -2,6 +2,7 @@
 
 use super::{middle, scrolled};
 use crate::action::BoardAction;
+use crate::diff::DiffPlace;
 use crate::input::TextInput;
 use crate::keys::{self, KeyMode};
 use crate::overlay::{AskedItem, Cleaning};
@@ -48,7 +49,7 @@ pub(super) fn merge_choice(base: &str, behind: u32, area: Rect, canvas: &mut Can
     ];
     let widest = texts.iter().map(|(text, _)| width(text)).max().unwrap_or(0);
     let wide = u16::try_from(widest + 4).unwrap_or(u16::MAX).clamp(51, 78);
-    let at = middle(area, wide, 10);
+    let at = middle(area, wide, 10, canvas);
     let inside = indent(canvas.frame(at, "", Tone::Asks), 1);
     for (y, (text, action)) in (0..).zip(&texts) {
         let tone = if y == 0 { Tone::Asks } else { Tone::Text };
@@ -173,7 +174,12 @@ fn question(
     canvas: &mut Canvas<'_>,
 ) {
     let wanted = u16::try_from(lines.len() + actions.len() + 3).unwrap_or(u16::MAX);
-    let at = middle(area, wide, wanted.min(area.height.saturating_sub(2)));
+    let at = middle(
+        area,
+        wide,
+        wanted.min(area.height.saturating_sub(2)),
+        canvas,
+    );
     let inside = indent(canvas.frame(at, &clean(title), Tone::Asks), 1);
     let keys_height = u16::try_from(actions.len()).unwrap_or(0);
     let body = Rect {
@@ -269,6 +275,24 @@ pub(super) fn write(about: &[String], input: &TextInput, area: Rect, canvas: &mu
     typed("Message", &lines, 0, hint, input, area, canvas);
 }
 
+/// Draws the line of the diff and an input line for the comment.
+pub(super) fn comment(
+    place: &DiffPlace,
+    quoted: &str,
+    input: &TextInput,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
+    let room = usize::from(TYPED_WIDTH.min(area.width).saturating_sub(6));
+    let lines: Vec<Line<'_>> = wrap(quoted.trim_start(), room)
+        .into_iter()
+        .map(|line| Line::from(canvas.span(format!("│ {line}"), Tone::Dim)))
+        .collect();
+    let title = format!("Comment on {}", clean(&place.to_string()));
+    let hint = "Enter keeps it; s sends all comments together. Empty: no comment";
+    typed(&title, &lines, 0, hint, input, area, canvas);
+}
+
 const TYPED_WIDTH: u16 = 76;
 
 /// Draws the subject, a hint and an input line below it.
@@ -282,7 +306,14 @@ fn typed(
     canvas: &mut Canvas<'_>,
 ) {
     let wanted = u16::try_from(lines.len() + 4).unwrap_or(u16::MAX);
-    let at = middle(area, TYPED_WIDTH, wanted.min(area.height.saturating_sub(2)));
+    let height = wanted.min(area.height.saturating_sub(2));
+    let width = TYPED_WIDTH.min(area.width);
+    let at = Rect {
+        x: area.x + (area.width - width) / 2,
+        width,
+        height,
+        ..area
+    };
     // At the top, or at the left, the box does not cover the agent's question.
     let at = Rect {
         x: if area.width >= frame::WIDE {
@@ -293,6 +324,7 @@ fn typed(
         y: area.y + 1,
         ..at
     };
+    let at = canvas.beside_subject(at, area);
     let inside = indent(canvas.frame(at, title, Tone::Asks), 1);
     let body = Rect {
         height: inside.height.saturating_sub(2),

@@ -1,0 +1,56 @@
+//! The action menu: the order of its rows, and the reasons against them.
+
+use crate::action::Deed;
+use crate::board::Board;
+use crate::overlay::{self, Overlay};
+use gt_core::work::WorkId;
+use std::borrow::Cow;
+
+impl Board {
+    /// Returns why an operation is impossible for all of these cards; `None` if it is possible for
+    /// one of them.
+    pub(crate) fn reason_against_all(
+        &self,
+        deed: Deed,
+        bound: &[WorkId],
+    ) -> Option<Cow<'static, str>> {
+        if deed.is_for_one() && bound.len() > 1 {
+            return Some("for one card only".into());
+        }
+        let mut reasons = bound.iter().map(|id| match self.card(id) {
+            Some(card) => deed.reason_against(card, bound.len() == 1),
+            None => Some("it is gone".into()),
+        });
+        let first = reasons.next().flatten()?;
+        reasons.all(|why| why.is_some()).then_some(first)
+    }
+
+    /// Returns a reason against an operation that does not forbid it.
+    pub(crate) fn warning_about(&self, deed: Deed, bound: &[WorkId]) -> Option<&'static str> {
+        let [id] = bound else {
+            return None;
+        };
+        deed.warning(self.card(id)?)
+    }
+
+    /// Opens the action menu: the available operations first, then those that would do something
+    /// else or probably fail, then the impossible ones. The order does not change while the menu is
+    /// open.
+    pub(super) fn show_actions(&mut self, bound: Vec<WorkId>) {
+        let rank = |deed: &Deed| {
+            let meant = self.resolve_deed(*deed, &bound);
+            match self.reason_against_all(meant, &bound) {
+                Some(_) => 2,
+                None if meant != *deed || self.warning_about(meant, &bound).is_some() => 1,
+                None => 0,
+            }
+        };
+        let mut rows: Vec<Deed> = overlay::action_rows().map(|(_, deed)| deed).collect();
+        rows.sort_by_key(rank);
+        self.show(Overlay::Actions {
+            bound,
+            rows,
+            cursor: 0,
+        });
+    }
+}
