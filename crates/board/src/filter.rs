@@ -40,6 +40,27 @@ impl Trait {
         }
     }
 
+    /// Returns the trait as text for a file, such as `state:busy`.
+    pub(crate) fn token(&self) -> String {
+        format!("{}:{}", self.group(), self.value())
+    }
+
+    /// Parses a text of [`Trait::token`].
+    pub(crate) fn parse(token: &str) -> Option<Trait> {
+        let (group, value) = token.split_once(':')?;
+        let word = || value.to_owned();
+        Some(match (group, value) {
+            ("is", "mine") => Trait::Mine,
+            ("is", "blocked") => Trait::Blocked,
+            ("is", "ready") => Trait::Ready,
+            ("state", _) => Trait::State(word()),
+            ("type", _) => Trait::Type(word()),
+            ("priority", _) => Trait::Priority(value.strip_prefix('P')?.parse().ok()?),
+            ("harness", _) => Trait::Harness(word()),
+            _ => return None,
+        })
+    }
+
     fn holds(&self, card: &Card, me: Option<&str>) -> bool {
         let session = card.session.as_ref();
         match self {
@@ -116,4 +137,27 @@ pub(crate) fn choices(cards: &[Card], filter: &CardFilter) -> Vec<Trait> {
         found.extend(harness.map(Trait::Harness));
     }
     found.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traits_survive_their_text() {
+        for wanted in [
+            Trait::Mine,
+            Trait::Blocked,
+            Trait::Ready,
+            Trait::State("no session".to_owned()),
+            Trait::Type("bug".to_owned()),
+            Trait::Priority(4),
+            Trait::Harness("a:b".to_owned()),
+        ] {
+            assert_eq!(Trait::parse(&wanted.token()), Some(wanted));
+        }
+        for text in ["", "is:other", "priority:4", "priority:P999", "nothing"] {
+            assert_eq!(Trait::parse(text), None, "{text}");
+        }
+    }
 }

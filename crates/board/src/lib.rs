@@ -27,6 +27,7 @@ mod overlay;
 mod request;
 #[cfg(any(test, feature = "testing"))]
 mod sample;
+mod saved_view;
 mod search;
 mod sort;
 #[cfg(test)]
@@ -48,5 +49,6 @@ pub use moment::Moment;
 pub use request::{BoardRequest, Invocation};
 #[cfg(any(test, feature = "testing"))]
 pub use sample::sample;
+pub use saved_view::SavedView;
 pub use sort::Sort;
 pub use theme::BoardTheme;

@@ -9,6 +9,7 @@ mod details;
 mod facts;
 mod inbox;
 mod invocations;
+mod saved_view;
 mod terminal;
 mod view;
 mod watch;
@@ -32,7 +33,8 @@ use watch::Watch;
 /// Options of the board at its start.
 #[derive(Debug)]
 pub(crate) struct BoardOptions {
-    pub(crate) theme: BoardTheme,
+    /// `None` is the theme of the last board.
+    pub(crate) theme: Option<BoardTheme>,
     pub(crate) project: Option<String>,
     pub(crate) mouse: bool,
 }
@@ -48,8 +50,12 @@ pub(crate) fn run(town: Town, look: BoardOptions) -> Result<(), Problem> {
     let facts = FactsReader::gather(first, inbox.post(), Arc::clone(&panes), eyes.clone());
     let view = ViewHandle::open(second, inbox.post(), panes, eyes.clone());
     watch(&town, &eyes, &facts, &view, &inbox.post())?;
+    let saved = saved_view::read(&town);
+    let theme = look.theme.or(saved.theme()).unwrap_or_default();
+    let mut board = Board::new(theme);
+    board.restore_view(&saved);
     let mut session = BoardSession {
-        board: Board::new(look.theme),
+        board,
         invocations: Invocations::new(&town, &inbox.post()),
         terminal: Terminal::take(look.mouse).map_err(no_terminal)?,
         inbox,
@@ -61,6 +67,9 @@ pub(crate) fn run(town: Town, look: BoardOptions) -> Result<(), Problem> {
         session.board.show_project(Some(project));
     }
     let ended = session.run();
+    let mut view = session.board.saved_view();
+    view.theme = view.theme.or(saved.theme);
+    saved_view::write(&town, &view);
     eyes.end();
     ended.map_err(no_terminal)
 }

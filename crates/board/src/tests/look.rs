@@ -229,3 +229,27 @@ fn messages_are_boxes() {
         "{screen}"
     );
 }
+
+#[test]
+fn view_of_the_last_board_is_restored() {
+    let mut before = Stage::new(80, 24);
+    before.press("toioiF<Down><Space><Esc>vH");
+    let saved = before.board.saved_view();
+    assert_eq!(saved.theme(), Some(BoardTheme::Light));
+    let mut board = Board::new(BoardTheme::Light);
+    board.restore_view(&saved);
+    board.handle(BoardEvent::Facts(town()), Moment::from_seconds(NOW));
+    assert_eq!(board.saved_view(), saved);
+    assert_eq!(board.cursor(), before.board.cursor());
+    // A card that is gone: the cursor is in its column.
+    let mut gone = saved.clone();
+    gone.card = Some("gt-99999".to_owned());
+    gone.filter = vec!["is:nonsense".to_owned()];
+    gone.sort = "by colour".to_owned();
+    let mut board = Board::new(BoardTheme::Light);
+    board.restore_view(&gone);
+    board.handle(BoardEvent::Facts(town()), Moment::from_seconds(NOW));
+    assert_eq!(board.saved_view().column, saved.column);
+    assert_eq!(board.saved_view().sort, "usual");
+    assert_eq!(board.saved_view().filter, [""; 0]);
+}

@@ -22,7 +22,7 @@ pub(crate) struct BoardArgs {
     /// Show only this rig's cards at first
     #[arg(long, value_name = "NAME")]
     rig: Option<String>,
-    /// The colours [default: dark, or none if NO_COLOR is set]
+    /// The colours [default: those of the last board, at first dark; none if NO_COLOR is set]
     #[arg(long, value_enum)]
     theme: Option<ThemeArg>,
     /// Do not use the mouse
@@ -56,11 +56,11 @@ pub(crate) fn run(args: BoardArgs, context: &Context) -> CommandResult {
         .is_some_and(|value| !value.is_empty());
     let look = BoardOptions {
         theme: match args.theme {
-            Some(ThemeArg::Dark) => gt_board::BoardTheme::Dark,
-            Some(ThemeArg::Light) => gt_board::BoardTheme::Light,
-            Some(ThemeArg::None) => gt_board::BoardTheme::Plain,
-            None if no_color => gt_board::BoardTheme::Plain,
-            None => gt_board::BoardTheme::Dark,
+            Some(ThemeArg::Dark) => Some(gt_board::BoardTheme::Dark),
+            Some(ThemeArg::Light) => Some(gt_board::BoardTheme::Light),
+            Some(ThemeArg::None) => Some(gt_board::BoardTheme::Plain),
+            None if no_color => Some(gt_board::BoardTheme::Plain),
+            None => None,
         },
         project: args.rig,
         mouse: !args.no_mouse,

@@ -3,6 +3,7 @@
 mod events_tab;
 mod keys;
 mod refresh;
+mod saved_view;
 mod snapshot;
 pub(crate) mod terminal;
 
