@@ -62,7 +62,11 @@ THEMES = {
 def svg(screen, theme, label):
     """The image of a screen, in a theme of `THEMES`; the label is for those who cannot see."""
     theme = THEMES[theme]
-    rows = [cells(line) for line in screen.rstrip("\n").split("\n")]
+    rows, style = [], PLAIN
+    for line in screen.rstrip("\n").split("\n"):
+        # tmux prints only changes: a style goes on in the next line.
+        row, style = styled(line, style)
+        rows.append(row)
     width = MARGIN * 2 + WIDTH * max(sum(cell.wide for cell in row) for row in rows)
     height = MARGIN * 2 + HEIGHT * len(rows)
     shapes, texts = [], []
@@ -128,7 +132,12 @@ def piece(x, y, run, ink, theme):
 
 def cells(line):
     """The characters of a line, with how wide they are and how they look."""
-    found, style = [], PLAIN
+    return styled(line, PLAIN)[0]
+
+
+def styled(line, style):
+    """The characters of a line that begins with a style, and the style at its end."""
+    found = []
     for sequence, character in re.findall(r"\x1b\[([0-9;:]*)m|([^\x1b])", line):
         if not character:
             style = after(style, sequence)
@@ -138,7 +147,7 @@ def cells(line):
             found[-1] = found[-1]._replace(text=found[-1].text + character)
         elif wide:
             found.append(Cell(character, wide, style))
-    return found
+    return found, style
 
 
 def columns(character):
