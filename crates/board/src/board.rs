@@ -4,7 +4,7 @@
 //! cursor is bound to an item, not to a position: it stays on its card when cards move.
 
 use crate::command::CommandDraft;
-use crate::diff::{Diff, LineComment};
+use crate::diff::{LineComment, ParsedDiff};
 use crate::event::BoardEvent;
 use crate::facts::{AgentScreen, BoardFacts, Detail, Tab};
 use crate::keys::KeyMode;
@@ -93,7 +93,7 @@ pub(crate) struct OpenCard {
     /// The scroll offset by tab, in lines from the top; for the terminal, from the bottom.
     pub(crate) scroll: BTreeMap<Tab, usize>,
     pub(crate) aside: usize,
-    pub(crate) diff: Diff,
+    pub(crate) diff: ParsedDiff,
     /// The row of the diff under the cursor.
     pub(crate) diff_row: usize,
 }

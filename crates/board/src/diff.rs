@@ -1,18 +1,20 @@
 //! A diff as git prints it, parsed into files, hunks and numbered lines.
 //!
-//! [`Diff::pairs`] puts the lines side by side: removed lines are beside the added lines that
+//! [`ParsedDiff::pairs`] puts the lines side by side: removed lines are beside the added lines that
 //! replace them.
 
 use crate::text;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Diff {
+pub(crate) struct ParsedDiff {
     pub(crate) files: Vec<DiffFile>,
     pub(crate) rows: Vec<DiffRow>,
     /// Rows of the side-by-side view: the indices of the old and of the new line.
     pub(crate) pairs: Vec<(Option<usize>, Option<usize>)>,
     /// The pair of each row.
     pair_of: Vec<usize>,
+    /// The largest line number.
+    pub(crate) last_line: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,9 +87,9 @@ pub(crate) fn message(comments: &[LineComment]) -> String {
     text
 }
 
-impl Diff {
+impl ParsedDiff {
     pub(crate) fn parse(text: &str) -> Self {
-        let mut diff = Diff::default();
+        let mut diff = ParsedDiff::default();
         let mut hunk = HunkPosition::default();
         for line in text.lines() {
             if let Some(names) = line.strip_prefix("diff --git ") {
@@ -142,6 +144,7 @@ impl Diff {
     }
 
     fn push(&mut self, kind: RowKind, old: Option<u32>, new: Option<u32>, text: &str) {
+        self.last_line = self.last_line.max(old.max(new).unwrap_or_default());
         self.rows.push(DiffRow {
             kind,
             file: self.files.len().saturating_sub(1),
@@ -247,11 +250,14 @@ impl Diff {
 
     /// Returns the row of a line, or else the heading of its file.
     pub(crate) fn find(&self, place: &DiffPlace) -> Option<usize> {
-        let same = |row: &usize| self.place(*row).as_ref() == Some(place);
-        let heading = || self.files.iter().find(|file| file.path == place.path);
-        (0..self.rows.len())
-            .find(same)
-            .or_else(|| heading().map(|file| file.row))
+        let file = self.files.iter().position(|file| file.path == place.path)?;
+        let line = |row: &DiffRow| match place.is_old {
+            true => row.old.filter(|_| row.new.is_none()),
+            false => row.new,
+        };
+        let is_it = |row: &DiffRow| row.file == file && line(row) == Some(place.line);
+        let found = self.rows.iter().position(is_it);
+        Some(found.unwrap_or(self.files[file].row))
     }
 }
 

@@ -18,7 +18,7 @@ pub struct BoardFacts {
     pub escalations: Vec<EscalationFacts>,
     /// The emergency stops in force, that of the town first.
     pub stops: Vec<StopFacts>,
-    /// What the sessions of today cost, if known.
+    /// The cost of today's sessions, if known.
     pub spent_today: Option<SpentToday>,
     /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,

@@ -4,7 +4,7 @@ const TEXT: &str = "diff --git a/src/a.rs b/src/a.rs\nindex 1..2 100644\n--- a/s
 
 #[test]
 fn files_lines_and_counts_are_read() {
-    let diff = Diff::parse(TEXT);
+    let diff = ParsedDiff::parse(TEXT);
     let files: Vec<(&str, usize, usize)> = diff
         .files
         .iter()
@@ -35,7 +35,7 @@ fn files_lines_and_counts_are_read() {
 
 #[test]
 fn removed_lines_are_beside_the_lines_that_replace_them() {
-    let diff = Diff::parse(TEXT);
+    let diff = ParsedDiff::parse(TEXT);
     let texts: Vec<String> = diff
         .pairs
         .iter()
@@ -69,7 +69,7 @@ fn removed_lines_are_beside_the_lines_that_replace_them() {
 
 #[test]
 fn line_is_found_again_in_another_version_of_the_diff() {
-    let diff = Diff::parse(TEXT);
+    let diff = ParsedDiff::parse(TEXT);
     for row in 0..diff.rows.len() {
         if let Some(place) = diff.place(row) {
             assert_eq!(diff.find(&place), Some(row), "{place}");
@@ -85,7 +85,7 @@ fn line_is_found_again_in_another_version_of_the_diff() {
 
 #[test]
 fn message_has_the_place_and_the_line_of_each_comment() {
-    let diff = Diff::parse(TEXT);
+    let diff = ParsedDiff::parse(TEXT);
     let comment = |row: usize, text: &str| LineComment {
         place: diff.place(row).expect("a line"),
         quoted: diff.rows[row].text.clone(),
@@ -109,7 +109,7 @@ fn text_that_is_no_diff_has_no_lines() {
         "diff --git ",
         "+++ b/",
     ] {
-        let diff = Diff::parse(text);
+        let diff = ParsedDiff::parse(text);
         assert!(diff.rows.iter().all(|row| row.old.or(row.new).is_none()));
     }
 }

@@ -3,7 +3,7 @@
 use crate::BoardRequest;
 use crate::action::BoardAction;
 use crate::board::{Board, OpenCard};
-use crate::diff::Diff;
+use crate::diff::ParsedDiff;
 use crate::facts::{Detail, Tab};
 use crate::overlay::step;
 use gt_core::work::WorkId;
@@ -17,7 +17,7 @@ impl Board {
             known: BTreeMap::new(),
             scroll: BTreeMap::new(),
             aside: 0,
-            diff: Diff::default(),
+            diff: ParsedDiff::default(),
             diff_row: 0,
         });
         self.requests.push(BoardRequest::Show { id, tab });
@@ -126,7 +126,7 @@ impl Board {
         }
         if let Detail::Diff { text } = &detail {
             let before = open.diff.place(open.diff_row);
-            open.diff = Diff::parse(text);
+            open.diff = ParsedDiff::parse(text);
             // The cursor stays on its line.
             let found = before.and_then(|place| open.diff.find(&place));
             let last = open.diff.rows.len().saturating_sub(1);

@@ -21,7 +21,7 @@ impl Board {
             BoardAction::PreviousHunk => self.seek_in_diff(&[RowKind::Hunk], false),
             BoardAction::Comment if is_open => self.write_comment(now),
             BoardAction::Comment => {
-                self.note("Comments are for lines of the diff: 3 shows it", now)
+                self.note("Comments are for lines of the diff: 3 shows it", now);
             }
             BoardAction::SendComments => self.send_comments(now),
             _ => return false,

@@ -27,13 +27,28 @@ pub(super) struct Shape {
 /// Indentation of all rows except the first, in cells.
 const INDENT: usize = 2;
 
-/// Returns the number of rows of a card.
-pub(super) fn height(card: &Card, shape: Shape) -> u16 {
-    let rows = 1
-        + title(card, shape).len()
-        + standing::rows(card, shape).len()
-        + flow(chips(card, shape), shape).len();
-    u16::try_from(rows).unwrap_or(u16::MAX)
+/// The number of rows of a card.
+#[derive(Clone, Copy)]
+pub(super) struct CardSize {
+    /// The rows of the whole title, at most two.
+    pub(super) title_rows: u16,
+    /// All other rows.
+    pub(super) rows: u16,
+}
+
+/// Measures a card of this width.
+pub(super) fn size(card: &Card, width: usize, now: Moment) -> CardSize {
+    let shape = Shape {
+        width,
+        title_rows: 2,
+        now,
+    };
+    let rows = 1 + standing::rows(card, shape).len() + flow(chips(card, shape), shape).len();
+    let count = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX);
+    CardSize {
+        title_rows: count(title(card, shape).len()),
+        rows: count(rows),
+    }
 }
 
 fn title(card: &Card, shape: Shape) -> Vec<String> {

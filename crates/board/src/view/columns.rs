@@ -2,13 +2,13 @@
 
 use super::Hit;
 use super::canvas::{Canvas, indent, row};
-use super::card;
-use crate::Moment;
+use super::card::{self, CardSize};
 use crate::board::Board;
 use crate::theme::Tone;
-use gt_core::card::{Card, Column};
+use gt_core::card::Column;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
+use std::cell::RefCell;
 
 /// Minimum height of a column whose titles have two rows, even if not all cards fit.
 const TALL: u16 = 24;
@@ -84,14 +84,27 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
         height: area.height.saturating_sub(1),
         ..area
     };
-    let cards = |number: usize| &board.facts.cards[list[number]];
-    let (shape, gap) = spacing(list.len(), cards, body, canvas.now);
-    let bare = |number: usize| card::height(cards(number), shape);
-    let height = |number: usize| bare(number) + gap;
+    let width = usize::from(body.width.saturating_sub(1));
+    let now = canvas.now;
+    let known = RefCell::new(vec![None; list.len()]);
+    let size = |number: usize| {
+        let mut known = known.borrow_mut();
+        *known[number]
+            .get_or_insert_with(|| card::size(&board.facts.cards[list[number]], width, now))
+    };
+    let spacing = Spacing::choose(list.len(), size, body.height);
+    let shape = card::Shape {
+        width,
+        title_rows: usize::from(spacing.title_rows),
+        now,
+    };
+    let height = |number: usize| spacing.height(size(number));
     let index = column as usize;
     let mut first = canvas.drawn.first[index].min(list.len().saturating_sub(1));
     let has_cursor = board.column == column && board.cursor.is_some();
-    if has_cursor && canvas.drawn.free != Some(column) {
+    if spacing.all_fit {
+        first = 0;
+    } else if has_cursor && canvas.drawn.free != Some(column) {
         first = first_in_view(first, board.row, body.height, height);
     }
     canvas.drawn.first[index] = first;
@@ -102,18 +115,18 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
         let card = &board.facts.cards[list[next]];
         let room = body.bottom() - y;
         // A partial card is drawn only if it is the first one.
-        if bare(next) > room && next > first {
+        if height(next) > room && next > first {
             break;
         }
         let at = Rect {
             y,
-            height: bare(next).min(room),
+            height: height(next).min(room),
             ..body
         };
         let is_selected = board.cursor.as_ref() == Some(&card.id);
         card::draw(board, card, shape, is_selected, at, canvas);
         canvas.note(at, Hit::Card(card.id.clone()));
-        y = at.bottom() + gap;
+        y = at.bottom() + spacing.gap;
         next += 1;
     }
     if board.column == column {
@@ -129,32 +142,51 @@ fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_
     );
 }
 
-/// Returns the shape of the cards of a column, and the number of blank rows between them. If all
-/// cards fit, titles have two rows, and then a blank row separates the cards.
-fn spacing<'a>(
-    count: usize,
-    card: impl Fn(usize) -> &'a Card,
-    body: Rect,
-    now: Moment,
-) -> (card::Shape, u16) {
-    let shape = |title_rows| card::Shape {
-        width: usize::from(body.width.saturating_sub(1)),
-        title_rows,
-        now,
-    };
-    let fits = |title_rows, gap| {
-        let mut used = 0;
-        (0..count).all(|number| {
-            used += card::height(card(number), shape(title_rows)) + gap;
+/// The rows of titles in a column, and the blank rows between its cards.
+struct Spacing {
+    title_rows: u16,
+    gap: u16,
+    all_fit: bool,
+}
+
+impl Spacing {
+    /// If all cards fit, titles have two rows, and then a blank row separates the cards.
+    fn choose(count: usize, size: impl Fn(usize) -> CardSize, room: u16) -> Self {
+        let mut sizes = Vec::new();
+        let mut least = 0;
+        for number in 0..count {
+            let size = size(number);
+            least += size.rows + size.title_rows.min(1);
+            if least > room {
+                // Only the cards in view are measured.
+                return Spacing {
+                    title_rows: if room >= TALL { 2 } else { 1 },
+                    gap: 0,
+                    all_fit: false,
+                };
+            }
+            sizes.push(size);
+        }
+        let spacing = |title_rows, gap| Spacing {
+            title_rows,
+            gap,
+            all_fit: true,
+        };
+        let fits = |spacing: &Spacing| {
+            let used: u16 = sizes
+                .iter()
+                .map(|size| spacing.height(*size) + spacing.gap)
+                .sum();
             // The last card needs no blank row after it.
-            used <= body.height + gap
-        })
-    };
-    let found = [(2, 1), (2, 0), (1, 1)]
-        .into_iter()
-        .find(|(rows, gap)| fits(*rows, *gap));
-    let (title_rows, gap) = found.unwrap_or((if body.height >= TALL { 2 } else { 1 }, 0));
-    (shape(title_rows), gap)
+            used <= room + spacing.gap
+        };
+        let roomy = [spacing(2, 1), spacing(2, 0), spacing(1, 1)];
+        roomy.into_iter().find(fits).unwrap_or(spacing(1, 0))
+    }
+
+    fn height(&self, size: CardSize) -> u16 {
+        size.rows + size.title_rows.min(self.title_rows)
+    }
 }
 
 /// Returns the first card in view: the present one, or the nearest that keeps the cursor in view.
@@ -214,7 +246,30 @@ fn title(
 
 #[cfg(test)]
 mod tests {
-    use super::first_in_view;
+    use super::*;
+
+    #[test]
+    fn titles_get_a_second_row_before_cards_get_space() {
+        let size = |_| CardSize {
+            rows: 2,
+            title_rows: 2,
+        };
+        for (room, expected) in [
+            (8, (1, 0, false)),
+            (9, (1, 0, true)),
+            (11, (1, 1, true)),
+            (12, (2, 0, true)),
+            (13, (2, 0, true)),
+            (14, (2, 1, true)),
+        ] {
+            let found = Spacing::choose(3, size, room);
+            assert_eq!(
+                (found.title_rows, found.gap, found.all_fit),
+                expected,
+                "{room}"
+            );
+        }
+    }
 
     #[test]
     fn the_view_moves_no_more_than_it_must() {

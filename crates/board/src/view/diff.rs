@@ -5,7 +5,7 @@ use super::Hit;
 use super::canvas::{Canvas, indent, row};
 use crate::action::BoardAction;
 use crate::board::{Board, OpenCard};
-use crate::diff::{Diff, DiffFile, DiffRow, LineComment, RowKind};
+use crate::diff::{DiffFile, DiffRow, LineComment, ParsedDiff, RowKind};
 use crate::keys::{self, KeyMode};
 use crate::text::{clean, cut, cut_front, fit, skip, width};
 use crate::theme::Tone;
@@ -57,7 +57,7 @@ pub(super) fn draw(
         diff,
         comments,
         aside: open.aside,
-        number_width: number_width(diff),
+        number_width: diff.last_line.to_string().len().max(3),
     };
     for (y, position) in (0..).zip(first..rows.min(first + height)) {
         let at = row(body, y);
@@ -91,7 +91,7 @@ pub(super) fn draw(
 }
 
 /// Draws the numbers of files and lines into the rule above the diff.
-fn summary(diff: &Diff, area: Rect, canvas: &mut Canvas<'_>) {
+fn summary(diff: &ParsedDiff, area: Rect, canvas: &mut Canvas<'_>) {
     let added: usize = diff.files.iter().map(|file| file.added).sum();
     let removed: usize = diff.files.iter().map(|file| file.removed).sum();
     let files = match diff.files.len() {
@@ -178,19 +178,8 @@ fn counts(file: &DiffFile, canvas: &Canvas<'_>) -> Vec<Span<'static>> {
     ]
 }
 
-/// Returns the width of the largest line number.
-fn number_width(diff: &Diff) -> usize {
-    let numbers = diff
-        .rows
-        .iter()
-        .rev()
-        .filter_map(|row| row.new.max(row.old));
-    let largest = numbers.max().unwrap_or_default();
-    largest.to_string().len().max(3)
-}
-
 struct RowPainter<'a> {
-    diff: &'a Diff,
+    diff: &'a ParsedDiff,
     comments: &'a [LineComment],
     /// Horizontal scroll offset.
     aside: usize,

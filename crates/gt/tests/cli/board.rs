@@ -64,7 +64,7 @@ fn from_idea_to_merged_by_keys_alone() {
     wait_card(&env, &id, "waiting", |card| {
         card["session"]["state"] == "waiting" && card["column"] == "needs_you"
     });
-    board.wait_text("asks:");
+    board.wait_text("waiting <1m: Bash");
     board.act("y");
     board.wait_text("The number of an option");
     board.write("1");

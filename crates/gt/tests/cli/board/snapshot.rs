@@ -132,7 +132,7 @@ fn lost_agent_needs_attention_and_stopped_agent_does_not() {
     board.wait_text("In progress 1");
     env.tmux(Tmux::new("kill-server"));
     board.wait("that it is lost", |screen| {
-        screen.contains("Needs you 1") && screen.contains("its container is gone")
+        screen.contains("Needs you 1") && screen.contains("its tmux session is gone")
     });
     let shown = card(&env, &id);
     assert_eq!(shown["lost"], true, "{shown}");
@@ -142,7 +142,7 @@ fn lost_agent_needs_attention_and_stopped_agent_does_not() {
         card["lost"] == false && !card["session"].is_null()
     });
     board.wait("it again", |screen| {
-        !screen.contains("its container is gone")
+        !screen.contains("its tmux session is gone")
     });
     env.gt(&["task", "stop", &id]).ok();
     wait_card(&env, &id, "stopped", |card| {

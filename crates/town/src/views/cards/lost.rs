@@ -14,7 +14,7 @@ pub(super) type JournalStamp = Option<(u64, SystemTime)>;
 
 /// The end of an agent's last session.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SessionEnd {
+pub(super) struct LastEnd {
     pub(super) kind: EndKind,
     /// Seconds since the epoch, if the journal has it.
     pub(super) at: Option<i64>,
@@ -31,7 +31,7 @@ pub(super) enum EndKind {
 #[derive(Debug, Default)]
 pub(super) struct EndCache {
     journal: JournalStamp,
-    known: HashMap<String, Option<SessionEnd>>,
+    known: HashMap<String, Option<LastEnd>>,
 }
 
 impl EndCache {
@@ -44,7 +44,7 @@ impl EndCache {
     }
 
     /// Returns the end of the last session of an agent that has no container and should have one.
-    pub(super) fn of(&mut self, town: &Town, agent: &Identity) -> Option<SessionEnd> {
+    pub(super) fn of(&mut self, town: &Town, agent: &Identity) -> Option<LastEnd> {
         let address = agent.address();
         if let Some(known) = self.known.get(&address) {
             return *known;
@@ -58,7 +58,7 @@ impl EndCache {
                 Some(_) => return None,
             };
             let at = session.ended_at.as_deref().and_then(seconds);
-            Some(SessionEnd { kind, at })
+            Some(LastEnd { kind, at })
         });
         self.known.insert(address, end);
         end

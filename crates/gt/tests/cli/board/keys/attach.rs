@@ -93,12 +93,7 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     };
     ask();
     let screen = board.screen();
-    let lines: Vec<&str> = screen
-        .lines()
-        .skip_while(|line| !line.contains('┌'))
-        .filter_map(|line| Some(line.split_once('│')?.1))
-        .collect();
-    let text = lines.join("\n");
+    let (_, text) = screen.split_once('┌').expect("a box");
     let expected = [
         "↓ Branch Behind main",
         "2 commits behind",
@@ -107,7 +102,7 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
         "s: Skip & Attach (attach without merge)",
         "Esc: Cancel",
     ];
-    let mut rest = text.as_str();
+    let mut rest = text;
     for line in expected {
         let Some((_, after)) = rest.split_once(&format!("│ {line} ")) else {
             panic!("no {line:?} in its place:\n{screen}");
