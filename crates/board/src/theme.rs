@@ -93,13 +93,12 @@ impl BoardTheme {
         }
     }
 
-    /// Returns the style of everything behind an overlay.
-    pub(crate) fn dimmed(self) -> Style {
-        let style = Style::new().remove_modifier(Modifier::BOLD | Modifier::REVERSED);
+    /// Returns the colour of everything behind an overlay, and what is added to its style.
+    pub(crate) fn dimmed(self) -> (Color, Modifier) {
         match self {
-            BoardTheme::Dark => style.fg(Color::Indexed(240)).bg(Color::Reset),
-            BoardTheme::Light => style.fg(Color::Indexed(249)).bg(Color::Reset),
-            BoardTheme::Plain => style.add_modifier(Modifier::DIM),
+            BoardTheme::Dark => (Color::Indexed(240), Modifier::empty()),
+            BoardTheme::Light => (Color::Indexed(249), Modifier::empty()),
+            BoardTheme::Plain => (Color::Reset, Modifier::DIM),
         }
     }
 

@@ -137,7 +137,7 @@ fn draw_all(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
                 Overlay::Comment { .. } => board.detail.as_ref().map(|open| open.diff_row),
                 _ => None,
             };
-            canvas.push_back(area, |hit| match hit {
+            canvas.push_back(|hit| match hit {
                 Hit::Card(id) => cards.contains(&id),
                 Hit::DiffRow(number) => row == Some(*number),
                 _ => false,

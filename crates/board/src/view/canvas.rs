@@ -4,9 +4,9 @@
 use super::{DrawnFrame, Hit};
 use crate::theme::{BoardTheme, Tone};
 use crate::{Moment, age, text};
-use ratatui::buffer::{Buffer, CellWidth};
+use ratatui::buffer::{Buffer, Cell, CellWidth};
 use ratatui::layout::{Position, Rect};
-use ratatui::style::Style;
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 /// Maximum delay of age labels, so that a board with many of them wakes up rarely.
@@ -110,21 +110,22 @@ impl<'a> Canvas<'a> {
 
     /// Dims everything except the elements that an overlay is about, the first of which boxes do not
     /// cover.
-    pub(super) fn push_back(&mut self, area: Rect, is_subject: impl Fn(&Hit) -> bool) {
+    pub(super) fn push_back(&mut self, is_subject: impl Fn(&Hit) -> bool) {
         let hits = self.drawn.hits.iter().filter(|(_, hit)| is_subject(hit));
         let kept: Vec<Rect> = hits.map(|(area, _)| *area).collect();
-        let style = self.theme.dimmed();
-        for y in area.top()..area.bottom() {
-            let kept: Vec<&Rect> = kept
-                .iter()
-                .filter(|it| (it.top()..it.bottom()).contains(&y))
-                .collect();
-            for x in area.left()..area.right() {
-                let is_kept = kept.iter().any(|it| (it.left()..it.right()).contains(&x));
-                if let Some(cell) = self.buffer.cell_mut((x, y)).filter(|_| !is_kept) {
-                    cell.set_style(style);
-                }
-            }
+        let places = kept.iter().flat_map(|area| area.positions());
+        let before: Vec<(Position, Cell)> = places
+            .filter_map(|at| Some((at, self.buffer.cell(at)?.clone())))
+            .collect();
+        let (colour, added) = self.theme.dimmed();
+        for cell in &mut self.buffer.content {
+            cell.fg = colour;
+            cell.bg = Color::Reset;
+            cell.modifier.remove(Modifier::BOLD | Modifier::REVERSED);
+            cell.modifier.insert(added);
+        }
+        for (at, cell) in before {
+            self.buffer[at] = cell;
         }
         self.subject = kept.first().copied();
     }

@@ -4,7 +4,7 @@ use super::middle;
 use crate::action::{BoardAction, Deed};
 use crate::board::Board;
 use crate::filter::Trait;
-use crate::keys::{self, KeyMode};
+use crate::keys::{self, Binding, KeyMode};
 use crate::overlay::{self, Pick};
 use crate::sort::Sort;
 use crate::text::{clean, cut, fit, width};
@@ -53,9 +53,10 @@ pub(super) fn actions(
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
+    let bindings: Vec<(&Binding, Deed)> = overlay::action_rows().collect();
     let mut lines = Vec::new();
     for deed in deeds.iter().copied() {
-        let Some((binding, _)) = overlay::action_rows().find(|(_, other)| *other == deed) else {
+        let Some((binding, _)) = bindings.iter().find(|(_, other)| *other == deed) else {
             continue;
         };
         let meant = board.resolve_deed(deed, bound);
