@@ -118,7 +118,12 @@ impl<'a> Canvas<'a> {
             .filter_map(|at| Some((at, self.buffer.cell(at)?.clone())))
             .collect();
         let (colour, added) = self.theme.dimmed();
-        for cell in &mut self.buffer.content {
+        // The terminal gets only the cells that change, so blank ones stay as they are.
+        let is_seen = |cell: &&mut Cell| {
+            let is_drawn = cell.symbol() != " " || cell.bg != Color::Reset;
+            is_drawn || cell.modifier.contains(Modifier::REVERSED)
+        };
+        for cell in self.buffer.content.iter_mut().filter(is_seen) {
             cell.fg = colour;
             cell.bg = Color::Reset;
             cell.modifier.remove(Modifier::BOLD | Modifier::REVERSED);

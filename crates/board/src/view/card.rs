@@ -44,11 +44,18 @@ pub(super) fn size(card: &Card, width: usize, now: Moment) -> CardSize {
         now,
     };
     let rows = 1 + standing::rows(card, shape).len() + flow(chips(card, shape), shape).len();
-    let count = |rows: usize| u16::try_from(rows).unwrap_or(u16::MAX);
     CardSize {
-        title_rows: count(title(card, shape).len()),
-        rows: count(rows),
+        title_rows: match card.is_agent {
+            true => 0,
+            false if self::width(&clean(&card.title)) <= title_room(shape) => 1,
+            false => 2,
+        },
+        rows: u16::try_from(rows).unwrap_or(u16::MAX),
     }
+}
+
+fn title_room(shape: Shape) -> usize {
+    shape.width.saturating_sub(INDENT).max(1)
 }
 
 fn title(card: &Card, shape: Shape) -> Vec<String> {
@@ -56,7 +63,7 @@ fn title(card: &Card, shape: Shape) -> Vec<String> {
     if card.is_agent {
         return Vec::new();
     }
-    let room = shape.width.saturating_sub(INDENT).max(1);
+    let room = title_room(shape);
     let whole = clean(&card.title);
     if shape.title_rows < 2 || width(&whole) <= room {
         return vec![cut(&whole, room)];
