@@ -6,14 +6,15 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use crate::raw_mode::RawMode;
 use clap::Args;
-use gt_core::Problem;
 use gt_core::card::Branch;
 use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
 use gt_tmux::Command;
 use gt_town::Town;
 use gt_town::repo::workspace;
 use gt_town::terminal::containers;
 use gt_town::workflow::task;
+use serde_json::json;
 use std::io::{IsTerminal, Read, Write};
 use std::process::ExitCode;
 
@@ -35,6 +36,9 @@ pub(crate) struct AttachArgs {
     /// Read-only: no key reaches the agent
     #[arg(long)]
     read_only: bool,
+    /// Only show how far its branch is behind the base
+    #[arg(long, conflicts_with_all = ["merge", "skip", "read_only"])]
+    dry_run: bool,
 }
 
 /// Action for a branch that is behind its base.
@@ -52,6 +56,9 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> CommandR
         Problem::not_found(format!("{id} is not running"))
             .hint(format!("`gt task start {id}` starts it"))
     })?;
+    if args.dry_run {
+        return show_behind(town, id, (&agent, &rig), context);
+    }
     let choice = match (args.merge, args.skip) {
         // Without a worktree no branch can be behind.
         _ if workspace::task_worktree(town, &agent).is_none() => BehindBaseChoice::Skip,
@@ -91,6 +98,41 @@ pub(super) fn run(town: &Town, args: &AttachArgs, context: &Context) -> CommandR
             .run(Command::new("select-window").target(pane.pane));
     }
     attach::attach_terminal(town, container.name(), args.read_only, context)
+}
+
+/// Shows how far the branch is behind, after a fetch.
+fn show_behind(
+    town: &Town,
+    id: &WorkId,
+    (agent, rig): (&Identity, &str),
+    context: &Context,
+) -> CommandResult {
+    // Without a worktree no branch can be behind.
+    let branch = match workspace::task_worktree(town, agent) {
+        Some(_) => {
+            workspace::try_fetch(town, rig);
+            task::branch_of(town, id)?
+        }
+        None => Branch::default(),
+    };
+    let Branch {
+        base,
+        behind,
+        merging,
+        ..
+    } = &branch;
+    match context.json {
+        true => output::json(&json!({
+            "bead": id,
+            "branch": branch.name,
+            "base": base,
+            "behind": behind,
+            "merging": merging,
+        }))?,
+        false if *behind == 0 => output::line(format!("{id} is not behind its base."))?,
+        false => output::line(format!("{id} is {} behind {base}.", commits(*behind)))?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Asks the person. Fails without a terminal.

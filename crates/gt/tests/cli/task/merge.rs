@@ -44,6 +44,35 @@ fn beads_files_cause_no_merge_conflict_with_the_base() {
 }
 
 #[test]
+fn diff_and_merge_of_an_item_are_about_the_worktree_of_its_holder() {
+    let (env, id) = with_project("");
+    let other = create(&env);
+    env.gt(&["crew", "add", "max"]).ok();
+    let polecat = env.json(&["sling", &id])["agent"].clone();
+    let polecat = polecat.as_str().unwrap();
+    env.gt(&["sling", &other, "gastown/crew/max"]).ok();
+    for (id, agent) in [(&id, polecat), (&other, "gastown/crew/max")] {
+        let dir = env.town().join(agent);
+        commit(&env, &dir, agent.rsplit('/').next().unwrap(), "1\n2\n");
+        let diff = env.json(&["task", "diff", id, "--stat"]);
+        assert_eq!(diff["added"], 2, "{diff}");
+        let merged = env.json(&["task", "merge", id]);
+        assert_eq!(merged["result"], "merged", "{merged}");
+        let branch = env.git(&dir, &["branch", "--show-current"]);
+        assert_eq!(merged["branch"], branch.trim());
+        assert_eq!(env.json(&["work", "show", id])["status"], "closed");
+    }
+    // The polecat ends with its item, and crew keeps running.
+    assert_eq!(env.running(), ["gastown/crew/max"]);
+    assert_snapshot!(env.snapshot(&["task", "diff", &id]), @"
+    exit code: 3
+    --- stderr
+    error: gt-[ID] has no worktree
+    hint: `gt task start gt-[ID]` makes it
+    ");
+}
+
+#[test]
 fn a_diff_has_all_that_was_changed_and_touches_nothing() {
     let (env, id, dir) = running();
     commit(&env, &dir, "committed", "1\n2\n");

@@ -307,6 +307,16 @@ fn attach_to_a_branch_that_is_behind_asks_first() {
     let (env, id, dir) = running();
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
+    // A dry run fetches, and says how far it is behind.
+    assert_snapshot!(env.snapshot(&["task", "attach", &id, "--dry-run"]), @"
+    exit code: 0
+    --- stdout
+    gt-[ID] is 2 commits behind main.
+    ");
+    assert_eq!(
+        env.json(&["task", "attach", &id, "--dry-run"]),
+        json!({"bead": id, "branch": id, "base": "main", "behind": 2, "merging": false})
+    );
     // Without a terminal there is no question, only an error.
     assert_snapshot!(env.snapshot(&["task", "attach", &id]), @"
     exit code: 4

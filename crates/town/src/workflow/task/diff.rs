@@ -1,4 +1,4 @@
-//! The changes of a task: everything since its branch left the base, committed or not, including
+//! The changes of an item's worktree: everything since its branch left the base, committed or not, including
 //! untracked files.
 //!
 //! Git shows untracked files only if the index names them. They are added to a copy of the index,
@@ -40,7 +40,7 @@ pub struct ChangedFile {
 
 /// Opens the diff of a task.
 pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
-    let site = TaskSite::of(town, id)?;
+    let site = TaskSite::of_holder(town, id)?;
     let base = site.base()?;
     let git = site.git();
     let merge_base = git.run(["merge-base", "HEAD", &base.tip()?]).map_err(|_| {

@@ -1,6 +1,7 @@
 //! Submits a task's branch to the merge queue on behalf of a person, and waits for the result.
 //!
-//! It does what the agent's `gt done` does, except that the agent keeps running. A branch with a
+//! It does what the agent's `gt done` does, except that the agent keeps running, unless it is a
+//! polecat, which ends with its item. A branch with a
 //! known conflict is not queued: the queue would assign the repair to another agent, although the
 //! task's worktree is available.
 
@@ -47,7 +48,7 @@ impl HandedIn {
 
 /// Returns the plan of [`hand_in`], and whether a person has to confirm it.
 pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
-    let site = TaskSite::of(town, id)?;
+    let site = TaskSite::of_holder(town, id)?;
     let branch = site.own_branch()?;
     check_ready(&site)?;
     Ok(MergePlan::of(town, &site.base()?, &branch, id))
@@ -55,7 +56,7 @@ pub fn merge_plan(town: &Town, id: &WorkId) -> Result<MergePlan> {
 
 /// Submits a task's branch and waits until the queue has processed it.
 pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
-    let site = TaskSite::of(town, id)?;
+    let site = TaskSite::of_holder(town, id)?;
     let lock = site.lock()?;
     let branch = site.own_branch()?;
     check_ready(&site)?;
@@ -167,7 +168,7 @@ fn queue(site: &TaskSite<'_>, base: &Base<'_>, head: &str) -> Result<WorkId> {
         exit: false,
     };
     let done = done::done(town, &site.agent, &options)?;
-    done::end(town, &site.agent, false)?;
+    done::end(town, &site.agent, done.ends)?;
     done.finished
         .merge
         .ok_or_else(|| Problem::failed(format!("{id} was not queued")))

@@ -60,7 +60,7 @@ pub struct PullRequest {
 
 /// Pushes the branch of a task and creates a pull request for it.
 pub fn pull_request(town: &Town, id: &WorkId, options: &PullRequestOptions) -> Result<PullRequest> {
-    let site = TaskSite::of(town, id)?;
+    let site = TaskSite::of_holder(town, id)?;
     let branch = site.own_branch()?;
     let base = site.base()?;
     let gh = Gh::of(&site)?;

@@ -1,14 +1,17 @@
-//! A task's worktree, for operations on an existing task.
+//! The worktree of an item, for operations on existing work: that of its task, or of the crew member
+//! or polecat that has the item on its hook.
 
 use super::{agent_of, own_container};
 use crate::base::git::{Git, WorktreeStatus};
 use crate::base::lock::FileLock;
+use crate::catalog::roles;
+use crate::records::items::Work;
 use crate::repo::workspace;
 use crate::terminal::containers::Container;
 use crate::workflow::merge::Base;
 use crate::{Result, Town};
 use gt_core::work::WorkId;
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, Role};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +33,30 @@ impl<'a> TaskSite<'a> {
             Problem::not_found(format!("{id} has no worktree"))
                 .hint(format!("`gt task start {id}` makes it"))
         })?;
+        Ok(TaskSite {
+            town,
+            id: id.clone(),
+            agent,
+            rig,
+            dir,
+        })
+    }
+
+    /// Returns the worktree of the agent that has the item on its hook; without one, that of the
+    /// item's task.
+    pub(super) fn of_holder(town: &'a Town, id: &WorkId) -> Result<Self> {
+        let holder = Work::of(town).holder(id)?;
+        let holder = holder.and_then(|holder| Identity::from_address(&holder, town.registry()));
+        let Some(agent) = holder.filter(|agent| workspace::is_worktree(agent.role())) else {
+            return TaskSite::of(town, id);
+        };
+        let role = roles::resolve(town, agent.role(), agent.rig())?;
+        let dir = workspace::path(town, &agent, &role.value)?;
+        if !dir.join(".git").exists() {
+            return Err(Problem::not_found(format!("{agent} has no worktree"))
+                .hint(format!("`gt start {agent} --create` makes it")));
+        }
+        let rig = agent.rig().unwrap_or_default().to_owned();
         Ok(TaskSite {
             town,
             id: id.clone(),
@@ -68,11 +95,15 @@ impl<'a> TaskSite<'a> {
             return Ok(branch);
         }
         let (id, dir) = (&self.id, self.dir.display());
+        let own = match self.agent.role() {
+            Role::Polecat => workspace::work_branch(&self.agent, id),
+            _ => workspace::branch(&self.agent),
+        };
         Err(
             Problem::conflict(format!("{dir} is on {branch}, which is not {id}'s own"))
-                .hint(format!("`git switch {id}` there goes back to that"))
+                .hint(format!("`git switch {own}` there goes back to that"))
                 .hint(format!(
-                    "`git switch -C {id}` makes it what is checked out now"
+                    "`git switch -C {own}` makes it what is checked out now"
                 )),
         )
     }
