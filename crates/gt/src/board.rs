@@ -7,6 +7,7 @@
 
 mod details;
 mod facts;
+mod fetch;
 mod inbox;
 mod invocations;
 mod saved_view;
@@ -15,6 +16,7 @@ mod view;
 mod watch;
 
 use facts::FactsReader;
+use fetch::BackgroundFetch;
 use gt_board::{Board, BoardEvent, BoardRequest, BoardTheme, Moment};
 use gt_core::Problem;
 use gt_core::work::WorkId;
@@ -54,6 +56,7 @@ pub(crate) fn run(town: Town, look: BoardOptions) -> Result<(), Problem> {
     let theme = look.theme.or(saved.theme()).unwrap_or_default();
     let mut board = Board::new(theme);
     board.restore_view(&saved);
+    let _fetch = BackgroundFetch::start(&town);
     let mut session = BoardSession {
         board,
         invocations: Invocations::new(&town, &inbox.post()),

@@ -28,6 +28,7 @@ pub struct Git<'a> {
     index: Option<&'a Path>,
     own_alone: bool,
     for_submodules: bool,
+    in_background: bool,
 }
 
 impl<'a> Git<'a> {
@@ -40,6 +41,17 @@ impl<'a> Git<'a> {
             index: None,
             own_alone: false,
             for_submodules: false,
+            in_background: false,
+        }
+    }
+
+    /// Never asks for a password or a host key, not even on the terminal or in a window: another
+    /// program owns the terminal, and no person has asked for this call.
+    #[must_use]
+    pub fn in_background(self) -> Self {
+        Git {
+            in_background: true,
+            ..self
         }
     }
 
@@ -153,6 +165,13 @@ impl<'a> Git<'a> {
         }
         if self.for_submodules {
             command.env("GIT_PROTOCOL_FROM_USER", "0");
+        }
+        if self.in_background {
+            // Git and ssh ask this program, which answers nothing.
+            command
+                .env("GIT_ASKPASS", "false")
+                .env("SSH_ASKPASS", "false")
+                .env("SSH_ASKPASS_REQUIRE", "force");
         }
         if let Some(index) = self.index {
             command.env("GIT_INDEX_FILE", index);

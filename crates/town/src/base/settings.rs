@@ -2,8 +2,10 @@
 
 #[cfg(test)]
 mod agreement;
+mod board;
 mod patrol;
 
+pub use board::BoardSettings;
 pub use patrol::PatrolSettings;
 
 use crate::Result;
@@ -43,6 +45,7 @@ pub struct TownSettings {
     pub patrol: PatrolSettings,
     pub schedule: ScheduleSettings,
     pub git: GitSettings,
+    pub board: BoardSettings,
     pub env: EnvSettings,
     /// Settings of single rigs, by name.
     pub rigs: BTreeMap<String, RigSettings>,

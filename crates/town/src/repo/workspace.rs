@@ -144,6 +144,21 @@ pub fn try_fetch(town: &Town, rig: &str) {
     }
 }
 
+/// Fetches the rig's remote although no person has asked for it. Never prompts. Skips a rig that
+/// another process changes, and holds no lock, so that no other process waits for a slow remote.
+/// Best effort: the next fetch catches up.
+pub fn fetch_in_background(town: &Town, rig: &str) {
+    const LIMIT: Duration = Duration::from_secs(60);
+    match FileLock::try_take(&repository_lock(town, rig)) {
+        Ok(Some(lock)) => drop(lock),
+        _ => return,
+    }
+    let repository = rig::repository(town, rig);
+    let git = Git::at(&repository, town.around()).with_time_limit(LIMIT);
+    let fetched = git.in_background().run(["fetch", "--quiet", "origin"]);
+    fetched.or_debug(format_args!("{rig} is not fetched"));
+}
+
 /// Takes the lock that excludes other processes from changing the rig's repository.
 pub(crate) fn lock_repository(town: &Town, rig: &str) -> Result<FileLock> {
     FileLock::take(&repository_lock(town, rig), TIMEOUT)
