@@ -22,6 +22,10 @@ pub enum BoardAction {
     NextNeedy,
     NextMatch,
     PreviousMatch,
+    /// Creates an item.
+    Create,
+    /// Creates an item; while a search is active, moves to the next card that was found.
+    CreateOrNextMatch,
     Open,
     Actions,
     Go,
@@ -36,6 +40,8 @@ pub enum BoardAction {
     Theme,
     Log,
     Escalations,
+    MergeQueue,
+    Restore,
     EmergencyStop,
     Help,
     Redraw,
@@ -60,6 +66,8 @@ pub enum BoardAction {
     Force,
     MergeAndAttach,
     SkipAndAttach,
+    ResumeConversation,
+    StartAnew,
     Accept,
     Toggle,
     Clear,
@@ -67,8 +75,12 @@ pub enum BoardAction {
     Delete,
     EraseWord,
     EraseAll,
+    NewLine,
+    NextField,
+    PreviousField,
     Server(ServerDeed),
     Escalation(EscalationDeed),
+    Merge(MergeDeed),
     SortBy(Sort),
 }
 
@@ -92,6 +104,11 @@ pub enum Deed {
     PullRequest,
     Answer,
     Nudge,
+    Interrupt,
+    Handoff,
+    Sling,
+    Edit,
+    Escalate,
     Close,
 }
 
@@ -103,6 +120,14 @@ pub enum ServerDeed {
     Open,
 }
 
+/// An operation on an entry of the merge queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeDeed {
+    Retry,
+    Reject,
+    Run,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EscalationDeed {
     Acknowledge,
@@ -112,12 +137,25 @@ pub enum EscalationDeed {
 impl Deed {
     /// Returns whether the operation takes one card only: it needs the terminal or the whole view.
     pub(crate) fn is_for_one(self) -> bool {
-        matches!(self, Deed::Attach | Deed::Diff)
+        matches!(
+            self,
+            Deed::Attach | Deed::Diff | Deed::Edit | Deed::Escalate
+        )
+    }
+
+    /// Returns whether the operation starts a task.
+    pub(crate) fn is_start(self) -> bool {
+        matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo)
+    }
+
+    /// Returns whether a start should first offer to resume the card's last conversation.
+    pub(crate) fn offers_resume(self, card: &Card) -> bool {
+        self.is_start() && card.resumable && card.holder.is_none()
     }
 
     /// Returns the operation for this card: a start attaches instead if the task already runs.
     pub(crate) fn deed_for(self, card: &Card) -> Deed {
-        let starts = matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo);
+        let starts = self.is_start();
         let runs = card.session.as_ref().is_some_and(|session| {
             session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
         });
@@ -152,6 +190,11 @@ impl Deed {
             Deed::PullRequest => "Open a pull request for",
             Deed::Answer => "Answer",
             Deed::Nudge => "Tell",
+            Deed::Interrupt => "Interrupt",
+            Deed::Handoff => "Hand over",
+            Deed::Sling => "Assign",
+            Deed::Edit => "Edit",
+            Deed::Escalate => "Escalate",
             Deed::Close => "Close",
         }
     }
@@ -175,7 +218,15 @@ impl Deed {
 
     /// Returns whether the operation is about the item and not only about its agent.
     fn needs_item(self) -> bool {
-        !matches!(self, Deed::Attach | Deed::Stop | Deed::Answer | Deed::Nudge)
+        !matches!(
+            self,
+            Deed::Attach
+                | Deed::Stop
+                | Deed::Answer
+                | Deed::Nudge
+                | Deed::Interrupt
+                | Deed::Handoff
+        )
     }
 
     /// Returns a reason against the operation that may be outdated: an agent may have committed in
@@ -193,7 +244,7 @@ impl Deed {
     fn why_not_held(self, card: &Card) -> Option<String> {
         let holder = card.holder.as_deref()?;
         match self {
-            Deed::Start | Deed::StartWork | Deed::StartYolo => {
+            Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Sling => {
                 Some(format!("on the hook of {holder}"))
             }
             Deed::Update
@@ -201,15 +252,19 @@ impl Deed {
             | Deed::Resume
             | Deed::ResumeKeepWip
             | Deed::Cleanup
-            | Deed::Merge
-            | Deed::AbortMerge
-            | Deed::Diff
-            | Deed::PullRequest => Some(format!("its agent is {holder}")),
+            | Deed::AbortMerge => Some(format!("its agent is {holder}")),
             Deed::Attach
             | Deed::Stop
             | Deed::Servers
+            | Deed::Merge
+            | Deed::Diff
+            | Deed::PullRequest
             | Deed::Answer
             | Deed::Nudge
+            | Deed::Interrupt
+            | Deed::Handoff
+            | Deed::Edit
+            | Deed::Escalate
             | Deed::Close => None,
         }
     }
@@ -262,7 +317,15 @@ impl Deed {
             Deed::Diff => &[(branch.is_none(), "it has no worktree")],
             Deed::PullRequest => &[(branch.is_none(), "it has no worktree")],
             Deed::Answer => &[(card.asking_program().is_none(), "it asks nothing")],
-            Deed::Nudge => &[(!is_alive, "its agent does not run")],
+            Deed::Nudge | Deed::Interrupt | Deed::Handoff => {
+                &[(!is_alive, "its agent does not run")]
+            }
+            Deed::Sling => &[
+                (is_closed, "it is closed"),
+                (is_alive && card.holder.is_none(), "its own agent runs"),
+                (is_handed_in, "it is in the merge queue"),
+            ],
+            Deed::Edit | Deed::Escalate => &[],
             Deed::Close => &[(is_closed, "it is closed")],
         };
         checks.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)

@@ -41,6 +41,10 @@ pub struct Board {
     pub(crate) overlay: Option<Overlay>,
     /// Questions that resulted from commands, shown when no other overlay is open.
     pub(crate) to_ask: VecDeque<Overlay>,
+    /// The lost agents for which a restore was offered.
+    pub(crate) offered: Vec<String>,
+    /// The item that a command has created and that is not on the board yet.
+    pub(crate) created: Option<WorkId>,
     pub(crate) toasts: Toasts,
     pub(crate) under_way: BTreeMap<u64, PendingCommand>,
     pub(crate) orders: u64,
@@ -68,6 +72,8 @@ pub(crate) struct PendingCommand {
     pub(crate) has_terminal: bool,
     /// The command that runs next if this one succeeds.
     pub(crate) then: Option<CommandDraft>,
+    /// The overlay with the typed text, which opens again if the command fails.
+    pub(crate) reopens: Option<Box<Overlay>>,
 }
 
 /// The screen of an agent, converted to styled lines.
@@ -116,6 +122,8 @@ impl Board {
             detail: None,
             overlay: None,
             to_ask: VecDeque::new(),
+            offered: Vec::new(),
+            created: None,
             toasts: Toasts::default(),
             under_way: BTreeMap::new(),
             orders: 0,
@@ -149,6 +157,8 @@ impl Board {
             BoardEvent::Outcome { order, result } => self.on_outcome(order, result, now),
             BoardEvent::Foreseen { order, result } => self.on_foreseen(order, result),
             BoardEvent::Asked { order, result } => self.on_asked(order, result),
+            BoardEvent::ItemRead { order, result } => self.on_item_read(order, result, now),
+            BoardEvent::BehindRead { order, result } => self.on_behind_read(order, result, now),
             BoardEvent::Tick => self.on_tick(now),
         }
         if self.overlay.is_none()
@@ -183,16 +193,24 @@ impl Board {
                     item.is_shown = item.foreseen.is_some();
                 }
             }
-            Some(Overlay::InitFailed { is_shown, .. } | Overlay::Confirm { is_shown, .. }) => {
-                *is_shown = true;
-            }
+            Some(
+                Overlay::InitFailed { is_shown, .. }
+                | Overlay::Confirm { is_shown, .. }
+                | Overlay::MergeChoice { is_shown, .. }
+                | Overlay::Restore { is_shown, .. }
+                | Overlay::Write { is_shown, .. },
+            ) => *is_shown = true,
+            Some(Overlay::Form { form }) => form.is_shown = true,
             Some(Overlay::Answer { items, .. }) => {
                 for item in items {
                     item.is_shown = item.question.is_some();
                 }
             }
             Some(Overlay::Escalations { at, row }) => {
-                settle_escalation(&self.facts, at, row);
+                settle_row(self.facts.escalations.iter().map(|it| &it.id), at, row);
+            }
+            Some(Overlay::MergeQueue { at, row }) => {
+                settle_row(self.facts.merges.iter().map(|it| &it.id), at, row);
             }
             _ => {}
         }
@@ -245,6 +263,9 @@ impl Board {
         if self.cursor != before && self.vanished.is_none() {
             self.vanished = before;
         }
+        self.learn_projects();
+        self.notice_lost();
+        self.select_created();
         self.dirty = true;
     }
 
@@ -389,10 +410,10 @@ impl Board {
     }
 }
 
-/// Updates the row of the selected escalation. If it is gone, the one in its row is selected.
-fn settle_escalation(facts: &BoardFacts, at: &mut Option<WorkId>, row: &mut usize) {
-    let all = &facts.escalations;
-    let found = all.iter().position(|it| Some(&it.id) == at.as_ref());
+/// Updates the row of the selected entry of a list. If it is gone, the one in its row is selected.
+fn settle_row<'a>(all: impl Iterator<Item = &'a WorkId>, at: &mut Option<WorkId>, row: &mut usize) {
+    let all: Vec<&WorkId> = all.collect();
+    let found = all.iter().position(|id| Some(*id) == at.as_ref());
     *row = found.unwrap_or_else(|| (*row).min(all.len().saturating_sub(1)));
-    *at = all.get(*row).map(|it| it.id.clone());
+    *at = all.get(*row).map(|id| (*id).clone());
 }

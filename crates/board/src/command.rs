@@ -3,6 +3,9 @@
 //! The arguments are complete except for the program's name. All commands except those that take
 //! the terminal request JSON. Nothing is quoted, since no shell is involved.
 
+pub(crate) mod items;
+pub(crate) mod town;
+
 use crate::action::{Deed, EscalationDeed, ServerDeed};
 use crate::overlay::AskedItem;
 use crate::{BoardRequest, Invocation, Question};
@@ -25,6 +28,8 @@ pub(crate) enum CommandKind {
     HandOver,
     Foresee,
     Ask,
+    ReadItem,
+    ReadBehind,
 }
 
 impl CommandDraft {
@@ -55,6 +60,8 @@ impl CommandDraft {
             CommandKind::HandOver => BoardRequest::HandOver(order),
             CommandKind::Foresee => BoardRequest::Foresee(order),
             CommandKind::Ask => BoardRequest::Ask(order),
+            CommandKind::ReadItem => BoardRequest::ReadItem(order),
+            CommandKind::ReadBehind => BoardRequest::ReadBehind(order),
         }
     }
 }
@@ -108,9 +115,17 @@ pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<CommandDraft> {
             &["task", "pr", item, "--json"],
         ),
         Deed::Close => (format!("Closing {id}"), &["work", "close", item, "--json"]),
-        Deed::Attach | Deed::Cleanup | Deed::Servers | Deed::Diff | Deed::Answer | Deed::Nudge => {
-            return None;
-        }
+        Deed::Attach
+        | Deed::Cleanup
+        | Deed::Servers
+        | Deed::Diff
+        | Deed::Answer
+        | Deed::Nudge
+        | Deed::Interrupt
+        | Deed::Handoff
+        | Deed::Sling
+        | Deed::Edit
+        | Deed::Escalate => return None,
     };
     Some(CommandDraft::new(id, title, words))
 }
@@ -121,6 +136,15 @@ pub(crate) fn attach(id: &WorkId, how: Option<&str>) -> CommandDraft {
     words.extend(how);
     CommandDraft {
         manner: CommandKind::HandOver,
+        ..CommandDraft::new(id, format!("Attaching to {id}"), &words)
+    }
+}
+
+/// Returns the command that reads how far the branch of a task is behind its base.
+pub(crate) fn read_behind(id: &WorkId) -> CommandDraft {
+    let words = ["task", "attach", id.as_str(), "--dry-run", "--json"];
+    CommandDraft {
+        manner: CommandKind::ReadBehind,
         ..CommandDraft::new(id, format!("Attaching to {id}"), &words)
     }
 }
@@ -239,18 +263,19 @@ pub(crate) fn escalation(deed: EscalationDeed, id: &WorkId) -> CommandDraft {
     CommandDraft::new(id, format!("{verb} {id}"), &words)
 }
 
-/// Returns the command that stops the town or a rig, or that ends the stop.
-pub(crate) fn emergency_stop(rig: Option<&str>, is_stopped: bool) -> CommandDraft {
-    let (verb, word) = match is_stopped {
-        false => ("Stopping", "estop"),
-        true => ("Ending the emergency stop of", "thaw"),
-    };
-    let mut words = vec![word];
-    words.extend(rig.into_iter().flat_map(|rig| ["--rig", rig]));
-    words.push("--json");
-    CommandDraft::new(
-        None,
-        format!("{verb} {}", rig.unwrap_or("the town")),
-        &words,
-    )
+/// Returns the command that interrupts the turn of an agent.
+pub(crate) fn interrupt(id: &WorkId, agent: &str) -> CommandDraft {
+    let words = ["interrupt", "--json", "--", agent];
+    CommandDraft::new(id, format!("Interrupting {agent}"), &words)
+}
+
+/// Returns the command that hands an agent over to a new session, with these notes.
+pub(crate) fn handoff(id: &WorkId, agent: &str, notes: &str) -> CommandDraft {
+    let mut words = vec!["handoff", "--collect", "--json"];
+    words.extend((!notes.is_empty()).then_some("--stdin"));
+    words.extend(["--", agent]);
+    CommandDraft {
+        input: (!notes.is_empty()).then(|| notes.to_owned()),
+        ..CommandDraft::new(id, format!("Handing over {agent}"), &words)
+    }
 }

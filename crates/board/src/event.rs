@@ -1,6 +1,6 @@
 //! The events that the board processes.
 
-use crate::{AgentScreen, BoardFacts, Detail, Question, Tab};
+use crate::{AgentScreen, BehindFacts, BoardFacts, Detail, ItemFacts, Question, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
 use gt_core::ProblemKind;
 use gt_core::work::WorkId;
@@ -56,6 +56,16 @@ pub enum BoardEvent {
     Asked {
         order: u64,
         result: Result<Question, String>,
+    },
+    /// An item as it is now, or the reason why it cannot be read.
+    ItemRead {
+        order: u64,
+        result: Result<ItemFacts, String>,
+    },
+    /// How far a branch is behind, or the reason why it is unknown.
+    BehindRead {
+        order: u64,
+        result: Result<BehindFacts, CommandFailure>,
     },
     /// Time has passed; sent only at the moment that [`crate::Board::wake_at`] returned.
     Tick,

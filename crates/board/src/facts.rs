@@ -2,6 +2,7 @@
 
 use gt_core::card::{Card, CardServer};
 use gt_core::escalation::Severity;
+use gt_core::merge::MergeStatus;
 use gt_core::work::WorkId;
 use std::collections::BTreeMap;
 
@@ -20,6 +21,12 @@ pub struct BoardFacts {
     pub stops: Vec<StopFacts>,
     /// The cost of today's sessions, if known.
     pub spent_today: Option<SpentToday>,
+    /// The entries of the merge queue, in the order of merging.
+    pub merges: Vec<MergeFacts>,
+    /// The addresses of the crew, running or not.
+    pub crew: Vec<String>,
+    /// The addresses of agents that went down with their tmux server and can be restored.
+    pub lost: Vec<String>,
     /// Errors while the data was collected, for a line at the bottom.
     pub warnings: Vec<String>,
 }
@@ -46,6 +53,46 @@ pub struct EscalationFacts {
     /// How often its cause occurred.
     pub count: u32,
     pub is_acknowledged: bool,
+}
+
+/// An entry of the merge queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MergeFacts {
+    pub id: WorkId,
+    pub item: WorkId,
+    pub rig: String,
+    pub branch: String,
+    pub worker: String,
+    pub status: MergeStatus,
+    /// Why it is in conflict or has failed.
+    pub reason: Option<String>,
+    pub files: Vec<String>,
+    pub attempts: u32,
+    /// The item that repairs it.
+    pub repair: Option<WorkId>,
+    /// Its last change, in seconds since the epoch.
+    pub since: i64,
+}
+
+/// The fields of an item that the form changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ItemFacts {
+    pub title: String,
+    pub description: String,
+    pub priority: u8,
+    pub kind: String,
+    pub labels: Vec<String>,
+    /// The ids of the items that it depends on.
+    pub blockers: Vec<String>,
+}
+
+/// How far the branch of a task is behind its base.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BehindFacts {
+    pub base: String,
+    pub behind: u32,
+    /// A merge is in progress in the worktree.
+    pub merging: bool,
 }
 
 /// An emergency stop in force.

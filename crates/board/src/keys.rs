@@ -25,22 +25,30 @@ pub enum KeyMode {
     Pick,
     Servers,
     MergeChoice,
+    /// The offer to resume the last conversation instead of a start.
+    ResumeFirst,
     Cleanup,
     /// The question after a start whose init command failed.
     InitFailed,
     /// The list of escalations.
     Escalations,
+    /// The merge queue.
+    MergeQueue,
     /// The emergency stop, before it is confirmed.
     EmergencyStop,
     Confirm,
-    /// A line of text: an answer, a message or a comment.
+    /// A line of text: an answer or a comment.
     Write,
+    /// A text of several lines: a message, the notes of a handoff, a reason.
+    Message,
+    /// The fields of an item.
+    Form,
     /// Read-only text: help and the message log.
     Read,
 }
 
 impl KeyMode {
-    pub const ALL: [KeyMode; 17] = [
+    pub const ALL: [KeyMode; 21] = [
         KeyMode::Board,
         KeyMode::Actions,
         KeyMode::Detail,
@@ -51,12 +59,16 @@ impl KeyMode {
         KeyMode::Pick,
         KeyMode::Servers,
         KeyMode::MergeChoice,
+        KeyMode::ResumeFirst,
         KeyMode::Cleanup,
         KeyMode::InitFailed,
         KeyMode::Escalations,
+        KeyMode::MergeQueue,
         KeyMode::EmergencyStop,
         KeyMode::Confirm,
+        KeyMode::Form,
         KeyMode::Write,
+        KeyMode::Message,
         KeyMode::Read,
     ];
 
@@ -69,22 +81,29 @@ impl KeyMode {
             KeyMode::Search => "Search (/)",
             KeyMode::Filter => "Filter (F)",
             KeyMode::Sort => "Sort (o)",
-            KeyMode::Pick => "Palette and projects",
+            KeyMode::Pick => "Palette, projects and workers",
             KeyMode::Servers => "Dev servers (Space r)",
             KeyMode::MergeChoice => "Branch behind its base (Space a)",
+            KeyMode::ResumeFirst => "Start of an item with a conversation (Space s)",
             KeyMode::Cleanup => "Cleanup (Space d)",
             KeyMode::InitFailed => "An init command has failed",
             KeyMode::Escalations => "Escalations (E)",
+            KeyMode::MergeQueue => "Merge queue (Q)",
             KeyMode::EmergencyStop => "Emergency stop (X)",
             KeyMode::Confirm => "Questions",
-            KeyMode::Write => "Answer and message (Space y, Space n)",
+            KeyMode::Form => "New item and edit (n, Space e)",
+            KeyMode::Write => "Answer (y)",
+            KeyMode::Message => "Message, handoff and reason (Space n, Space h)",
             KeyMode::Read => "Help and messages",
         }
     }
 
     /// Returns whether letters that are not bound are text.
     pub(crate) fn takes_text(self) -> bool {
-        matches!(self, KeyMode::Search | KeyMode::Pick | KeyMode::Write)
+        matches!(
+            self,
+            KeyMode::Search | KeyMode::Pick | KeyMode::Write | KeyMode::Message | KeyMode::Form
+        )
     }
 }
 
@@ -92,6 +111,7 @@ impl KeyMode {
 pub struct Key {
     code: KeyCode,
     ctrl: bool,
+    alt: bool,
 }
 
 impl Key {
@@ -101,6 +121,10 @@ impl Key {
             Some(letter) => (letter, true),
             None => (name, false),
         };
+        let (name, alt) = match name.strip_prefix("Alt-") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
         let named = NAMES.iter().find(|(other, _)| *other == name);
         let mut letters = name.chars();
         let code = match (named, letters.next(), letters.next()) {
@@ -108,32 +132,32 @@ impl Key {
             (None, Some(letter), None) => KeyCode::Char(letter),
             _ => return None,
         };
-        Some(Key { code, ctrl })
+        Some(Key { code, ctrl, alt })
     }
 
     pub(crate) fn of(event: &KeyEvent) -> Option<Key> {
         // The letter itself shows whether Shift was held. With any other modifier the key is
         // unknown.
-        let held = event.modifiers - KeyModifiers::SHIFT - KeyModifiers::CONTROL;
+        let known = KeyModifiers::SHIFT | KeyModifiers::CONTROL | KeyModifiers::ALT;
+        let held = event.modifiers - known;
         held.is_empty().then_some(Key {
             code: event.code,
             ctrl: event.modifiers.contains(KeyModifiers::CONTROL),
+            alt: event.modifiers.contains(KeyModifiers::ALT),
         })
     }
 
     pub fn event(self) -> KeyEvent {
-        let modifiers = if self.ctrl {
-            KeyModifiers::CONTROL
-        } else {
-            KeyModifiers::NONE
-        };
+        let mut modifiers = KeyModifiers::NONE;
+        modifiers.set(KeyModifiers::CONTROL, self.ctrl);
+        modifiers.set(KeyModifiers::ALT, self.alt);
         KeyEvent::new(self.code, modifiers)
     }
 
     /// Returns the letter that the key types.
     pub(crate) fn letter(self) -> Option<char> {
         match self.code {
-            KeyCode::Char(letter) if !self.ctrl => Some(letter),
+            KeyCode::Char(letter) if !self.ctrl && !self.alt => Some(letter),
             _ => None,
         }
     }
@@ -143,6 +167,9 @@ impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.ctrl {
             f.write_str("Ctrl-")?;
+        }
+        if self.alt {
+            f.write_str("Alt-")?;
         }
         let named = NAMES.iter().find(|(_, code)| *code == self.code);
         match (named, self.code) {
@@ -245,6 +272,6 @@ mod tests {
             .flat_map(Binding::keys)
             .filter_map(Key::letter)
             .collect();
-        assert_eq!(letters, "sS!aupRxdrmMfPync");
+        assert_eq!(letters, "sS!aupRxdrmMfPynihgeEc");
     }
 }

@@ -19,6 +19,7 @@ mod diff;
 mod event;
 mod facts;
 mod filter;
+mod form;
 mod input;
 pub mod keys;
 mod lists;
@@ -38,12 +39,12 @@ mod toast;
 mod update;
 mod view;
 
-pub use action::{BoardAction, Deed, EscalationDeed, ServerDeed};
+pub use action::{BoardAction, Deed, EscalationDeed, MergeDeed, ServerDeed};
 pub use board::Board;
 pub use event::{BoardEvent, CommandFailure};
 pub use facts::{
-    AgentScreen, BoardFacts, ChainSession, Detail, EscalationFacts, Happening, Question,
-    SpentToday, StopFacts, Tab, WindowFacts,
+    AgentScreen, BehindFacts, BoardFacts, ChainSession, Detail, EscalationFacts, Happening,
+    ItemFacts, MergeFacts, Question, SpentToday, StopFacts, Tab, WindowFacts,
 };
 pub use moment::Moment;
 pub use request::{BoardRequest, Invocation};

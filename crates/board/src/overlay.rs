@@ -5,6 +5,7 @@ use crate::action::Deed;
 use crate::command::CommandDraft;
 use crate::diff::DiffPlace;
 use crate::filter::Trait;
+use crate::form::Form;
 use crate::input::TextInput;
 use crate::keys::{self, Binding, KeyMode};
 use crate::{Question, search};
@@ -51,6 +52,14 @@ pub(crate) enum Overlay {
         id: WorkId,
         base: String,
         behind: u32,
+        /// Whether a frame has shown the overlay. It may open without a key, so earlier keys are
+        /// ignored.
+        is_shown: bool,
+    },
+    /// The offer to resume the conversation of an item, before this start.
+    ResumeFirst {
+        id: WorkId,
+        start: Deed,
     },
     Cleanup {
         items: Vec<Cleaning>,
@@ -81,6 +90,20 @@ pub(crate) enum Overlay {
         at: Option<WorkId>,
         row: usize,
     },
+    /// The entries of the merge queue. The selection is bound to an entry; `row` is its last known
+    /// position.
+    MergeQueue {
+        at: Option<WorkId>,
+        row: usize,
+    },
+    /// The offer to restore the agents that were lost with their tmux server.
+    Restore {
+        agents: Vec<String>,
+        scroll: usize,
+        /// Whether a frame has shown the overlay. It may open without a key, so earlier keys are
+        /// ignored.
+        is_shown: bool,
+    },
     /// The scopes of an emergency stop: the town (`None`) and its rigs, each with whether it was
     /// stopped when the overlay was opened.
     EmergencyStop {
@@ -92,12 +115,25 @@ pub(crate) enum Overlay {
         input: TextInput,
         scroll: usize,
     },
-    /// A message to agents.
+    /// A text of several lines.
     Write {
-        /// The items, and the agents that worked on them when the overlay was opened.
-        bound: Vec<(WorkId, String)>,
+        purpose: WritePurpose,
         about: Vec<String>,
         input: TextInput,
+        /// Whether a frame has shown the overlay. It opens again without a key if the command fails,
+        /// so earlier keys are ignored.
+        is_shown: bool,
+    },
+    /// The fields of a new item, or of one that is changed.
+    Form {
+        form: Form,
+    },
+    /// The workers that an item can be given to.
+    Workers {
+        bound: Vec<WorkId>,
+        /// The addresses of the rows; `None` is a polecat.
+        agents: Vec<Option<String>>,
+        pick: Pick,
     },
     /// A comment on a line of the diff.
     Comment {
@@ -118,6 +154,17 @@ pub(crate) enum Overlay {
     Log {
         scroll: usize,
     },
+}
+
+/// The use of a typed text, with the items and the agents that worked on them when the overlay was
+/// opened.
+#[derive(Debug)]
+pub(crate) enum WritePurpose {
+    Nudge(Vec<(WorkId, String)>),
+    Handoff(Vec<(WorkId, String)>),
+    Escalate(WorkId),
+    /// The reason for which an entry of the merge queue is rejected.
+    Reject(WorkId),
 }
 
 /// One item of a cleanup, with the result of its dry run once that is known.
@@ -152,17 +199,21 @@ impl Overlay {
             Overlay::Search { .. } => KeyMode::Search,
             Overlay::Filter { .. } => KeyMode::Filter,
             Overlay::Sort { .. } => KeyMode::Sort,
-            Overlay::Palette { .. } | Overlay::Projects { .. } => KeyMode::Pick,
+            Overlay::Palette { .. } | Overlay::Projects { .. } | Overlay::Workers { .. } => {
+                KeyMode::Pick
+            }
             Overlay::Servers { .. } => KeyMode::Servers,
             Overlay::MergeChoice { .. } => KeyMode::MergeChoice,
+            Overlay::ResumeFirst { .. } => KeyMode::ResumeFirst,
             Overlay::Cleanup { .. } => KeyMode::Cleanup,
             Overlay::InitFailed { .. } => KeyMode::InitFailed,
             Overlay::Escalations { .. } => KeyMode::Escalations,
+            Overlay::MergeQueue { .. } => KeyMode::MergeQueue,
             Overlay::EmergencyStop { .. } => KeyMode::EmergencyStop,
-            Overlay::Confirm { .. } => KeyMode::Confirm,
-            Overlay::Answer { .. } | Overlay::Write { .. } | Overlay::Comment { .. } => {
-                KeyMode::Write
-            }
+            Overlay::Confirm { .. } | Overlay::Restore { .. } => KeyMode::Confirm,
+            Overlay::Answer { .. } | Overlay::Comment { .. } => KeyMode::Write,
+            Overlay::Write { .. } => KeyMode::Message,
+            Overlay::Form { .. } => KeyMode::Form,
             Overlay::Help {
                 is_typing: true, ..
             } => KeyMode::Search,
@@ -187,7 +238,15 @@ impl Overlay {
                 drafts.iter().filter_map(|it| it.item.as_ref()).collect()
             }
             Overlay::Answer { items, .. } => items.iter().map(|item| &item.id).collect(),
-            Overlay::Write { bound, .. } => bound.iter().map(|(id, _)| id).collect(),
+            Overlay::Write { purpose, .. } => match purpose {
+                WritePurpose::Nudge(bound) | WritePurpose::Handoff(bound) => {
+                    bound.iter().map(|(id, _)| id).collect()
+                }
+                WritePurpose::Escalate(id) => vec![id],
+                WritePurpose::Reject(_) => Vec::new(),
+            },
+            Overlay::ResumeFirst { id, .. } => vec![id],
+            Overlay::Workers { bound, .. } => bound.iter().collect(),
             _ => Vec::new(),
         }
     }
@@ -204,8 +263,34 @@ impl Overlay {
                 is_typing: true,
                 ..
             } => Some(search),
-            Overlay::Palette { pick, .. } | Overlay::Projects { pick } => Some(&mut pick.input),
+            Overlay::Palette { pick, .. }
+            | Overlay::Projects { pick }
+            | Overlay::Workers { pick, .. } => Some(&mut pick.input),
+            Overlay::Form { form } => form.input(),
             _ => None,
+        }
+    }
+
+    /// Marks the overlay as not shown yet, because it opens again without a key.
+    pub(crate) fn hide_until_drawn(&mut self) {
+        match self {
+            Overlay::Write { is_shown, .. } => *is_shown = false,
+            Overlay::Form { form } => form.is_shown = false,
+            _ => {}
+        }
+    }
+
+    /// Returns whether the overlay opened without a key and no frame has shown it yet. Keys pressed
+    /// before that are meant for the view below.
+    pub(crate) fn is_unseen(&self) -> bool {
+        match self {
+            Overlay::InitFailed { is_shown, .. }
+            | Overlay::Confirm { is_shown, .. }
+            | Overlay::MergeChoice { is_shown, .. }
+            | Overlay::Restore { is_shown, .. }
+            | Overlay::Write { is_shown, .. } => !is_shown,
+            Overlay::Form { form } => !form.is_shown,
+            _ => false,
         }
     }
 }
@@ -228,6 +313,11 @@ impl Pick {
             texts,
             cursor: 0,
         }
+    }
+
+    /// Returns the number of texts, shown or not.
+    pub(crate) fn count(&self) -> usize {
+        self.texts.len()
     }
 
     pub(crate) fn text(&self, number: usize) -> &str {

@@ -16,6 +16,11 @@ pub enum BoardRequest {
     Foresee(Invocation),
     /// Read the question that this command shows (`gt answer` without an answer), and report it.
     Ask(Invocation),
+    /// Read the item that this command shows (`gt work show`), and report it.
+    ReadItem(Invocation),
+    /// Read how far the branch of this command is behind (`gt task attach --dry-run`), and report
+    /// it.
+    ReadBehind(Invocation),
     /// The screen of this item is in view from now on.
     Look(Option<WorkId>),
     /// This tab of this item is in view from now on.

@@ -42,6 +42,9 @@ pub fn sample(items: usize, agents: usize) -> BoardFacts {
         escalations: Vec::new(),
         stops: Vec::new(),
         spent_today: None,
+        merges: Vec::new(),
+        crew: Vec::new(),
+        lost: Vec::new(),
         warnings: Vec::new(),
     }
 }

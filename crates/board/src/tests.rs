@@ -4,12 +4,14 @@ mod agents;
 mod alarms;
 mod bound;
 mod frames;
+mod items;
 mod keys_do;
 mod living;
 mod look;
 mod manual;
 mod nasty;
 mod pointing;
+mod queue;
 
 use crate::keys::KeyMode;
 use crate::{
@@ -176,6 +178,8 @@ pub(crate) fn commands(requests: &[BoardRequest]) -> Vec<String> {
         BoardRequest::HandOver(order) => Some(("hand over", order)),
         BoardRequest::Foresee(order) => Some(("foresee", order)),
         BoardRequest::Ask(order) => Some(("ask", order)),
+        BoardRequest::ReadItem(order) => Some(("read", order)),
+        BoardRequest::ReadBehind(order) => Some(("check", order)),
         _ => None,
     });
     orders
@@ -394,6 +398,9 @@ pub(crate) fn town() -> BoardFacts {
             all: 3.921,
             by_project: [("gastown".to_owned(), 3.5)].into(),
         }),
+        merges: Vec::new(),
+        crew: Vec::new(),
+        lost: Vec::new(),
         warnings: Vec::new(),
     }
 }

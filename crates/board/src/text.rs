@@ -130,6 +130,17 @@ pub(crate) fn fit(text: &str, room: usize) -> String {
     fitted
 }
 
+/// Returns the grapheme clusters, each with its display width.
+pub(crate) fn clusters(text: &str) -> Vec<(String, usize)> {
+    Span::raw(text)
+        .styled_graphemes(Style::default())
+        .map(|cluster| {
+            let width = usize::from(cluster.symbol.cell_width());
+            (cluster.symbol.to_owned(), width)
+        })
+        .collect()
+}
+
 /// Replaces tabs by blanks.
 pub(crate) fn expand(text: &str) -> String {
     let mut expanded = String::with_capacity(text.len());

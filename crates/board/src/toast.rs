@@ -49,6 +49,11 @@ impl Toasts {
         self.say(tenor, text, now);
     }
 
+    /// Removes the message of a command in progress.
+    pub(crate) fn drop(&mut self, order: u64) {
+        self.shown.retain(|toast| toast.order != Some(order));
+    }
+
     pub(crate) fn say(&mut self, tenor: ToastKind, text: String, now: Moment) {
         let session = match tenor {
             ToastKind::Bad => BAD_MILLIS,

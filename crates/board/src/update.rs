@@ -6,18 +6,20 @@ mod alarms;
 mod deeds;
 mod detail;
 mod diff;
+mod items;
 mod mouse;
 mod moves;
 mod overlays;
+mod town;
 
 use crate::action::BoardAction;
-use crate::board::Board;
+use crate::board::{Board, PendingCommand};
 use crate::filter;
 use crate::input::TextInput;
 use crate::keys::{self, Key, KeyMode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::ToastKind;
-use crate::{BoardRequest, CommandFailure, Moment, Question, command};
+use crate::{BehindFacts, BoardRequest, CommandFailure, Moment, Question, command};
 use crossterm::event::{KeyEvent, KeyEventKind};
 use gt_core::ProblemKind;
 use gt_core::card::Column;
@@ -117,6 +119,8 @@ impl Board {
             BoardAction::NextNeedy => self.move_to_next_question(),
             BoardAction::NextMatch => self.next_match(true),
             BoardAction::PreviousMatch => self.next_match(false),
+            BoardAction::CreateOrNextMatch if !self.lens.query.is_empty() => self.next_match(true),
+            BoardAction::Create | BoardAction::CreateOrNextMatch => self.create_item(),
             BoardAction::Open => {
                 if let Some(id) = self.vanished.clone().or(self.cursor.clone()) {
                     self.open(id, crate::Tab::Task);
@@ -194,6 +198,8 @@ impl Board {
                 self.dirty = true;
             }
             BoardAction::Escalations => self.show_escalations(now),
+            BoardAction::MergeQueue => self.show_merge_queue(now),
+            BoardAction::Restore => self.offer_restore(now),
             BoardAction::EmergencyStop => self.offer_stop(),
             BoardAction::Log => self.show(Overlay::Log { scroll: 0 }),
             BoardAction::Help => self.show(Overlay::Help {
@@ -256,6 +262,7 @@ impl Board {
         };
         self.settle_comments(order, result.is_ok());
         let title = under_way.title;
+        let created = is_creation(&under_way.words);
         let then = under_way.then.filter(|_| result.is_ok());
         self.dirty = true;
         match result {
@@ -264,6 +271,13 @@ impl Board {
                     let text = format!("{title}: done");
                     self.toasts.end(order, ToastKind::Good, text, now);
                 }
+            }
+            Ok(text) if created => {
+                self.toasts
+                    .end(order, ToastKind::Good, format!("Made {text}"), now);
+                // A title in place of an id selects nothing.
+                self.created = text.trim().parse().ok();
+                self.select_created();
             }
             // Not every message names its item, so the title is added where it is missing.
             Ok(text) => {
@@ -305,6 +319,10 @@ impl Board {
                         is_shown: false,
                     });
                 }
+                if let Some(mut overlay) = under_way.reopens {
+                    overlay.hide_until_drawn();
+                    self.to_ask.push_back(*overlay);
+                }
                 self.toasts
                     .end(order, ToastKind::Bad, format!("{title}: {text}"), now);
             }
@@ -333,6 +351,40 @@ impl Board {
         }
     }
 
+    /// Attaches to the task, or first asks whether to merge its base.
+    pub(crate) fn on_behind_read(
+        &mut self,
+        order: u64,
+        result: Result<BehindFacts, CommandFailure>,
+        now: Moment,
+    ) {
+        let Some(PendingCommand {
+            item: Some(id),
+            title,
+            ..
+        }) = self.under_way.remove(&order)
+        else {
+            return;
+        };
+        self.toasts.drop(order);
+        self.dirty = true;
+        match result {
+            Ok(branch) if branch.behind > 0 && !branch.merging => {
+                self.to_ask.push_back(Overlay::MergeChoice {
+                    id,
+                    base: branch.base,
+                    behind: branch.behind,
+                    is_shown: false,
+                });
+            }
+            Ok(_) => self.follow(command::attach(&id, Some("--skip")), now),
+            Err(failure) => {
+                let text = format!("{title}: {}", failure.text);
+                self.toasts.say(ToastKind::Bad, text, now);
+            }
+        }
+    }
+
     pub(crate) fn on_tick(&mut self, now: Moment) {
         let gone = self.toasts.expire(now);
         let older = self.drawn.changes_at.is_some_and(|at| at <= now);
@@ -346,4 +398,9 @@ impl Board {
             .filter(|column| !self.lists.column(*column).is_empty())
             .collect()
     }
+}
+
+/// Returns whether a command creates an item; its outcome is then the id.
+fn is_creation(words: &[String]) -> bool {
+    matches!(words, [first, second, ..] if first == "work" && second == "create")
 }

@@ -52,6 +52,9 @@ pub struct Card {
     /// Tokens and cost of all sessions that worked on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
+    /// Its task does not run, and has a conversation that can be resumed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub resumable: bool,
     /// The state of its branch in the merge queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merge: Option<merge::MergeStatus>,
@@ -260,6 +263,7 @@ impl Card {
             servers: Vec::new(),
             background: Vec::new(),
             usage: None,
+            resumable: false,
             merge: None,
             resolver: None,
             lost: false,

@@ -181,6 +181,8 @@ impl BoardSession {
                 BoardRequest::Run(order) => self.invocations.run(order),
                 BoardRequest::Foresee(order) => self.invocations.foresee(order),
                 BoardRequest::Ask(order) => self.invocations.ask(order),
+                BoardRequest::ReadItem(order) => self.invocations.read_item(order),
+                BoardRequest::ReadBehind(order) => self.invocations.read_behind(order),
                 BoardRequest::HandOver(order) => {
                     // The screen is not visible while the command has the terminal.
                     self.view.set_item(None);

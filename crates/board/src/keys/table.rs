@@ -3,7 +3,7 @@
 use super::{Binding, KeyMode};
 use crate::Tab;
 use crate::action::BoardAction::*;
-use crate::action::{Deed, EscalationDeed, ServerDeed};
+use crate::action::{Deed, EscalationDeed, MergeDeed, ServerDeed};
 use crate::sort::Sort as Invocation;
 
 /// Keeps the table readable: one line for each row.
@@ -40,8 +40,9 @@ pub const TABLE: &[Binding] = rows! {
     Board       "V"                  Mark,                         "Mark or unmark the card";
     Board       "*"                  MarkColumn,                   "Mark all cards of the column, or none";
     Board       "/"                  Search,                       "Search ids, titles and labels";
-    Board       "n"                  NextMatch,                    "The next card that was found";
-    Board       "N"                  PreviousMatch,                "The one before";
+    Board       "n"                  CreateOrNextMatch,            "Create an item; during a search, the next card found", "gt work create TITLE";
+    Board       "N"                  PreviousMatch,                "The card found before";
+    Board       "+"                  Create,                       "Create an item, also during a search", "gt work create TITLE";
     Board       "F"                  Filter,                       "Show only some cards";
     Board       "o"                  Sort,                         "Choose the order";
     Board       "p"                  Projects,                     "Choose the project";
@@ -49,6 +50,8 @@ pub const TABLE: &[Binding] = rows! {
     Board       "v"                  Preview,                      "Show the agent's screen, or hide it";
     Board       "t"                  Theme,                        "Dark or light";
     Board       "E"                  Escalations,                  "Show the escalations", "gt escalate list";
+    Board       "Q"                  MergeQueue,                   "Show the merge queue", "gt mq list";
+    Board       "R"                  Restore,                      "Restore the agents that were lost with their tmux server", "gt restore";
     Board       "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
     Board       "!"                  Log,                          "Show the messages";
     Board       "?"                  Help,                         "This help";
@@ -73,6 +76,11 @@ pub const TABLE: &[Binding] = rows! {
     Actions     "P"                  Do(Deed::PullRequest),        "Pull request", "gt task pr ID";
     Actions     "y"                  Do(Deed::Answer),             "Answer what it asks", "gt answer AGENT CHOICE";
     Actions     "n"                  Do(Deed::Nudge),              "Send a message", "gt nudge AGENT --stdin";
+    Actions     "i"                  Do(Deed::Interrupt),          "Interrupt its turn", "gt interrupt AGENT";
+    Actions     "h"                  Do(Deed::Handoff),            "Hand over (new session)", "gt handoff AGENT --collect --stdin";
+    Actions     "g"                  Do(Deed::Sling),              "Give to a polecat or crew", "gt sling ID [AGENT]";
+    Actions     "e"                  Do(Deed::Edit),               "Edit", "gt work update ID; gt work dep add|remove ID BLOCKER";
+    Actions     "E"                  Do(Deed::Escalate),           "Escalate", "gt escalate --item ID --stdin";
     Actions     "c"                  Do(Deed::Close),              "Close the item", "gt work close ID";
     Actions     "Down"               Down,                         "The next row";
     Actions     "Up"                 Up,                           "The row before";
@@ -109,6 +117,7 @@ pub const TABLE: &[Binding] = rows! {
     Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
     Detail      "t"                  Theme,                        "Dark or light";
     Detail      "E"                  Escalations,                  "Show the escalations", "gt escalate list";
+    Detail      "Q"                  MergeQueue,                   "Show the merge queue", "gt mq list";
     Detail      "X"                  EmergencyStop,                "Emergency stop, or end it", "gt estop; gt thaw";
     Detail      "!"                  Log,                          "Show the messages";
     Detail      "?"                  Help,                         "This help";
@@ -182,6 +191,11 @@ pub const TABLE: &[Binding] = rows! {
     MergeChoice "Esc"                Back,                         "Cancel";
     MergeChoice "Ctrl-c"             Quit,                         "Leave the board";
 
+    ResumeFirst "R Enter"            ResumeConversation,           "Resume its conversation", "gt task resume ID";
+    ResumeFirst "s"                  StartAnew,                    "Start a new conversation", "gt task start ID --no-attach";
+    ResumeFirst "Esc n q"            Back,                         "Do nothing";
+    ResumeFirst "Ctrl-c"             Quit,                         "Leave the board";
+
     Cleanup     "y"                  Yes,                          "Clean up", "gt task cleanup ID --yes";
     Cleanup     "c"                  YesAndClose,                  "Clean up and close the item", "gt task cleanup ID --yes --close";
     Cleanup     "f"                  Force,                        "Clean up although it was refused", "gt task cleanup ID --yes --force";
@@ -203,6 +217,15 @@ pub const TABLE: &[Binding] = rows! {
     Escalations "Esc q E"            Back,                         "Close the list";
     Escalations "Ctrl-c"             Quit,                         "Leave the board";
 
+    MergeQueue  "j Down"             Down,                         "The next entry";
+    MergeQueue  "k Up"               Up,                           "The entry before";
+    MergeQueue  "r"                  Merge(MergeDeed::Retry),      "Retry: queue it again with the present commit", "gt mq retry ENTRY";
+    MergeQueue  "x"                  Merge(MergeDeed::Reject),     "Reject: its item is open again", "gt mq reject ENTRY --reason TEXT --reopen";
+    MergeQueue  "m"                  Merge(MergeDeed::Run),        "Merge what waits in its rig", "gt mq run RIG";
+    MergeQueue  "Enter"              Open,                         "Go to its card";
+    MergeQueue  "Esc q Q"            Back,                         "Close the list";
+    MergeQueue  "Ctrl-c"             Quit,                         "Leave the board";
+
     EmergencyStop "y"                Yes,                          "Stop it, or end its stop", "gt estop [--rig NAME]; gt thaw [--rig NAME]";
     EmergencyStop "j Down"           Down,                         "The next: the town, or a rig";
     EmergencyStop "k Up"             Up,                           "The one before";
@@ -214,6 +237,23 @@ pub const TABLE: &[Binding] = rows! {
     Confirm     "k Up"               Up,                           "Scroll up";
     Confirm     "n Esc q"            Back,                         "No";
     Confirm     "Ctrl-c"             Quit,                         "Leave the board";
+
+    Form        "Enter"              Accept,                       "Save it";
+    Form        "Tab"                NextField,                    "The next field";
+    Form        "Shift-Tab"          PreviousField,                "The field before";
+    Form        "Alt-Enter Ctrl-j"   NewLine,                      "A line break in the description";
+    Form        "Down"               Down,                         "The next line, or the next field";
+    Form        "Up"                 Up,                           "The line before, or the field before";
+    Form        "Backspace Ctrl-h"   Erase,                        "Erase a character";
+    Form        "Delete"             Delete,                       "Erase the character under the cursor";
+    Form        "Ctrl-w"             EraseWord,                    "Erase a word";
+    Form        "Ctrl-u"             EraseAll,                     "Erase all of the field";
+    Form        "Left"               Left,                         "A character to the left, or the choice before";
+    Form        "Right"              Right,                        "A character to the right, or the next choice";
+    Form        "Home Ctrl-a"        Top,                          "To the beginning of the line";
+    Form        "End Ctrl-e"         Bottom,                       "To the end of the line";
+    Form        "Esc"                Back,                         "Change nothing";
+    Form        "Ctrl-c"             Quit,                         "Leave the board";
 
     Write       "Enter"              Accept,                       "Send it";
     Write       "Down"               Down,                         "Scroll down";
@@ -231,6 +271,21 @@ pub const TABLE: &[Binding] = rows! {
 
     Read        "/"                  Search,                       "Search the keys";
     Read        "Tab"                NextTab,                      "All keys, or only the important ones";
+    Message     "Enter"              Accept,                       "Send it";
+    Message     "Alt-Enter Ctrl-j"   NewLine,                      "A line break";
+    Message     "Down"               Down,                         "The next line";
+    Message     "Up"                 Up,                           "The line before";
+    Message     "Backspace Ctrl-h"   Erase,                        "Erase a character";
+    Message     "Delete"             Delete,                       "Erase the character under the cursor";
+    Message     "Ctrl-w"             EraseWord,                    "Erase a word";
+    Message     "Ctrl-u"             EraseAll,                     "Erase all";
+    Message     "Left"               Left,                         "A character to the left";
+    Message     "Right"              Right,                        "A character to the right";
+    Message     "Home Ctrl-a"        Top,                          "To the beginning of the line";
+    Message     "End Ctrl-e"         Bottom,                       "To the end of the line";
+    Message     "Esc"                Back,                         "Send nothing";
+    Message     "Ctrl-c"             Quit,                         "Leave the board";
+
     Read        "j Down"             Down,                         "Scroll down";
     Read        "k Up"               Up,                           "Scroll up";
     Read        "PgDn Ctrl-d Space"  PageDown,                     "A page down";

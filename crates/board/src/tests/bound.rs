@@ -273,7 +273,7 @@ fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_els
     stage.press(" n");
     let result = Err(init_failed());
     stage.happens(BoardEvent::Outcome { order, result });
-    stage.assert_mode(KeyMode::Write);
+    stage.assert_mode(KeyMode::Message);
     assert_eq!(
         commands(&stage.press("y<Enter>")),
         ["run: gt nudge task/gt-00bsy --stdin --json"]
@@ -607,7 +607,7 @@ fn a_message_goes_by_standard_input_as_it_was_typed() {
     else {
         panic!("no order");
     };
-    assert_eq!(order.input.as_deref(), Some("--json; rm -rf / [31m 日本!"));
+    assert_eq!(order.input.as_deref(), Some("--json; rm -rf /\n[31m 日本!"));
     stage.press(" n");
     let requests = stage.press("  <Enter>");
     assert_eq!(
@@ -615,7 +615,7 @@ fn a_message_goes_by_standard_input_as_it_was_typed() {
         Vec::<String>::new(),
         "nothing was typed"
     );
-    stage.assert_mode(KeyMode::Write);
+    stage.assert_mode(KeyMode::Message);
 }
 
 #[test]

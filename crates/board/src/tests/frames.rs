@@ -271,8 +271,8 @@ fn an_empty_town_is_a_board_too() {
         stage.assert_shows("Needs you 0");
         assert_eq!(stage.board.wake_at(), None, "it sleeps for ever");
         for keys in [
-            "j", "k", "h", "l", "H", "L", "G", "<Home>", "<Tab>", "n", "N", "V", "*", "<Enter>",
-            "gg", "ge", "ga",
+            "j", "k", "h", "l", "H", "L", "G", "<Home>", "<Tab>", "n<Esc>", "N", "V", "*",
+            "<Enter>", "gg", "ge", "ga",
         ] {
             stage.press(keys);
         }

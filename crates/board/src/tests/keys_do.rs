@@ -48,11 +48,24 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
         (KeyMode::EmergencyStop, _) => "X",
         (KeyMode::Confirm, _) => "h x",
         (KeyMode::Write, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
-            "h nt<Left>"
+            "j yt<Left>"
         }
         (KeyMode::Write, BoardAction::Up) => "j y<Down><Down>",
         (KeyMode::Write, BoardAction::Down) => "j y",
-        (KeyMode::Write, _) => "h nt",
+        (KeyMode::Write, _) => "j yt",
+        (KeyMode::Message, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
+            "h nt<Left>"
+        }
+        (KeyMode::Message, BoardAction::Up) => "h na<C-j>b",
+        (KeyMode::Message, BoardAction::Down) => "h na<C-j>b<Up>",
+        (KeyMode::Message, _) => "h nt",
+        (KeyMode::Form, BoardAction::Right | BoardAction::Delete | BoardAction::Bottom) => {
+            "nt<Left>"
+        }
+        (KeyMode::Form, BoardAction::NewLine) => "n<Tab>",
+        (KeyMode::Form, _) => "nt",
+        (KeyMode::MergeQueue, _) => "Q",
+        (KeyMode::ResumeFirst, _) => "H s",
         (KeyMode::Read, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => "?<Tab>jj",
         (KeyMode::Read, _) => "?<Tab>",
     }
@@ -61,7 +74,7 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
 /// Returns the keys that open the menu of a card for which the operation is possible.
 fn deed_way(deed: Deed) -> &'static str {
     match deed {
-        Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Close => "H ",
+        Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Sling | Deed::Close => "H ",
         Deed::Resume | Deed::ResumeKeepWip => "hG ",
         Deed::AbortMerge => "G ",
         Deed::Answer => "j ",
@@ -82,7 +95,12 @@ fn seen(stage: &Stage) -> (Buffer, KeyMode, Option<WorkId>, String) {
 
 /// Returns a stage in the mode. Details and cleanups are long enough to scroll.
 fn ready(mode: KeyMode, action: BoardAction) -> Stage {
-    let mut stage = view("", 80, 24, BoardTheme::Dark, town());
+    let mut facts = town();
+    facts.merges = queue::merges();
+    for card in &mut facts.cards {
+        card.resumable = mode == KeyMode::ResumeFirst;
+    }
+    let mut stage = view("", 80, 24, BoardTheme::Dark, facts);
     for key in parse(way(mode, action)) {
         for request in stage.happens(BoardEvent::Key(key)) {
             match request {
@@ -235,6 +253,28 @@ fn each_action_is_the_command_of_the_table() {
             "nhi<Enter>",
             "run: gt nudge task/gt-00bsy --stdin --json",
         ),
+        (
+            Deed::Interrupt,
+            "i",
+            "run: gt interrupt --json -- task/gt-00bsy",
+        ),
+        (
+            Deed::Handoff,
+            "hhi<Enter>",
+            "run: gt handoff --collect --json --stdin -- task/gt-00bsy",
+        ),
+        (
+            Deed::Handoff,
+            "h<Enter>",
+            "run: gt handoff --collect --json -- task/gt-00bsy",
+        ),
+        (Deed::Sling, "g<Enter>", "run: gt sling --json -- gt-00epc"),
+        (Deed::Edit, "e", "read: gt work show gt-00bsy --json"),
+        (
+            Deed::Escalate,
+            "Ehelp<Enter>",
+            "run: gt escalate --stdin --item gt-00bsy --json",
+        ),
         (Deed::Close, "c", "run: gt work close gt-00epc --json"),
     ];
     for (deed, keys, command) in cases {
@@ -306,10 +346,11 @@ fn what_runs_is_not_started_but_gone_to() {
         let mut stage = Stage::new(80, 24);
         assert_eq!(
             commands(&stage.press(&format!("j {key}"))),
-            ["hand over: gt task attach gt-00ask"]
+            ["check: gt task attach gt-00ask --dry-run --json"]
         );
     }
-    let mut stage = Stage::new(80, 24);
+    // Impossible actions come last, below the edge of a small terminal.
+    let mut stage = Stage::new(120, 40);
     stage.press("h ");
     stage.assert_shows("s Start                     (it runs: attaches)");
     // A start of several cards never attaches, and a paused task has to be resumed.
@@ -345,6 +386,8 @@ fn what_another_agent_holds_is_no_task() {
             "run: gt nudge gastown/crew/max --stdin --json",
         ),
         ("rs", "run: gt dev start --json -- gt-00ask"),
+        ("m", "run: gt task merge gt-00ask --json"),
+        ("P", "run: gt task pr gt-00ask --json"),
         ("c", "run: gt work close gt-00ask --json"),
     ] {
         let mut stage = held();
@@ -352,8 +395,8 @@ fn what_another_agent_holds_is_no_task() {
         assert_eq!(commands(&stage.press(keys)), [command], "{keys}");
     }
     for (keys, why) in [
-        ("sS!", "on the hook of gastown/crew/max"),
-        ("upmMdPf", "its agent is gastown/crew/max"),
+        ("sS!g", "on the hook of gastown/crew/max"),
+        ("upMd", "its agent is gastown/crew/max"),
     ] {
         for key in keys.chars() {
             let mut stage = held();
@@ -364,7 +407,7 @@ fn what_another_agent_holds_is_no_task() {
             stage.assert_shows(&format!("gt-00ask: {why}"));
         }
     }
-    let mut stage = held();
+    let mut stage = Stage::with(120, 40, BoardTheme::Dark, facts.clone());
     stage.press("j ");
     stage.assert_shows("u Update from its base      (its agent is gastown/crew/max)");
 }

@@ -125,9 +125,20 @@ fn a_failure_stays_longer_and_names_what_failed() {
 fn an_attach_that_ends_well_needs_no_words() {
     let mut stage = Stage::new(80, 24);
     let requests = stage.press(" a");
-    assert_eq!(commands(&requests), ["hand over: gt task attach gt-00crs"]);
-    stage.happens(BoardEvent::Outcome {
+    assert_eq!(
+        commands(&requests),
+        ["check: gt task attach gt-00crs --dry-run --json"]
+    );
+    let requests = stage.happens(BoardEvent::BehindRead {
         order: 1,
+        result: Ok(crate::BehindFacts::default()),
+    });
+    assert_eq!(
+        commands(&requests),
+        ["hand over: gt task attach gt-00crs --skip"]
+    );
+    stage.happens(BoardEvent::Outcome {
+        order: 2,
         result: Ok(String::new()),
     });
     assert_eq!(stage.board.toasts.shown(), []);

@@ -97,7 +97,7 @@ impl Board {
         };
         let draft = scopes
             .get(*cursor)
-            .map(|(rig, is_stopped)| command::emergency_stop(rig.as_deref(), *is_stopped));
+            .map(|(rig, is_stopped)| command::town::emergency_stop(rig.as_deref(), *is_stopped));
         self.hide();
         self.order_all(draft.into_iter().collect());
     }

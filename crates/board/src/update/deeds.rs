@@ -50,7 +50,21 @@ impl Board {
             Deed::Servers => self.choose_server(able),
             Deed::Cleanup => self.foresee_cleanup(able),
             Deed::Answer => self.read_questions(able),
-            Deed::Nudge => self.write(able),
+            Deed::Nudge => self.write_to_agents(able, false),
+            Deed::Handoff => self.write_to_agents(able, true),
+            Deed::Escalate => self.write_escalation(&first.clone()),
+            Deed::Sling => self.choose_worker(able),
+            Deed::Edit => self.edit_item(&first.clone()),
+            _ if bound.len() == 1
+                && self
+                    .card(first)
+                    .is_some_and(|card| deed.offers_resume(card)) =>
+            {
+                self.show(Overlay::ResumeFirst {
+                    id: first.clone(),
+                    start: deed,
+                });
+            }
             _ => {
                 let drafts: Vec<CommandDraft> =
                     able.iter().filter_map(|id| self.draft(deed, id)).collect();
@@ -77,6 +91,10 @@ impl Board {
         let holder = self.card(id).and_then(|card| card.holder.as_deref());
         match (deed, holder) {
             (Deed::Stop, Some(holder)) => Some(command::stop_holder(id, holder)),
+            (Deed::Interrupt, _) => {
+                let session = self.card(id)?.session.as_ref()?;
+                Some(command::interrupt(id, &session.agent))
+            }
             _ => command::plain(deed, id),
         }
     }
@@ -97,11 +115,14 @@ impl Board {
                     id: id.clone(),
                     base: branch.base.clone(),
                     behind: branch.behind,
+                    // The overlay was opened by a key.
+                    is_shown: true,
                 };
                 self.show(choice);
             }
+            // The card may be older than the base.
             None => {
-                self.order(command::attach(id, None));
+                self.order(command::read_behind(id));
             }
         }
     }
@@ -218,29 +239,12 @@ impl Board {
         });
     }
 
-    fn with_agents(&self, ids: Vec<WorkId>) -> Vec<(WorkId, String)> {
+    pub(super) fn with_agents(&self, ids: Vec<WorkId>) -> Vec<(WorkId, String)> {
         let agent = |id: &WorkId| Some(self.card(id)?.session.as_ref()?.agent.clone());
         let bound = ids.into_iter();
         bound
             .filter_map(|id| agent(&id).map(|agent| (id, agent)))
             .collect()
-    }
-
-    fn write(&mut self, able: Vec<WorkId>) {
-        let bound = self.with_agents(able);
-        let about = bound.iter().map(|(id, agent)| {
-            let session = self.card(id).and_then(|card| card.session.as_ref());
-            let reason = session.map_or("", |session| {
-                session.reason.as_deref().unwrap_or(session.state.as_str())
-            });
-            format!("{id}  {agent}: {reason}")
-        });
-        let about = about.collect();
-        self.show(Overlay::Write {
-            bound,
-            about,
-            input: TextInput::default(),
-        });
     }
 
     /// Returns whether this letter alone is an answer: nothing is typed yet, all questions are in
@@ -262,19 +266,9 @@ impl Board {
         letter.is_ascii_digit() && input.text().is_empty() && items.iter().all(chooses)
     }
 
-    /// Sends the typed text. Items whose question could not be read are skipped.
+    /// Sends the typed answer. Items whose question could not be read are skipped.
     pub(super) fn send(&mut self, now: Moment) {
         let drafts: Vec<CommandDraft> = match &self.overlay {
-            Some(Overlay::Write { bound, input, .. }) => {
-                let text = input.text().trim();
-                if text.is_empty() {
-                    return;
-                }
-                let drafts = bound.iter();
-                drafts
-                    .map(|(id, agent)| command::nudge(id, agent, text))
-                    .collect()
-            }
             Some(Overlay::Answer { items, input, .. }) => {
                 let text = input.text().trim();
                 if text.is_empty() || items.iter().any(|item| !item.is_shown) {
@@ -341,16 +335,18 @@ impl Board {
     pub(super) fn order_then(&mut self, draft: CommandDraft, then: Option<CommandDraft>) -> u64 {
         self.orders += 1;
         let number = self.orders;
-        if draft.manner == CommandKind::Run {
+        let has_outcome = matches!(draft.manner, CommandKind::Run | CommandKind::ReadBehind);
+        if has_outcome {
             self.toasts.begin(number, format!("{}…", draft.title));
         }
-        if matches!(draft.manner, CommandKind::Run | CommandKind::HandOver) {
+        if has_outcome || draft.manner == CommandKind::HandOver {
             let under_way = PendingCommand {
                 item: draft.item.clone(),
                 title: draft.title.clone(),
                 words: draft.words.clone(),
                 has_terminal: draft.manner == CommandKind::HandOver,
                 then,
+                reopens: None,
             };
             self.under_way.insert(number, under_way);
         }

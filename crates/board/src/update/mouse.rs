@@ -84,7 +84,11 @@ impl Board {
                 *cursor = row;
                 self.act(BoardAction::Toggle, now);
             }
-            Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => {
+            Some(
+                Overlay::Palette { pick, .. }
+                | Overlay::Projects { pick }
+                | Overlay::Workers { pick, .. },
+            ) => {
                 pick.cursor = row;
                 self.act(BoardAction::Accept, now);
             }
@@ -93,6 +97,11 @@ impl Board {
                 self.dirty = true;
             }
             Some(Overlay::Escalations { .. }) => self.select_escalation(row),
+            Some(Overlay::MergeQueue { .. }) => self.select_merge(row),
+            Some(Overlay::Form { form }) => {
+                form.at = row.min(form.fields.len().saturating_sub(1));
+                self.dirty = true;
+            }
             _ => {}
         }
     }

@@ -10,15 +10,7 @@ use crate::{Moment, command};
 impl Board {
     pub(super) fn act_in_overlay(&mut self, action: BoardAction, now: Moment) {
         self.dirty = true;
-        if let Some(
-            Overlay::InitFailed {
-                is_shown: false, ..
-            }
-            | Overlay::Confirm {
-                is_shown: false, ..
-            },
-        ) = &self.overlay
-        {
+        if self.overlay.as_ref().is_some_and(Overlay::is_unseen) {
             return;
         }
         if action == BoardAction::Back {
@@ -119,6 +111,11 @@ impl Board {
                 }
                 _ => {}
             },
+            Overlay::Workers { pick, .. } => match action {
+                BoardAction::Up | BoardAction::Down => pick.step(action == BoardAction::Down),
+                BoardAction::Accept => self.sling(),
+                _ => {}
+            },
             Overlay::Servers {
                 servers, cursor, ..
             } => match action {
@@ -142,6 +139,26 @@ impl Board {
                     _ => {}
                 }
             }
+            Overlay::ResumeFirst { id, start } => {
+                let deed = match action {
+                    BoardAction::ResumeConversation => crate::action::Deed::Resume,
+                    BoardAction::StartAnew => *start,
+                    _ => return,
+                };
+                let draft = command::plain(deed, id);
+                self.hide();
+                self.order_all(draft.into_iter().collect());
+            }
+            Overlay::Restore { agents, scroll, .. } => match action {
+                BoardAction::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
+                BoardAction::Down => *scroll = self.drawn.overlay_scroll + 1,
+                BoardAction::Yes => {
+                    let count = agents.len();
+                    self.hide();
+                    self.order(command::town::restore(count));
+                }
+                _ => {}
+            },
             Overlay::Cleanup { scroll, .. } => match action {
                 BoardAction::Up => *scroll = self.drawn.overlay_scroll.saturating_sub(1),
                 BoardAction::Down => *scroll = self.drawn.overlay_scroll + 1,
@@ -170,6 +187,7 @@ impl Board {
                 _ => {}
             },
             Overlay::Escalations { .. } => self.act_on_escalations(action, now),
+            Overlay::MergeQueue { .. } => self.act_on_merges(action, now),
             Overlay::EmergencyStop { scopes, cursor } => match action {
                 BoardAction::Up | BoardAction::Down => {
                     *cursor = step(*cursor, scopes.len(), action == BoardAction::Down);
@@ -185,7 +203,7 @@ impl Board {
             },
             Overlay::Write { .. } => {
                 if action == BoardAction::Accept {
-                    self.send(now);
+                    self.send_text();
                 }
             }
             Overlay::Comment { .. } => {
@@ -205,6 +223,7 @@ impl Board {
                 *shows_all = !*shows_all;
                 *scroll = 0;
             }
+            Overlay::Form { .. } => self.act_in_form(action, now),
             Overlay::Help { scroll, .. } | Overlay::Log { scroll } => {
                 let here = self.drawn.overlay_scroll;
                 *scroll = match action {
@@ -247,6 +266,18 @@ impl Board {
     }
 
     pub(super) fn type_text(&mut self, text: &str) {
+        if self.overlay.as_ref().is_some_and(Overlay::is_unseen) {
+            return;
+        }
+        let mut letters = text.chars();
+        if let Some(Overlay::Form { form }) = &mut self.overlay
+            && form.input().is_none()
+            && let (Some(letter), None) = (letters.next(), letters.next())
+        {
+            form.choose(letter);
+            self.dirty = true;
+            return;
+        }
         if let Some(input) = self.overlay.as_mut().and_then(Overlay::input) {
             input.insert(text);
             self.after_typing();
@@ -268,7 +299,11 @@ impl Board {
                     self.select(&id);
                 }
             }
-            Some(Overlay::Palette { pick, .. } | Overlay::Projects { pick }) => pick.search(),
+            Some(
+                Overlay::Palette { pick, .. }
+                | Overlay::Projects { pick }
+                | Overlay::Workers { pick, .. },
+            ) => pick.search(),
             Some(Overlay::Help { scroll, .. }) => *scroll = 0,
             _ => {}
         }

@@ -62,7 +62,7 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
 /// Explains why there is no card.
 fn draw_empty(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     let said = match board.lists.all {
-        0 => "There are no work items here",
+        0 => "There are no work items here; n creates one",
         _ => "No card fits; Esc shows all",
     };
     let wide = u16::try_from(said.len()).unwrap_or(0).min(area.width);

@@ -2,9 +2,11 @@
 //! the search, which uses the last line.
 
 mod alarms;
+mod form;
 mod help;
 mod menus;
 mod questions;
+mod queue;
 
 use super::canvas::{Canvas, row};
 use crate::board::Board;
@@ -55,7 +57,19 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             input,
             scroll,
         } => questions::answer(items, input, *scroll, area, canvas),
-        Overlay::Write { about, input, .. } => questions::write(about, input, area, canvas),
+        Overlay::Write {
+            purpose,
+            about,
+            input,
+            ..
+        } => form::write(purpose, about, input, area, canvas),
+        Overlay::Form { form } => form::form(form, area, canvas),
+        Overlay::Workers { bound, pick, .. } => menus::workers(bound, pick, area, canvas),
+        Overlay::MergeQueue { at, .. } => queue::merge_queue(board, at.as_ref(), area, canvas),
+        Overlay::ResumeFirst { id, .. } => questions::resume_first(board, id, area, canvas),
+        Overlay::Restore { agents, scroll, .. } => {
+            questions::restore(agents, *scroll, area, canvas);
+        }
         Overlay::Comment {
             place,
             quoted,

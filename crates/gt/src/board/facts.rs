@@ -3,8 +3,9 @@
 use super::inbox::Post;
 use super::view::Panes;
 use super::watch::Watch;
-use gt_board::{BoardEvent, EscalationFacts, SpentToday, StopFacts};
+use gt_board::{BoardEvent, EscalationFacts, MergeFacts, SpentToday, StopFacts};
 use gt_core::escalation::{Escalation, EscalationState};
+use gt_core::merge::Merge;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::base::estop::EstopNote;
@@ -140,6 +141,9 @@ impl FactsWorker {
             escalations: gathered.escalations.iter().map(escalation).collect(),
             stops: gathered.stops.iter().map(stop).collect(),
             spent_today: self.spent.clone(),
+            merges: gathered.merges.iter().map(merge).collect(),
+            crew: gathered.crew.clone(),
+            lost: gathered.lost.clone(),
             warnings: gathered.warnings.clone(),
         }
     }
@@ -179,6 +183,22 @@ fn escalation(it: &Escalation) -> EscalationFacts {
         since: seconds(&it.created_at).unwrap_or_default(),
         count: it.count,
         is_acknowledged: it.state == EscalationState::Acknowledged,
+    }
+}
+
+fn merge(it: &Merge) -> MergeFacts {
+    MergeFacts {
+        id: it.id.clone(),
+        item: it.item.clone(),
+        rig: it.rig.clone(),
+        branch: it.branch.clone(),
+        worker: it.worker.clone(),
+        status: it.status,
+        reason: it.reason.clone(),
+        files: it.files.clone(),
+        attempts: it.attempts,
+        repair: it.repair.clone(),
+        since: seconds(&it.updated_at).unwrap_or_default(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! Commands of the board. Each runs as a separate `gt` process: it behaves as on the command line,
 //! and its failure does not affect the board.
 
+mod answers;
+
 use super::inbox::Post;
-use gt_board::{BoardEvent, CommandFailure, Invocation, Question};
+use gt_board::{BoardEvent, CommandFailure, Invocation};
 use gt_core::ProblemKind;
 use gt_core::work::WorkId;
 use gt_town::Town;
@@ -21,6 +23,8 @@ enum InvocationPurpose {
     Run,
     Foresee,
     Ask,
+    ReadItem,
+    ReadBehind,
 }
 
 /// Queue of commands. Commands for one item run in order; commands for different items run
@@ -33,7 +37,26 @@ pub(super) struct Invocations {
 }
 
 /// Waiting commands by item. A lane exists while a thread works on it.
-type Lanes = Mutex<HashMap<Option<WorkId>, VecDeque<(Invocation, InvocationPurpose)>>>;
+type Lanes = Mutex<HashMap<Lane, VecDeque<(Invocation, InvocationPurpose)>>>;
+
+/// The commands that run in order: those of one item, or those about the town.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Lane {
+    Item(WorkId),
+    Town,
+    /// A restore may take minutes, and must not delay an emergency stop.
+    Restore,
+}
+
+impl Lane {
+    fn of(order: &Invocation) -> Self {
+        match &order.item {
+            Some(item) => Lane::Item(item.clone()),
+            None if order.words.first().is_some_and(|word| word == "restore") => Lane::Restore,
+            None => Lane::Town,
+        }
+    }
+}
 
 /// Arguments with which `gt` is called for this town.
 #[derive(Clone, Debug)]
@@ -66,11 +89,19 @@ impl Invocations {
         self.take(order, InvocationPurpose::Ask);
     }
 
+    pub(super) fn read_item(&self, order: Invocation) {
+        self.take(order, InvocationPurpose::ReadItem);
+    }
+
+    pub(super) fn read_behind(&self, order: Invocation) {
+        self.take(order, InvocationPurpose::ReadBehind);
+    }
+
     fn take(&self, order: Invocation, purpose: InvocationPurpose) {
-        let item = order.item.clone();
-        match lock(&self.lanes).entry(item.clone()) {
-            Entry::Occupied(mut lane) => return lane.get_mut().push_back((order, purpose)),
-            Entry::Vacant(lane) => lane.insert(VecDeque::from([(order, purpose)])),
+        let lane = Lane::of(&order);
+        match lock(&self.lanes).entry(lane.clone()) {
+            Entry::Occupied(mut queue) => return queue.get_mut().push_back((order, purpose)),
+            Entry::Vacant(queue) => queue.insert(VecDeque::from([(order, purpose)])),
         };
         let (lanes, words, post) = (
             Arc::clone(&self.lanes),
@@ -78,7 +109,7 @@ impl Invocations {
             self.post.clone(),
         );
         std::thread::spawn(move || {
-            while let Some((order, purpose)) = next(&lanes, &item) {
+            while let Some((order, purpose)) = next(&lanes, &lane) {
                 post.send(carry_out(&words, &order, purpose));
             }
         });
@@ -103,11 +134,11 @@ impl Invocations {
 }
 
 /// Returns the next command of a lane. Removes the lane if it is empty.
-fn next(lanes: &Lanes, item: &Option<WorkId>) -> Option<(Invocation, InvocationPurpose)> {
+fn next(lanes: &Lanes, lane: &Lane) -> Option<(Invocation, InvocationPurpose)> {
     let mut lanes = lock(lanes);
-    let order = lanes.get_mut(item).and_then(VecDeque::pop_front);
+    let order = lanes.get_mut(lane).and_then(VecDeque::pop_front);
     if order.is_none() {
-        lanes.remove(item);
+        lanes.remove(lane);
     }
     order
 }
@@ -130,15 +161,23 @@ fn carry_out(words: &GtArguments, order: &Invocation, purpose: InvocationPurpose
     match purpose {
         InvocationPurpose::Run => BoardEvent::Outcome {
             order: number,
-            result: result.map(|answer| summary(&answer)),
+            result: result.map(|answer| answers::summary(&order.words, &answer)),
         },
         InvocationPurpose::Foresee => BoardEvent::Foreseen {
             order: number,
-            result: failure_text(result).and_then(|answer| steps(&answer)),
+            result: failure_text(result).and_then(|answer| answers::steps(&answer)),
         },
         InvocationPurpose::Ask => BoardEvent::Asked {
             order: number,
-            result: failure_text(result).and_then(|answer| question(&answer)),
+            result: failure_text(result).and_then(|answer| answers::question(&answer)),
+        },
+        InvocationPurpose::ReadItem => BoardEvent::ItemRead {
+            order: number,
+            result: failure_text(result).map(|answer| answers::item(&answer)),
+        },
+        InvocationPurpose::ReadBehind => BoardEvent::BehindRead {
+            order: number,
+            result: result.map(|answer| answers::behind(&answer)),
         },
     }
 }
@@ -193,8 +232,8 @@ fn failure(output: &Output) -> CommandFailure {
     match error {
         Some(error) => CommandFailure {
             kind: error["kind"].as_str().and_then(ProblemKind::from_word),
-            text: told(&error),
-            causes: texts(&error["causes"]),
+            text: answers::told(&error),
+            causes: answers::texts(&error["causes"]),
         },
         None => told_to_people(&text)
             .or_else(|| told_of_agents(&output.stdout))
@@ -237,62 +276,6 @@ fn told_to_people(text: &str) -> Option<String> {
         }
     }
     Some(told)
-}
-
-/// Formats a problem: its message, causes and hints.
-fn told(error: &Value) -> String {
-    let list = |name: &str| texts(&error[name]);
-    let causes = list("causes");
-    let message = error["message"].as_str().unwrap_or_default();
-    // A cause follows after a colon instead of a full stop.
-    let message = match causes.is_empty() {
-        true => message.to_owned(),
-        false => message.trim_end_matches('.').to_owned(),
-    };
-    let causes = causes.into_iter().map(|cause| format!(": {cause}"));
-    let hints = list("hints").into_iter().map(|hint| format!("\n{hint}"));
-    let parts = std::iter::once(message).chain(causes);
-    parts.chain(hints).collect()
-}
-
-fn texts(value: &Value) -> Vec<String> {
-    let texts = value.as_array().into_iter().flatten();
-    let texts = texts.filter_map(|text| Some(text.as_str()?.to_owned()));
-    texts.collect()
-}
-
-/// Returns the summary of an answer: its message, result or URL.
-fn summary(answer: &Value) -> String {
-    let text = |name: &str| answer.get(name).and_then(Value::as_str);
-    let found = text("message")
-        .or_else(|| text("result"))
-        .or_else(|| text("url"));
-    found.unwrap_or_default().replace('_', " ")
-}
-
-/// Parses the question of an agent from the answer of `gt answer`.
-fn question(answer: &Value) -> Result<Question, String> {
-    let text = |name: &str| Some(answer[name].as_str()?.to_owned());
-    let options = texts(&answer["options"]);
-    let read = || {
-        Some(Question {
-            text: text("question")?,
-            fingerprint: text("fingerprint")?,
-            options: texts(&answer["labels"]).into_iter().zip(options).collect(),
-        })
-    };
-    let question = read().filter(|question| !question.options.is_empty());
-    question.ok_or_else(|| "its options cannot be read".to_owned())
-}
-
-/// Returns the steps of a dry run. A refusal is a failure.
-fn steps(answer: &Value) -> Result<Vec<String>, String> {
-    if let Some(refusal) = answer.get("refused") {
-        return Err(told(refusal));
-    }
-    let steps = answer["steps"].as_array().into_iter().flatten();
-    let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
-    Ok(texts.collect())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ pub(crate) mod terminal;
 
 use crate::env::{TIMEOUT, TestEnv};
 use crate::stopwatch::Stopwatch;
-use crate::task::{folder, with_project};
+use crate::task::{folder, with_project, without_items};
 use gt_tmux::testing::{wait_until, wait_until_or};
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -50,15 +50,18 @@ fn committing(text: &str) -> String {
 
 #[test]
 fn from_idea_to_merged_by_keys_alone() {
-    let (env, _) = with_project("");
-    let id = create(&env, &format!("Make it [[tool={}]]", committing("mine")));
+    let env = without_items("");
     let board = Terminal::open(&env, 150, 45);
-    board.wait_text(&id);
-    // Select the card by its id.
-    board.press(&["/"]);
-    board.write(&id);
+    board.wait_text("There are no work items here; n creates one");
+    // The new card gets the cursor.
+    board.press(&["n"]);
+    board.wait_text("New item");
+    board.write(&format!("Make it [[tool={}]]", committing("mine")));
     board.press(&["Enter"]);
-    board.wait("one card", |screen| screen.contains("Open 1"));
+    board.wait_text("Made gt-");
+    board.wait_text("Open 1");
+    let items = env.json(&["work", "list"]);
+    let id = items[0]["id"].as_str().unwrap().to_owned();
     board.act("S");
     board.wait_text("Needs you 1");
     wait_card(&env, &id, "waiting", |card| {
@@ -170,6 +173,8 @@ fn two_boards_and_the_command_line_agree_within_a_second() {
     one.write(&id);
     one.press(&["Enter"]);
     one.act("s");
+    one.wait_text(&format!("Resume {id}?"));
+    one.press(&["s"]);
     one.wait_text("Needs you 1");
     agree("a start by a key", "Needs you 1");
 }

@@ -17,6 +17,13 @@ use std::path::{Path, PathBuf};
 
 /// Makes a rig whose project has this `.gt.toml`, and an item.
 pub(crate) fn with_project(settings: &str) -> (TestEnv, String) {
+    let env = without_items(settings);
+    let id = create(&env);
+    (env, id)
+}
+
+/// Makes a rig whose project has this `.gt.toml`.
+pub(crate) fn without_items(settings: &str) -> TestEnv {
     let env = TestEnv::with_town();
     let source = env.repository("source-gastown");
     fs::write(source.join(".gt.toml"), settings).unwrap();
@@ -28,8 +35,7 @@ pub(crate) fn with_project(settings: &str) -> (TestEnv, String) {
         .ok();
     // A file that is invalid on purpose cannot be approved.
     env.gt(&["project", "allow", "gastown"]);
-    let id = create(&env);
-    (env, id)
+    env
 }
 
 pub(crate) fn create(env: &TestEnv) -> String {

@@ -14,6 +14,7 @@ mod usage;
 pub use detail::{events_of, sessions_of};
 
 use crate::base::estop::{self, EstopNote};
+use crate::catalog::directory;
 use crate::catalog::harnesses::Presets;
 use crate::records::items::{EscalationQuery, Overview, Work};
 use crate::records::limits;
@@ -24,12 +25,12 @@ use crate::workflow::task;
 use crate::workflow::task::BaseAt;
 use crate::{Result, Town};
 use expensive::{ExpensiveFacts, Stamp};
-use gt_core::Identity;
 use gt_core::card::{Card, CardAgent, Speaker};
 use gt_core::escalation::Escalation;
 use gt_core::merge::Merge;
 use gt_core::state::StateReport;
 use gt_core::work::{Item, ItemStatus, WorkId};
+use gt_core::{Identity, Role};
 use jiff::{SignedDuration, Timestamp};
 use lost::{EndCache, EndKind};
 use std::collections::{HashMap, HashSet};
@@ -62,6 +63,12 @@ pub struct GatheredCards {
     pub escalations: Vec<Escalation>,
     /// The emergency stops in force, that of the town first.
     pub stops: Vec<EstopNote>,
+    /// The entries of the merge queue, in the order of merging.
+    pub merges: Vec<Merge>,
+    /// The addresses of the crew, running or not.
+    pub crew: Vec<String>,
+    /// The addresses of agents that went down with the town's tmux server.
+    pub lost: Vec<String>,
     /// Facts that could not be read.
     pub warnings: Vec<String>,
     sites: HashMap<WorkId, WorkSite>,
@@ -137,6 +144,12 @@ impl Gatherer {
                 }
                 _ => {}
             }
+            card.resumable = card.holder.is_none()
+                && card.status != ItemStatus::Closed
+                && !runs(card.session.as_ref())
+                && sites.get(&item.id).is_some_and(|site| {
+                    site.dir.is_some() && self.ends.is_resumable(town, &site.agent)
+                });
             if let Some(aside) = self.aside.get(&item.id) {
                 aside.fill(&mut card);
             }
@@ -175,6 +188,9 @@ impl Gatherer {
             stale,
             escalations,
             stops: estop::all(town),
+            merges,
+            crew: crew(town),
+            lost: self.ends.restorable(town, &containers),
             warnings,
             sites,
             agents: without_item,
@@ -363,6 +379,18 @@ fn agent_card(agent: &Identity, container: &Container, session: CardAgent) -> Ca
 fn holder(town: &Town, id: &WorkId, agent: &Identity) -> Option<String> {
     let own = Identity::task(id.as_str(), town.registry());
     (*agent != own).then(|| agent.address())
+}
+
+/// Returns whether an agent program runs, paused or not.
+fn runs(session: Option<&CardAgent>) -> bool {
+    session.is_some_and(|session| session.harness.is_some() && !session.state.is_dead())
+}
+
+fn crew(town: &Town) -> Vec<String> {
+    let rigs = town.registry().rigs.keys();
+    rigs.flat_map(|rig| directory::workers(town, rig, Role::Crew))
+        .map(|worker| worker.address())
+        .collect()
 }
 
 fn open_items(overview: &Overview) -> HashSet<&WorkId> {

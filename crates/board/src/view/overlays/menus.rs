@@ -274,6 +274,24 @@ pub(super) fn projects(board: &Board, pick: &Pick, area: Rect, canvas: &mut Canv
     pick_box(pick, "Projects", &lines, (50, most), area, canvas);
 }
 
+/// Draws the workers that the items can be given to.
+pub(super) fn workers(bound: &[WorkId], pick: &Pick, area: Rect, canvas: &mut Canvas<'_>) {
+    let lines: Vec<Line<'_>> = pick
+        .found
+        .iter()
+        .map(|number| Line::from(canvas.span(clean(pick.text(*number)), Tone::Text)))
+        .collect();
+    let title = format!("Give {} to", bound_title(bound));
+    pick_box(
+        pick,
+        &title,
+        &lines,
+        (60, pick.count().min(16)),
+        area,
+        canvas,
+    );
+}
+
 pub(super) fn servers(
     bound: &[WorkId],
     servers: &[CardServer],

@@ -2,6 +2,7 @@
 
 use super::{middle, scrolled};
 use crate::action::BoardAction;
+use crate::board::Board;
 use crate::diff::DiffPlace;
 use crate::input::TextInput;
 use crate::keys::{self, KeyMode};
@@ -260,19 +261,46 @@ pub(super) fn answer(
     typed("Answer", &lines, scroll, hint, input, area, canvas);
 }
 
-pub(super) fn write(about: &[String], input: &TextInput, area: Rect, canvas: &mut Canvas<'_>) {
-    const MOST: usize = 6;
-    let mut lines: Vec<Line<'_>> = about
-        .iter()
-        .take(MOST)
-        .map(|text| Line::from(canvas.span(clean(text), Tone::Text)))
+/// Draws the offer to resume the conversation of an item, before it is started anew.
+pub(super) fn resume_first(board: &Board, id: &WorkId, area: Rect, canvas: &mut Canvas<'_>) {
+    let wide = 72.min(area.width);
+    let room = usize::from(wide.saturating_sub(4));
+    let title = board.card(id).map_or("", |card| card.title.as_str());
+    let mut texts = wrap(&clean(title), room);
+    texts.push(String::new());
+    texts.extend(wrap(
+        "Its agent worked on it before, and its conversation can be resumed.",
+        room,
+    ));
+    let lines: Vec<Line<'_>> = texts
+        .into_iter()
+        .map(|line| Line::from(canvas.span(line, Tone::Text)))
         .collect();
-    if about.len() > MOST {
-        let more = format!("and {} more", about.len() - MOST);
-        lines.push(Line::from(canvas.span(more, Tone::Dim)));
-    }
-    let hint = "It is typed when the agent is idle";
-    typed("Message", &lines, 0, hint, input, area, canvas);
+    let actions = [
+        BoardAction::ResumeConversation,
+        BoardAction::StartAnew,
+        BoardAction::Back,
+    ]
+    .map(|action| (action, true));
+    let title = format!("Resume {id}?");
+    question(
+        KeyMode::ResumeFirst,
+        &title,
+        &lines,
+        &actions,
+        0,
+        (wide, area),
+        canvas,
+    );
+}
+
+/// Draws the offer to restore the agents that were lost with their tmux server.
+pub(super) fn restore(agents: &[String], scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    let title = match agents.len() {
+        1 => "1 agent was lost with its tmux server. Restore it?".to_owned(),
+        count => format!("{count} agents were lost with their tmux server. Restore all?"),
+    };
+    confirm(&title, agents, scroll, area, canvas);
 }
 
 /// Draws the line of the diff and an input line for the comment.

@@ -1,4 +1,4 @@
-//! Every letter of the action menu, by its effect on tmux and git.
+//! Every letter of the action menu, and of the board, by its effect on tmux and git.
 //!
 //! The screen is read only where it is the effect, or where a key must wait until the board has the
 //! data.
@@ -7,13 +7,15 @@ mod agent;
 mod attach;
 mod branch;
 mod dev;
+mod items;
 mod marks;
+mod restore;
 mod start;
 
 use super::terminal::Terminal;
 use super::{card, create, wait_card};
 use crate::env::TestEnv;
-use crate::task::{folder, window_names, with_project};
+use crate::task::{folder, window_names, with_project, without_items};
 use std::fs;
 use std::path::{Path, PathBuf};
 

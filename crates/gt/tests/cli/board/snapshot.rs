@@ -131,6 +131,8 @@ fn lost_agent_needs_attention_and_stopped_agent_does_not() {
     board.find(&id);
     board.wait_text("In progress 1");
     env.tmux(Tmux::new("kill-server"));
+    board.wait_text("1 agent was lost with its tmux server. Restore it?");
+    board.press(&["n"]);
     board.wait("that it is lost", |screen| {
         screen.contains("Needs you 1") && screen.contains("its tmux session is gone")
     });

@@ -67,6 +67,14 @@ impl<'e> Terminal<'e> {
         self.server.run(send).unwrap();
     }
 
+    /// Pastes text as a terminal does: in brackets, with carriage returns for line breaks.
+    pub(crate) fn paste(&self, text: &str) {
+        let set = Tmux::new("set-buffer").args(["-b", "pasted", "--", text]);
+        self.server.run(set).unwrap();
+        let paste = Tmux::new("paste-buffer").args(["-p", "-d", "-b", "pasted", "-t", ":"]);
+        self.server.run(paste).unwrap();
+    }
+
     pub(crate) fn screen(&self) -> String {
         let capture = Tmux::new("capture-pane").args(["-p", "-t", ":"]);
         self.server.run(capture).unwrap_or_default()

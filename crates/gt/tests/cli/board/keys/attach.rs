@@ -77,10 +77,10 @@ fn a_terminal_is_lent_to_the_agent_and_comes_back() {
     let own = head(&env, &dir);
     commit_to_base(&env, "theirs", "1\n");
     let base = commit_to_base(&env, "theirs", "2\n");
-    // The board does not know of the new commits yet, so `gt task attach` asks on the terminal.
+    // The board may not know of the new commits yet. It asks nevertheless, and inside the board.
     board.act("a");
-    board.wait("the question without the board", |screen| {
-        screen.contains("Esc: Cancel") && !screen.contains("Needs you")
+    board.wait("the question inside the board", |screen| {
+        screen.contains("2 commits behind") && screen.contains("Needs you")
     });
     board.press(&["Escape"]);
     board.wait("the whole board", |screen| {

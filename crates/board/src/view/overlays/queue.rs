@@ -1,0 +1,128 @@
+//! Draws the merge queue.
+
+use super::menus::{foot, rows};
+use super::middle;
+use crate::action::{BoardAction, MergeDeed};
+use crate::board::Board;
+use crate::facts::MergeFacts;
+use crate::keys::KeyMode;
+use crate::text::{clean, cut, fit, width, wrap};
+use crate::theme::Tone;
+use crate::view::canvas::{Canvas, indent, row};
+use gt_core::merge::{MergeStatus, list_some};
+use gt_core::work::WorkId;
+use ratatui::layout::Rect;
+use ratatui::text::Line;
+
+/// Maximum number of rows of the list.
+const LISTED: u16 = 12;
+
+/// Draws the entries with their states, and the selected one in full below them.
+pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas: &mut Canvas<'_>) {
+    let all = &board.facts.merges;
+    let wide = 100.min(area.width.saturating_sub(4));
+    let room = usize::from(wide.saturating_sub(4));
+    let lines: Vec<Line<'_>> = all
+        .iter()
+        .map(|it| listed(board, it, room, canvas))
+        .collect();
+    let selected = all.iter().find(|it| Some(&it.id) == at);
+    let below = selected.map_or_else(Vec::new, |it| in_full(it, room, canvas));
+    let listed = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(LISTED);
+    let text = u16::try_from(below.len()).unwrap_or(u16::MAX);
+    let height = text.saturating_add(listed + 3);
+    let frame = middle(
+        area,
+        wide,
+        height.min(area.height.saturating_sub(2)),
+        canvas,
+    );
+    let title = match all.len() {
+        1 => "Merge queue: 1 entry".to_owned(),
+        count => format!("Merge queue: {count} entries"),
+    };
+    let inside = canvas.frame(frame, &title, Tone::Focus);
+    // The text gets at least half of the box.
+    let listed = listed.min(inside.height / 2).max(1);
+    let list = Rect {
+        height: listed.min(inside.height),
+        ..inside
+    };
+    let cursor = all.iter().position(|it| Some(&it.id) == at);
+    rows(&lines, cursor.unwrap_or_default(), list, canvas);
+    let rule = row(inside, listed);
+    canvas.rule(rule, Tone::Rule);
+    let body = indent(
+        Rect {
+            y: rule.y + 1,
+            height: inside.height.saturating_sub(listed + 1),
+            ..inside
+        },
+        1,
+    );
+    for (y, line) in (0..body.height).zip(&below) {
+        canvas.line(row(body, y), line);
+    }
+    let actions = [
+        BoardAction::Merge(MergeDeed::Retry),
+        BoardAction::Merge(MergeDeed::Reject),
+        BoardAction::Merge(MergeDeed::Run),
+        BoardAction::Open,
+        BoardAction::Back,
+    ];
+    foot(KeyMode::MergeQueue, &actions, frame, canvas);
+}
+
+fn sign(status: MergeStatus) -> (&'static str, Tone) {
+    match status {
+        MergeStatus::Merging => ("●", Tone::Good),
+        MergeStatus::Merged => ("✓", Tone::Good),
+        MergeStatus::Held => ("?", Tone::Bad),
+        MergeStatus::Conflict | MergeStatus::Failed => ("✗", Tone::Bad),
+        MergeStatus::Queued | MergeStatus::Rejected | MergeStatus::Withdrawn => ("·", Tone::Text),
+    }
+}
+
+fn listed(board: &Board, it: &MergeFacts, room: usize, canvas: &mut Canvas<'_>) -> Line<'static> {
+    let age = canvas.age(it.since);
+    let (sign, tone) = sign(it.status);
+    let head = format!("{sign} {} {age:>4} ", fit(it.status.as_str(), 9));
+    let title = board.card(&it.item).map_or("", |card| card.title.as_str());
+    let item = format!("{} ", it.item);
+    let rest = room.saturating_sub(width(&head) + width(&item));
+    Line::from(vec![
+        canvas.span(head, tone),
+        canvas.span(item, Tone::Strong),
+        canvas.span(cut(&clean(title), rest), Tone::Text),
+    ])
+}
+
+/// Returns the whole entry, line by line.
+fn in_full(it: &MergeFacts, room: usize, canvas: &mut Canvas<'_>) -> Vec<Line<'static>> {
+    let attempts = match it.attempts {
+        0 => String::new(),
+        1 => " · 1 attempt".to_owned(),
+        count => format!(" · {count} attempts"),
+    };
+    let mut texts = vec![(
+        format!("{} · {} · {}{attempts}", it.id, it.rig, it.worker),
+        Tone::Dim,
+    )];
+    texts.push((format!("branch {}", it.branch), Tone::Text));
+    if let Some(reason) = &it.reason {
+        texts.push((reason.clone(), Tone::Bad));
+    }
+    if !it.files.is_empty() {
+        texts.push((format!("files: {}", list_some(&it.files)), Tone::Text));
+    }
+    if let Some(repair) = &it.repair {
+        texts.push((format!("{repair} repairs it"), Tone::Text));
+    }
+    let mut lines = Vec::new();
+    for (text, tone) in texts {
+        for line in wrap(&text, room) {
+            lines.push(Line::from(canvas.span(line, tone)));
+        }
+    }
+    lines
+}

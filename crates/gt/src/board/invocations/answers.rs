@@ -1,0 +1,112 @@
+//! Reads the JSON answers of commands.
+
+use gt_board::{BehindFacts, ItemFacts, Question};
+use serde_json::Value;
+
+/// Formats a problem: its message, causes and hints.
+pub(super) fn told(error: &Value) -> String {
+    let list = |name: &str| texts(&error[name]);
+    let causes = list("causes");
+    let message = error["message"].as_str().unwrap_or_default();
+    // A cause follows after a colon instead of a full stop.
+    let message = match causes.is_empty() {
+        true => message.to_owned(),
+        false => message.trim_end_matches('.').to_owned(),
+    };
+    let causes = causes.into_iter().map(|cause| format!(": {cause}"));
+    let hints = list("hints").into_iter().map(|hint| format!("\n{hint}"));
+    let parts = std::iter::once(message).chain(causes);
+    parts.chain(hints).collect()
+}
+
+pub(super) fn texts(value: &Value) -> Vec<String> {
+    let texts = value.as_array().into_iter().flatten();
+    let texts = texts.filter_map(|text| Some(text.as_str()?.to_owned()));
+    texts.collect()
+}
+
+/// Returns the summary of an answer: its message, result or URL; of a new item, its id.
+pub(super) fn summary(words: &[String], answer: &Value) -> String {
+    let text = |name: &str| answer.get(name).and_then(Value::as_str);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["work", "create", ..] => text("id").unwrap_or_default().to_owned(),
+        ["sling", ..] => assignment(answer),
+        ["interrupt", ..] => interruption(answer),
+        _ => {
+            let found = text("message")
+                .or_else(|| text("result"))
+                .or_else(|| text("url"));
+            found.unwrap_or_default().replace('_', " ")
+        }
+    }
+}
+
+/// Formats the result of `gt sling`: the agent that has the item, or why it waits.
+fn assignment(answer: &Value) -> String {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    match answer["queued"].as_bool() {
+        Some(true) => format!("{} is queued: {}", text("bead"), text("reason")),
+        _ => format!("{} → {}", text("bead"), text("agent")),
+    }
+}
+
+/// Formats the result of `gt interrupt` for one agent.
+fn interruption(answer: &Value) -> String {
+    let is = |name: &str| answer[0][name].as_bool() == Some(true);
+    let text = match (is("interrupted"), is("asks")) {
+        (true, _) => "interrupted",
+        (false, true) => "it asks a question, which stays open",
+        (false, false) => "it was not busy",
+    };
+    text.to_owned()
+}
+
+/// Parses the item from the answer of `gt work show`.
+pub(super) fn item(answer: &Value) -> ItemFacts {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
+    let priority = answer["priority"].as_u64();
+    ItemFacts {
+        title: text("title"),
+        description: text("description"),
+        priority: priority.and_then(|it| u8::try_from(it).ok()).unwrap_or(2),
+        kind: text("type"),
+        labels: texts(&answer["labels"]),
+        blockers: texts(&answer["deps"]),
+    }
+}
+
+/// Parses the answer of `gt task attach --dry-run`.
+pub(super) fn behind(answer: &Value) -> BehindFacts {
+    let behind = answer["behind"].as_u64();
+    BehindFacts {
+        base: answer["base"].as_str().unwrap_or_default().to_owned(),
+        behind: behind.and_then(|it| u32::try_from(it).ok()).unwrap_or(0),
+        merging: answer["merging"].as_bool() == Some(true),
+    }
+}
+
+/// Parses the question of an agent from the answer of `gt answer`.
+pub(super) fn question(answer: &Value) -> Result<Question, String> {
+    let text = |name: &str| Some(answer[name].as_str()?.to_owned());
+    let options = texts(&answer["options"]);
+    let read = || {
+        Some(Question {
+            text: text("question")?,
+            fingerprint: text("fingerprint")?,
+            options: texts(&answer["labels"]).into_iter().zip(options).collect(),
+        })
+    };
+    let question = read().filter(|question| !question.options.is_empty());
+    question.ok_or_else(|| "its options cannot be read".to_owned())
+}
+
+/// Returns the steps of a dry run. A refusal is a failure.
+pub(super) fn steps(answer: &Value) -> Result<Vec<String>, String> {
+    if let Some(refusal) = answer.get("refused") {
+        return Err(told(refusal));
+    }
+    let steps = answer["steps"].as_array().into_iter().flatten();
+    let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
+    Ok(texts.collect())
+}
