@@ -1,6 +1,6 @@
 //! The events that the board processes.
 
-use crate::{AgentScreen, BehindFacts, BoardFacts, Detail, ItemFacts, Question, Tab};
+use crate::{AgentScreen, BehindFacts, BoardFacts, Detail, ItemFields, Question, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
 use gt_core::ProblemKind;
 use gt_core::work::WorkId;
@@ -60,7 +60,7 @@ pub enum BoardEvent {
     /// An item as it is now, or the reason why it cannot be read.
     ItemRead {
         order: u64,
-        result: Result<ItemFacts, String>,
+        result: Result<ItemFields, String>,
     },
     /// How far a branch is behind, or the reason why it is unknown.
     BehindRead {

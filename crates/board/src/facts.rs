@@ -76,7 +76,7 @@ pub struct MergeFacts {
 
 /// The fields of an item that the form changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ItemFacts {
+pub struct ItemFields {
     pub title: String,
     pub description: String,
     pub priority: u8,

@@ -3,7 +3,7 @@
 //! A form only holds what was typed. `command/items.rs` turns it into commands, and the commands
 //! validate it. Fields that were not changed are not sent.
 
-use crate::ItemFacts;
+use crate::ItemFields;
 use crate::action::BoardAction;
 use crate::input::TextInput;
 use crate::overlay::step;
@@ -23,9 +23,9 @@ const PRIORITIES: [&str; 5] = [
 const TOWN: &str = "hq";
 
 #[derive(Debug)]
-pub(crate) struct Form {
+pub(crate) struct ItemForm {
     pub(crate) purpose: FormPurpose,
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: Vec<FormField>,
     /// The field with the cursor.
     pub(crate) at: usize,
     /// Whether a frame has shown the form. It may open without a key, so earlier keys are ignored.
@@ -40,12 +40,12 @@ pub(crate) enum FormPurpose {
         /// The command that reads the item.
         order: u64,
         /// The item as it was read; `None` until then.
-        before: Option<ItemFacts>,
+        before: Option<ItemFields>,
     },
 }
 
 #[derive(Debug)]
-pub(crate) struct Field {
+pub(crate) struct FormField {
     pub(crate) name: FieldName,
     pub(crate) content: FieldContent,
 }
@@ -81,23 +81,23 @@ impl FieldName {
     }
 }
 
-impl Form {
+impl ItemForm {
     /// Returns the form of a new item, with this project selected.
     pub(crate) fn create(projects: &[String], project: Option<&str>) -> Self {
-        let field = Field {
+        let field = FormField {
             name: FieldName::Project,
             content: project_choice(projects, project),
         };
-        let mut form = Form {
+        let mut form = ItemForm {
             purpose: FormPurpose::Create,
             fields: Vec::new(),
             at: 0,
             is_shown: true,
         };
-        form.fill(&ItemFacts {
+        form.fill(&ItemFields {
             priority: 2,
             kind: KINDS[0].to_owned(),
-            ..ItemFacts::default()
+            ..ItemFields::default()
         });
         form.fields.insert(2, field);
         form
@@ -109,7 +109,7 @@ impl Form {
         let chosen = self.text(FieldName::Project).to_owned();
         let mut fields = self.fields.iter_mut();
         let field = fields.find(|field| field.name == FieldName::Project);
-        if let Some(Field { content, .. }) = field
+        if let Some(FormField { content, .. }) = field
             && let FieldContent::Choice { options, .. } = content
             && !options.iter().eq(projects.iter().chain([&TOWN.to_owned()]))
         {
@@ -124,7 +124,7 @@ impl Form {
     /// Returns the form of an item that this command reads.
     pub(crate) fn edit(id: WorkId, order: u64) -> Self {
         let before = None;
-        Form {
+        ItemForm {
             purpose: FormPurpose::Edit { id, order, before },
             fields: Vec::new(),
             at: 0,
@@ -133,8 +133,8 @@ impl Form {
     }
 
     /// Sets the fields to those of an item.
-    pub(crate) fn fill(&mut self, item: &ItemFacts) {
-        let text = |name, input| Field {
+    pub(crate) fn fill(&mut self, item: &ItemFields) {
+        let text = |name, input| FormField {
             name,
             content: FieldContent::Text(input),
         };
@@ -146,14 +146,14 @@ impl Form {
         self.fields = vec![
             text(FieldName::Title, TextInput::new(&item.title)),
             text(FieldName::Description, TextInput::area(&item.description)),
-            Field {
+            FormField {
                 name: FieldName::Priority,
                 content: FieldContent::Choice {
                     options: PRIORITIES.map(str::to_owned).to_vec(),
                     chosen: usize::from(item.priority).min(PRIORITIES.len() - 1),
                 },
             },
-            Field {
+            FormField {
                 name: FieldName::Type,
                 content: FieldContent::Choice {
                     options: kinds,
@@ -223,7 +223,7 @@ impl Form {
     }
 
     /// Returns the fields as an item.
-    pub(crate) fn item(&self) -> ItemFacts {
+    pub(crate) fn item(&self) -> ItemFields {
         let words = |name| -> Vec<String> {
             let words = self.text(name).split([' ', ',', '\t']);
             let words = words.filter(|word| !word.is_empty());
@@ -231,7 +231,7 @@ impl Form {
         };
         let priority = self.text(FieldName::Priority).chars().next();
         let priority = priority.and_then(|digit| digit.to_digit(10));
-        ItemFacts {
+        ItemFields {
             title: self.text(FieldName::Title).trim().to_owned(),
             description: self.text(FieldName::Description).trim_end().to_owned(),
             priority: priority.and_then(|it| u8::try_from(it).ok()).unwrap_or(2),
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn projects_that_become_known_later_are_offered() {
         let projects = ["gastown".to_owned(), "beads".to_owned()];
-        let mut form = Form::create(&[], None);
+        let mut form = ItemForm::create(&[], None);
         assert_eq!(form.text(FieldName::Project), "hq");
         form.set_projects(&projects, Some("beads"));
         assert_eq!(form.text(FieldName::Project), "beads");
@@ -270,7 +270,7 @@ mod tests {
 
     #[test]
     fn form_returns_the_item_that_it_was_filled_with() {
-        let item = ItemFacts {
+        let item = ItemFields {
             title: "Fix it".to_owned(),
             description: "One\nTwo".to_owned(),
             priority: 4,
@@ -278,7 +278,7 @@ mod tests {
             labels: vec!["ui".to_owned(), "now".to_owned()],
             blockers: vec!["gt-00epc".to_owned()],
         };
-        let mut form = Form::edit("gt-00bsy".parse().expect("an id"), 1);
+        let mut form = ItemForm::edit("gt-00bsy".parse().expect("an id"), 1);
         assert_eq!(form.item().title, "");
         form.fill(&item);
         assert_eq!(form.item(), item);
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn letters_and_arrows_select_a_choice() {
         let projects = ["gastown".to_owned(), "beads".to_owned()];
-        let mut form = Form::create(&projects, Some("beads"));
+        let mut form = ItemForm::create(&projects, Some("beads"));
         assert_eq!(form.text(FieldName::Project), "beads");
         form.at = 2;
         form.act(BoardAction::Right);

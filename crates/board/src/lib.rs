@@ -44,7 +44,7 @@ pub use board::Board;
 pub use event::{BoardEvent, CommandFailure};
 pub use facts::{
     AgentScreen, BehindFacts, BoardFacts, ChainSession, Detail, EscalationFacts, Happening,
-    ItemFacts, MergeFacts, Question, SpentToday, StopFacts, Tab, WindowFacts,
+    ItemFields, MergeFacts, Question, SpentToday, StopFacts, Tab, WindowFacts,
 };
 pub use moment::Moment;
 pub use request::{BoardRequest, Invocation};

@@ -5,7 +5,7 @@ use crate::action::Deed;
 use crate::command::CommandDraft;
 use crate::diff::DiffPlace;
 use crate::filter::Trait;
-use crate::form::Form;
+use crate::form::ItemForm;
 use crate::input::TextInput;
 use crate::keys::{self, Binding, KeyMode};
 use crate::{Question, search};
@@ -126,7 +126,7 @@ pub(crate) enum Overlay {
     },
     /// The fields of a new item, or of one that is changed.
     Form {
-        form: Form,
+        form: ItemForm,
     },
     /// The workers that an item can be given to.
     Workers {

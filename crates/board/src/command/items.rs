@@ -4,11 +4,11 @@
 //! value may begin with a dash.
 
 use super::{CommandDraft, CommandKind};
-use crate::ItemFacts;
+use crate::ItemFields;
 use gt_core::work::WorkId;
 
 /// Returns the command that creates an item in a rig.
-pub(crate) fn create(item: &ItemFacts, rig: &str) -> CommandDraft {
+pub(crate) fn create(item: &ItemFields, rig: &str) -> CommandDraft {
     let mut words = vec![
         "work".to_owned(),
         "create".to_owned(),
@@ -39,7 +39,7 @@ fn described(words: &mut Vec<String>, description: &str) -> Option<String> {
 
 /// Returns the commands that change an item from `before` to `after`: one for its fields, and one
 /// for each blocker. There is none if nothing has changed.
-pub(crate) fn update(id: &WorkId, before: &ItemFacts, after: &ItemFacts) -> Vec<CommandDraft> {
+pub(crate) fn update(id: &WorkId, before: &ItemFields, after: &ItemFields) -> Vec<CommandDraft> {
     let mut words = Vec::new();
     if before.title != after.title {
         words.push(format!("--title={}", after.title));

@@ -1,7 +1,7 @@
 //! Creating, editing and assigning items, texts of several lines, and starts that offer a resume.
 
 use super::*;
-use crate::{BehindFacts, ItemFacts};
+use crate::{BehindFacts, ItemFields};
 use insta::assert_snapshot;
 
 /// Returns the arguments and the standard input of the commands among the requests.
@@ -15,8 +15,8 @@ fn with_input(requests: &[BoardRequest]) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-fn item() -> ItemFacts {
-    ItemFacts {
+fn item() -> ItemFields {
+    ItemFields {
         title: "Fix the login flow".to_owned(),
         description: "It fails.\nAlways.\n".to_owned(),
         priority: 1,

@@ -4,17 +4,17 @@ use super::super::overlay::{Overlay, Pick, WritePurpose};
 use crate::action::BoardAction;
 use crate::board::Board;
 use crate::command::{self, CommandDraft};
-use crate::form::{Form, FormPurpose};
+use crate::form::{FormPurpose, ItemForm};
 use crate::input::TextInput;
 use crate::toast::ToastKind;
-use crate::{ItemFacts, Moment};
+use crate::{ItemFields, Moment};
 use gt_core::card::Card;
 use gt_core::work::WorkId;
 
 impl Board {
     /// Opens the form for a new item, in the project in view or that of the card under the cursor.
     pub(super) fn create_item(&mut self) {
-        let form = Form::create(&self.facts.projects, self.likely_project());
+        let form = ItemForm::create(&self.facts.projects, self.likely_project());
         self.show(Overlay::Form { form });
     }
 
@@ -35,14 +35,14 @@ impl Board {
     /// Reads the item again for the form, since a card has no description.
     pub(super) fn edit_item(&mut self, id: &WorkId) {
         let order = self.order(command::items::read(id));
-        let form = Form::edit(id.clone(), order);
+        let form = ItemForm::edit(id.clone(), order);
         self.show(Overlay::Form { form });
     }
 
     pub(crate) fn on_item_read(
         &mut self,
         order: u64,
-        result: Result<ItemFacts, String>,
+        result: Result<ItemFields, String>,
         now: Moment,
     ) {
         let Some(Overlay::Form { form }) = &mut self.overlay else {

@@ -232,7 +232,7 @@ fn failure(output: &Output) -> CommandFailure {
     match error {
         Some(error) => CommandFailure {
             kind: error["kind"].as_str().and_then(ProblemKind::from_word),
-            text: answers::told(&error),
+            text: answers::problem_text(&error),
             causes: answers::texts(&error["causes"]),
         },
         None => told_to_people(&text)

@@ -2,7 +2,7 @@
 
 use super::middle;
 use crate::action::BoardAction;
-use crate::form::{Field, FieldContent, FieldName, Form, FormPurpose};
+use crate::form::{FieldContent, FieldName, FormField, FormPurpose, ItemForm};
 use crate::input::TextInput;
 use crate::keys::{self, KeyMode};
 use crate::overlay::WritePurpose;
@@ -23,7 +23,7 @@ const MOST: usize = 6;
 /// Minimum number of rows of a text.
 const TEXT: usize = 3;
 
-pub(super) fn form(form: &Form, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn form(form: &ItemForm, area: Rect, canvas: &mut Canvas<'_>) {
     let title = match &form.purpose {
         FormPurpose::Create => "New item".to_owned(),
         FormPurpose::Edit { id, .. } => format!("Edit {id}"),
@@ -94,7 +94,7 @@ pub(super) fn form(form: &Form, area: Rect, canvas: &mut Canvas<'_>) {
 }
 
 /// Returns the rows of a field, and the row and the cell of its cursor.
-fn content(field: &Field, room: usize) -> (Vec<String>, (usize, usize)) {
+fn content(field: &FormField, room: usize) -> (Vec<String>, (usize, usize)) {
     match &field.content {
         FieldContent::Choice { options, chosen } => {
             let text = format!("‹ {} ›", clean(&options[*chosen]));

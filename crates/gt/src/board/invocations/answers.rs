@@ -1,10 +1,10 @@
 //! Reads the JSON answers of commands.
 
-use gt_board::{BehindFacts, ItemFacts, Question};
+use gt_board::{BehindFacts, ItemFields, Question};
 use serde_json::Value;
 
 /// Formats a problem: its message, causes and hints.
-pub(super) fn told(error: &Value) -> String {
+pub(super) fn problem_text(error: &Value) -> String {
     let list = |name: &str| texts(&error[name]);
     let causes = list("causes");
     let message = error["message"].as_str().unwrap_or_default();
@@ -63,10 +63,10 @@ fn interruption(answer: &Value) -> String {
 }
 
 /// Parses the item from the answer of `gt work show`.
-pub(super) fn item(answer: &Value) -> ItemFacts {
+pub(super) fn item(answer: &Value) -> ItemFields {
     let text = |name: &str| answer[name].as_str().unwrap_or_default().to_owned();
     let priority = answer["priority"].as_u64();
-    ItemFacts {
+    ItemFields {
         title: text("title"),
         description: text("description"),
         priority: priority.and_then(|it| u8::try_from(it).ok()).unwrap_or(2),
@@ -104,7 +104,7 @@ pub(super) fn question(answer: &Value) -> Result<Question, String> {
 /// Returns the steps of a dry run. A refusal is a failure.
 pub(super) fn steps(answer: &Value) -> Result<Vec<String>, String> {
     if let Some(refusal) = answer.get("refused") {
-        return Err(told(refusal));
+        return Err(problem_text(refusal));
     }
     let steps = answer["steps"].as_array().into_iter().flatten();
     let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
