@@ -97,7 +97,7 @@ fn restore_is_offered_once_for_each_death() {
     stage.assert_shows("gastown/crew/max");
     stage.press("n");
     stage.assert_mode(KeyMode::Board);
-    // The same death, seen again.
+    // One of them came back; nothing else was lost.
     stage.happens(lost(&["mayor"]));
     stage.assert_mode(KeyMode::Board);
     // A key offers it again.

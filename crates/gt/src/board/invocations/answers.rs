@@ -110,3 +110,59 @@ pub(super) fn steps(answer: &Value) -> Result<Vec<String>, String> {
     let texts = steps.filter_map(|step| Some(step["text"].as_str()?.to_owned()));
     Ok(texts.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn summary_depends_on_the_command() {
+        for (words, answer, text) in [
+            (
+                "work create",
+                json!({"id": "gt-00new", "title": "x"}),
+                "gt-00new",
+            ),
+            (
+                "sling --json",
+                json!({"bead": "gt-00new", "agent": "gt/polecats/Toast"}),
+                "gt-00new → gt/polecats/Toast",
+            ),
+            (
+                "sling --json",
+                json!({"bead": "gt-00new", "queued": true, "reason": "all are busy"}),
+                "gt-00new is queued: all are busy",
+            ),
+            (
+                "interrupt --json",
+                json!([{"interrupted": true, "asks": false}]),
+                "interrupted",
+            ),
+            (
+                "interrupt --json",
+                json!([{"interrupted": false, "asks": false}]),
+                "it was not busy",
+            ),
+            (
+                "task update",
+                json!({"result": "up_to_date", "id": "x"}),
+                "up to date",
+            ),
+            ("work close", json!({"id": "gt-00new"}), ""),
+        ] {
+            let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            assert_eq!(summary(&words, &answer), text);
+        }
+    }
+
+    #[test]
+    fn item_and_distance_are_read() {
+        let read = item(&json!({"title": "x", "type": "bug", "priority": 0, "deps": ["gt-00epc"]}));
+        assert_eq!((read.kind.as_str(), read.priority), ("bug", 0));
+        assert_eq!(read.blockers, ["gt-00epc"]);
+        let read = behind(&json!({"base": "main", "behind": 3, "merging": true}));
+        assert_eq!((read.behind, read.merging), (3, true));
+        assert_eq!(behind(&Value::Null).behind, 0);
+    }
+}

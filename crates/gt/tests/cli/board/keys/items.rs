@@ -48,6 +48,7 @@ fn item_is_created_and_edited_in_a_form() {
     );
     // The new card has the cursor.
     board.wait_text(&format!("Made {id}"));
+    board.wait_text("Open 2");
     board.act("e");
     board.wait_text(&format!("Edit {id}"));
     board.wait_text("Second: ");
