@@ -431,6 +431,12 @@ pub(super) const ROWS: &[Setting] = &[
         "Retention of events by type or pattern, such as { \"session_*\" = \"5d\" }.",
     ),
     value(
+        "board.fetch_minutes",
+        NUMBER,
+        "5",
+        "Minutes between two fetches of the rigs' remotes while a board is open; 0 means never.",
+    ),
+    value(
         "git.allow",
         Texts,
         "[]",
