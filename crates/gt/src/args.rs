@@ -5,6 +5,7 @@ pub(crate) mod complete;
 pub(crate) mod groups;
 mod help;
 mod old_forms;
+mod suggestions;
 
 use crate::commands;
 use crate::demo::DemoArgs;
@@ -206,28 +207,7 @@ pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
         }
         _ => Err(error),
     });
-    parsed.map_err(without_hidden)
-}
-
-/// Removes hidden commands from the suggestions of an error.
-fn without_hidden(mut error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue};
-    let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) else {
-        return error;
-    };
-    let cli = Cli::command();
-    let is_hidden = |name: &str| {
-        cli.find_subcommand(name)
-            .is_some_and(clap::Command::is_hide_set)
-    };
-    let shown: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
-    if !shown.is_empty() {
-        error.insert(
-            ContextKind::SuggestedSubcommand,
-            ContextValue::Strings(shown),
-        );
-    }
-    error
+    parsed.map_err(|error| suggestions::shown(error, &words))
 }
 
 /// Rewrites `gt help mail send` to `gt mail send --help`. clap's own help command would copy the

@@ -3,64 +3,18 @@
 //! An alias is a row of one table, rewritten before clap parses the words. It has no code of its
 //! own, and help and suggestions do not show it.
 
-use super::old_forms::first_of_command;
-use std::ffi::OsString;
+mod table;
 
-/// Typed words and canonical words. `{}` stands for the next argument. A typed option may be
-/// anywhere among the arguments.
-const ALIASES: &[(&str, &str)] = &[
-    ("agents list", "agents"),
-    ("boot attach", "attach boot"),
-    ("close", "work close"),
-    ("crew at", "attach"),
-    ("crew attach", "attach"),
-    ("crew remove", "crew rm"),
-    ("crew start --agent", "crew start --harness"),
-    ("crew status", "crew list"),
-    ("crew status {}", "agents --stopped {}"),
-    ("deacon attach", "attach deacon"),
-    ("deacon start --agent", "deacon start --harness"),
-    ("handoff -c", "handoff --collect"),
-    ("handoff -n", "handoff --dry-run"),
-    ("handoff -w", "handoff --watch"),
-    // A handoff asks no questions, so the option has no effect.
-    ("handoff -y", "handoff"),
-    ("ls", "agents"),
-    ("mail check", "mail inbox --unread"),
-    ("mail delete", "mail archive"),
-    ("mail inbox {}", "mail inbox --agent {}"),
-    ("mail mark-read", "mail read"),
-    ("mail thread", "mail read --thread"),
-    ("mayor attach", "attach mayor"),
-    ("mayor start --agent", "mayor start --harness"),
-    ("nudge -m", "nudge"),
-    ("nudge --message", "nudge"),
-    ("polecat remove", "polecat nuke"),
-    ("polecat status", "polecat list"),
-    ("polecat status {}", "polecat show {}"),
-    ("ps", "agents"),
-    ("ready", "work ready"),
-    ("refinery attach", "attach refinery"),
-    ("refinery attach {}", "attach {}/refinery"),
-    ("refinery start --agent", "refinery start --harness"),
-    ("show", "work show"),
-    ("sling --agent", "sling --harness"),
-    ("start --agent", "start --harness"),
-    ("task start --agent", "task start --harness"),
-    ("up --agent", "up --harness"),
-    ("whoami", "agents --own"),
-    ("witness attach", "attach witness"),
-    ("witness attach {}", "attach {}/witness"),
-    ("witness start --agent", "witness start --harness"),
-];
+use super::Cli;
+use super::old_forms::first_of_command;
+use clap::{Arg, Command, CommandFactory};
+use std::ffi::{OsStr, OsString};
+use table::ALIASES;
 
 /// Rewrites familiar words. Returns other words as they are.
 pub(super) fn rewrite(mut words: Vec<OsString>) -> Vec<OsString> {
     let first = first_of_command(&words);
-    // Options are rewritten one after the other, the words of a command once.
-    for (typed, canonical) in ALIASES.iter().filter(|(typed, _)| typed.contains(" -")) {
-        rewrite_option(&mut words, first, typed, canonical);
-    }
+    rewrite_options(&mut words, first);
     let fits = ALIASES
         .iter()
         .filter(|(typed, _)| !typed.contains(" -") && fits(typed, &words[first..]));
@@ -97,39 +51,153 @@ fn fits(typed: &str, words: &[OsString]) -> bool {
     })
 }
 
-/// Replaces an option of a command, also if its value is attached by `=`.
-fn rewrite_option(words: &mut Vec<OsString>, first: usize, typed: &str, canonical: &str) {
-    let Some((command, option)) = typed.rsplit_once(' ') else {
+/// An option of a row.
+struct OptionAlias {
+    /// The command of the row.
+    command: &'static str,
+    /// As it is typed: `-c`.
+    typed: &'static str,
+    /// The option of `gt`; empty if there is none.
+    canonical: &'static str,
+    /// The typed option has a value, which becomes the last argument.
+    moves_value: bool,
+}
+
+impl OptionAlias {
+    /// Returns the option of a row; `None` for a row of words only.
+    fn of((typed, canonical): &(&'static str, &'static str)) -> Option<Self> {
+        let (command, _) = typed.split_once(" -")?;
+        let option = typed[command.len()..].split_whitespace().next()?;
+        let canonical = canonical.strip_prefix(command)?.trim();
+        let moves_value = canonical == "{}";
+        Some(OptionAlias {
+            command,
+            typed: option,
+            canonical: if moves_value { "" } else { canonical },
+            moves_value,
+        })
+    }
+
+    /// Returns whether the word is this option, and its value if that is attached by `=`.
+    fn matches<'a>(&self, word: &'a str) -> Option<Option<&'a str>> {
+        match word.split_once('=') {
+            Some((name, value)) if name == self.typed => Some(Some(value)),
+            _ => (word == self.typed).then_some(None),
+        }
+    }
+}
+
+/// Replaces the options of a command. Values of other options and words after `--` stay.
+fn rewrite_options(words: &mut Vec<OsString>, first: usize) {
+    let rows = ALIASES.iter().filter_map(OptionAlias::of);
+    let rows: Vec<OptionAlias> = rows
+        .filter(|row| fits(row.command, &words[first..]))
+        .collect();
+    let is_typed = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let Some(row) = rows.first().filter(|_| words[first..].iter().any(is_typed)) else {
         return;
     };
-    if !fits(command, &words[first..]) {
-        return;
-    }
-    let canonical = canonical.strip_prefix(command).unwrap_or("").trim();
-    let mut index = first + command.split(' ').count();
+    // A longer command, such as `crew start`, has no rows in common with a shorter one.
+    let names = row.command.split(' ');
+    let mut index = first + names.clone().count();
+    let command = built(names);
+    let mut moved = Vec::new();
     while let Some(word) = words.get(index).filter(|word| *word != "--") {
-        let attached = word.to_str().and_then(|word| word.split_once('='));
-        let attached = attached.filter(|(name, _)| *name == option);
-        if word == option {
-            match canonical.is_empty() {
-                true => drop(words.remove(index)),
-                false => words[index] = canonical.into(),
-            }
-        } else if let Some((_, value)) = attached {
-            words[index] = match canonical.is_empty() {
-                true => value.into(),
-                false => format!("{canonical}={value}").into(),
-            };
+        if let Some(letters) = unbundled(word, &rows) {
+            words.splice(index..=index, letters);
+            continue;
         }
-        index += 1;
+        let found = word.to_str().and_then(|word| {
+            let found =
+                |row: &OptionAlias| Some((row.canonical, row.moves_value, row.matches(word)?));
+            rows.iter().find_map(found)
+        });
+        match found {
+            Some((_, true, Some(value))) => {
+                moved.push(OsString::from(value));
+                words.remove(index);
+                continue;
+            }
+            Some((_, true, None)) => {
+                words.remove(index);
+                moved.extend((index < words.len()).then(|| words.remove(index)));
+                continue;
+            }
+            Some(("", ..)) => {
+                words.remove(index);
+                continue;
+            }
+            Some((canonical, _, Some(value))) => {
+                words[index] = format!("{canonical}={value}").into();
+            }
+            Some((canonical, _, None)) => words[index] = canonical.into(),
+            None => {}
+        }
+        index += match takes_next(&command, &words[index]) {
+            true => 2,
+            false => 1,
+        };
     }
+    if !moved.is_empty() && index >= words.len() {
+        // The value may begin like an option.
+        words.push("--".into());
+    }
+    words.append(&mut moved);
+}
+
+/// Returns the command of these names with its arguments.
+fn built<'a>(names: impl Iterator<Item = &'a str>) -> Command {
+    let mut table = Cli::command();
+    table.build();
+    let mut command = &table;
+    for name in names {
+        command = command.find_subcommand(name).unwrap_or(command);
+    }
+    command.clone()
+}
+
+/// Splits `-cy` into `-c` and `-y` if all of its letters are options of the rows.
+fn unbundled(word: &OsStr, rows: &[OptionAlias]) -> Option<Vec<OsString>> {
+    let letters = word.to_str()?.strip_prefix('-')?;
+    let options = letters.chars().map(|letter| format!("-{letter}"));
+    let is_row = |option: &String| {
+        rows.iter()
+            .any(|row| row.typed == option && !row.moves_value)
+    };
+    let is_bundle = letters.chars().count() > 1 && options.clone().all(|option| is_row(&option));
+    is_bundle.then(|| options.map(OsString::from).collect())
+}
+
+/// Returns whether the word is an option whose value is the next word.
+fn takes_next(command: &Command, word: &OsStr) -> bool {
+    let Some(option) = word.to_str().and_then(|word| word.strip_prefix('-')) else {
+        return false;
+    };
+    let has_value = |arg: &Arg| arg.get_action().takes_values();
+    if let Some(name) = option.strip_prefix('-') {
+        let is_named = |arg: &&Arg| {
+            arg.get_long() == Some(name)
+                || arg.get_all_aliases().is_some_and(|all| all.contains(&name))
+        };
+        return command
+            .get_arguments()
+            .find(is_named)
+            .is_some_and(has_value);
+    }
+    // The first letter with a value takes the rest of the word, or the next word.
+    let mut letters = option.chars();
+    let with_value = letters.find(|letter| {
+        let mut all = command.get_arguments();
+        let arg = all.find(|arg| arg.get_short() == Some(*letter));
+        arg.is_some_and(has_value)
+    });
+    with_value.is_some() && letters.as_str().is_empty()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, help, table};
-    use clap::CommandFactory;
+    use crate::args::help;
 
     fn rewritten(line: &str) -> String {
         let words = line.split(' ').map(OsString::from).collect();
@@ -163,6 +231,7 @@ mod tests {
             "gt handoff --collect --dry-run he-1",
         ),
         ("gt handoff -w", "gt handoff --watch"),
+        ("gt handoff max -cny", "gt handoff max --collect --dry-run"),
         ("gt ls", "gt agents"),
         ("gt mail check", "gt mail inbox --unread"),
         ("gt mail delete hq-1", "gt mail archive hq-1"),
@@ -172,8 +241,12 @@ mod tests {
         ("gt mail thread hq-1", "gt mail read --thread hq-1"),
         ("gt mayor attach", "gt attach mayor"),
         ("gt mayor start --agent x", "gt mayor start --harness x"),
-        ("gt nudge max -m Hello", "gt nudge max Hello"),
-        ("gt nudge max --message=Hello", "gt nudge max Hello"),
+        ("gt nudge max -m Hello", "gt nudge max -- Hello"),
+        (
+            "gt nudge -m --list max --priority urgent",
+            "gt nudge max --priority urgent -- --list",
+        ),
+        ("gt nudge max --message=Hello", "gt nudge max -- Hello"),
         ("gt polecat remove Toast", "gt polecat nuke Toast"),
         ("gt polecat status", "gt polecat list"),
         ("gt polecat status Toast", "gt polecat show Toast"),
@@ -200,7 +273,41 @@ mod tests {
         ("gt witness attach", "gt attach witness"),
         ("gt witness attach he", "gt attach he/witness"),
         ("gt witness start --agent x", "gt witness start --harness x"),
-        // Other commands and texts stay.
+        ("gt boot restart --agent x", "gt boot restart --harness x"),
+        ("gt boot start --agent x", "gt boot start --harness x"),
+        (
+            "gt crew restart max --agent x",
+            "gt crew restart max --harness x",
+        ),
+        (
+            "gt deacon restart --agent x",
+            "gt deacon restart --harness x",
+        ),
+        (
+            "gt dog run Errand --agent x",
+            "gt dog run Errand --harness x",
+        ),
+        ("gt mayor restart --agent x", "gt mayor restart --harness x"),
+        (
+            "gt refinery restart --agent x",
+            "gt refinery restart --harness x",
+        ),
+        ("gt restart max --agent x", "gt restart max --harness x"),
+        (
+            "gt witness restart --agent x",
+            "gt witness restart --harness x",
+        ),
+        ("gt dog status", "gt dog list"),
+        ("gt dog status rex", "gt agents --stopped rex"),
+        // Other commands and texts stay, and so do values that look like an alias.
+        ("gt handoff -m -c -s -n", "gt handoff -m -c -s -n"),
+        ("gt handoff --message -y", "gt handoff --message -y"),
+        ("gt handoff -m=-c -c", "gt handoff -m=-c --collect"),
+        ("gt handoff -mNote -c", "gt handoff -mNote --collect"),
+        (
+            "gt start max --instructions --agent --agent x",
+            "gt start max --instructions --agent --harness x",
+        ),
         ("gt nudge max -- -m", "gt nudge max -- -m"),
         ("gt hook --agent max", "gt hook --agent max"),
         ("gt work show he-1", "gt work show he-1"),
@@ -229,7 +336,7 @@ mod tests {
             let command = alias.split(" -").next().unwrap_or_default();
             if !alias.contains(" -") && !alias.contains("{}") {
                 let path: Vec<String> = command.split(' ').map(str::to_owned).collect();
-                assert!(!help::exists(&table(), &path), "{alias}");
+                assert!(!help::exists(&crate::args::table(), &path), "{alias}");
             }
         }
     }
