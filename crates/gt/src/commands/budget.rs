@@ -1,11 +1,10 @@
-use super::CommandResult;
+use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
 use gt_core::budget::{Budget, BudgetLevel, BudgetScope};
-use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::budget::{BudgetNotes, Budgets, is_set};
@@ -168,9 +167,8 @@ fn resolve(town: &Town, scope: BudgetScope) -> Result<BudgetScope, Problem> {
                 .hint("`gt rig list` shows them"))
         }
         BudgetScope::Item(item) => {
-            let id: WorkId = item.parse()?;
-            Work::of(town).get(&id)?;
-            Ok(BudgetScope::Item(item))
+            let item = Work::of(town).get(&ids::full(town, &item)?)?;
+            Ok(BudgetScope::Item(item.id.to_string()))
         }
         BudgetScope::Day => Ok(BudgetScope::Day),
     }

@@ -222,12 +222,14 @@ fn list(args: ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
         // An agent that no longer exists is matched as text.
         target::resolve(town, text).map_or_else(|_| text.to_owned(), |agent| agent.address())
     });
+    // An item that no longer exists is matched as text.
+    let item = args.item.map(|text| ids::full_or_text(town, &text));
     let found = Work::of(town).escalations(&EscalationQuery {
         all: args.all,
         state: args.state.map(StateArg::state),
         severity: args.severity.map(SeverityArg::severity),
         agent,
-        item: args.item,
+        item: item.transpose()?,
     })?;
     if context.json {
         return output::json(&found);

@@ -1,4 +1,4 @@
-use super::CommandResult;
+use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
@@ -122,11 +122,13 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> CommandResult {
 /// Returns the names by which events may refer to the given text: an item is also the agent of its
 /// task. An agent that no longer exists is recognised by its events.
 fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
-    let mut names = vec![text.to_owned()];
+    let mut names = vec![ids::full_or_text(town, text)?];
     match target::resolve(town, text) {
         Ok(agent) => names.extend(Some(agent.address()).filter(|address| address != text)),
         Err(problem) => {
-            let is_item = text.parse().is_ok_and(|id| Work::of(town).get(&id).is_ok());
+            let is_item = names[0]
+                .parse()
+                .is_ok_and(|id| Work::of(town).get(&id).is_ok());
             let anything = EventQuery {
                 about: names.clone(),
                 limit: Some(1),

@@ -11,6 +11,14 @@ pub(super) fn full(town: &Town, text: &str) -> Result<WorkId, Problem> {
     Work::of(town).expand(&text.parse()?)
 }
 
+/// Returns the id with this prefix. Returns the text if it is no id, or that of a deleted item.
+pub(super) fn full_or_text(town: &Town, text: &str) -> Result<String, Problem> {
+    match text.parse() {
+        Ok(id) => Ok(Work::of(town).expand(&id)?.to_string()),
+        Err(_) => Ok(text.to_owned()),
+    }
+}
+
 /// Returns the ids with these prefixes.
 pub(super) fn all(town: &Town, texts: &[String]) -> Result<Vec<WorkId>, Problem> {
     texts.iter().map(|text| full(town, text)).collect()

@@ -1,5 +1,5 @@
-use super::CommandResult;
 use super::hook::agent_or_caller;
+use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand};
@@ -91,13 +91,15 @@ pub(crate) fn run(command: MolCommand, context: &Context) -> CommandResult {
         }
         MolCommand::Step(MoleculeStepCommand::Start(args)) => {
             let agent = agent(&args.whose)?;
-            let (status, step) = molecule::start_step(&town, &agent, &args.step)?;
+            let name = ids::full_or_text(&town, &args.step)?;
+            let (status, step) = molecule::start_step(&town, &agent, &name)?;
             told(&status, &step, context)?;
         }
         MolCommand::Step(MoleculeStepCommand::Done(args)) => {
             let agent = agent(&args.step.whose)?;
-            let (name, note) = (&args.step.step, args.note.as_deref());
-            let (status, step) = molecule::finish_step(&town, &agent, name, note)?;
+            let name = ids::full_or_text(&town, &args.step.step)?;
+            let note = args.note.as_deref();
+            let (status, step) = molecule::finish_step(&town, &agent, &name, note)?;
             told(&status, &step, context)?;
         }
         MolCommand::Detach(args) => {
@@ -130,7 +132,11 @@ fn attach(args: &AttachArgs, town: &Town, context: &Context) -> Result<(), Probl
     let request = FormulaRequest {
         formula: &args.formula,
         vars: molecule::variables(&args.vars)?,
-        on: args.on.as_deref().map(str::parse).transpose()?,
+        on: args
+            .on
+            .as_deref()
+            .map(|id| ids::full(town, id))
+            .transpose()?,
     };
     show(&molecule::attach(town, &agent, request)?, context)
 }

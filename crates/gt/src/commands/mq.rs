@@ -127,9 +127,10 @@ pub(crate) fn run(command: MqCommand, context: &Context) -> CommandResult {
             requeued(&town, &merge, "queued again", context)?;
         }
         MqCommand::Diff(args) => {
-            let diff = merge::diff(&town, &entry(&town, &args.id)?)?;
+            let id = entry(&town, &args.id)?;
+            let diff = merge::diff(&town, &id)?;
             match context.json {
-                true => output::json(&json!({"id": args.id, "diff": diff}))?,
+                true => output::json(&json!({"id": id, "diff": diff}))?,
                 false => output::lines(&diff)?,
             }
         }

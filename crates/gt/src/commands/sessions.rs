@@ -5,7 +5,7 @@ mod shown;
 mod stats;
 mod upkeep;
 
-use super::CommandResult;
+use super::{CommandResult, ids};
 use crate::context::Context;
 use clap::{Args, Subcommand};
 use filter::SessionFilterArgs;
@@ -84,7 +84,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult 
             shown::show(&session, detail, recording.as_ref(), context)?;
         }
         SessionsCommand::Chain(args) => {
-            let mut chain = sessions.chain(&args.what)?;
+            let mut chain = sessions.chain(&ids::full_or_text(&town, &args.what)?)?;
             usage::refresh_all(&town, &mut chain.sessions);
             shown::chain(&chain, context)?;
         }

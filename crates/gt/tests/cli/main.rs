@@ -46,6 +46,7 @@ mod harness;
 mod help;
 mod hook;
 mod hostile_input;
+mod ids;
 mod init;
 mod internal;
 mod interrupt;

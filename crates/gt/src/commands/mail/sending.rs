@@ -68,7 +68,8 @@ struct MailFlags {
 
 pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let mut draft = args.mail.draft(args.subject, town)?;
-    draft.reply_to = args.reply_to.as_deref().map(str::parse).transpose()?;
+    let answered = args.reply_to.as_deref().map(|id| ids::full(town, id));
+    draft.reply_to = answered.transpose()?;
     let sent = mail::send(town, &draft, &args.to, !args.mail.no_nudge)?;
     if context.json {
         let documents: Vec<Value> = sent.iter().map(sent_document).collect();

@@ -1,5 +1,6 @@
 //! Options that select sessions, shared by `list`, `find` and `stats`.
 
+use super::super::ids;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use gt_core::Problem;
@@ -73,11 +74,13 @@ impl SessionFilterArgs {
             // An agent that no longer exists is matched by its address.
             target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
         });
+        let work = self.work.as_deref();
+        let work = work.map(|text| ids::full_or_text(town, text));
         Ok(SessionQuery {
             agent,
             rig: self.rig.clone(),
             role: self.role.clone(),
-            work: self.work.clone(),
+            work: work.transpose()?,
             chain,
             outcome: self.outcome.clone(),
             status: self.status.map(|status| status.as_str().to_owned()),
