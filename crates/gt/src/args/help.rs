@@ -197,6 +197,25 @@ mod tests {
         assert_eq!(missing, Vec::<String>::new());
     }
 
+    #[test]
+    fn every_option_that_selects_an_agent_has_the_same_name() {
+        // The sender of a message is a claim, not a selection.
+        let names = ["agent", "sender"];
+        let mut others = Vec::new();
+        each(&table(), &mut Vec::new(), &mut |command, path| {
+            for option in command.get_opts() {
+                let value = option.get_value_names().and_then(<[_]>::first);
+                let is_agent =
+                    value.is_some_and(|it| ["AGENT", "TARGET", "ADDRESS"].contains(&it.as_str()));
+                let long = option.get_long().unwrap_or_default();
+                if is_agent != names.contains(&long) {
+                    others.push(format!("{} --{long}", path.join(" ")));
+                }
+            }
+        });
+        assert_eq!(others, Vec::<String>::new());
+    }
+
     fn split_like_a_shell(line: &str) -> Vec<String> {
         let (mut words, mut quoted, mut word) = (Vec::new(), false, None::<String>);
         for c in line.chars() {

@@ -31,7 +31,12 @@ pub(crate) struct AdoptArgs {
     )]
     name: Option<String>,
     /// The agent's whole address
-    #[arg(long = "as", value_name = "ADDRESS", requires = "target")]
+    #[arg(
+        long = "agent",
+        alias = "as",
+        value_name = "ADDRESS",
+        requires = "target"
+    )]
     as_agent: Option<String>,
     /// Only on the tmux server with this socket
     #[arg(long, value_name = "PATH")]

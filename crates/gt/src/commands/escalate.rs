@@ -39,7 +39,7 @@ pub(crate) struct EscalateArgs {
     #[arg(long)]
     item: Option<String>,
     /// The agent that it is about [default: the caller, if it is an agent]
-    #[arg(long)]
+    #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 
@@ -68,7 +68,7 @@ struct ListArgs {
     #[arg(long)]
     item: Option<String>,
     /// Only those about this agent
-    #[arg(long)]
+    #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
 }
 

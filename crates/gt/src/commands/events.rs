@@ -29,7 +29,7 @@ pub(crate) struct EventsArgs {
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     kinds: Vec<String>,
     /// Only events caused by this agent, or by 'gastown/*'
-    #[arg(long)]
+    #[arg(long = "agent", alias = "actor", value_name = "TARGET")]
     actor: Option<String>,
     /// Only events about this agent or work item, regardless of their actor
     #[arg(long, value_name = "AGENT|ITEM")]

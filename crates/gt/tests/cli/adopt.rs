@@ -236,10 +236,11 @@ fn adopt_takes_an_address_and_refuses_one_that_is_taken() {
     env.gt(&["start", "mayor"]).ok();
     let desk = Desk::open(&env, &env.path("other"));
     let pid = desk.start_program("")["pid"].to_string();
+    // The option had another name before.
     env.gt(&["adopt", &pid, "--as", "mayor"]).fails(4);
     env.gt(&["adopt", &pid, "--name", "no such name"]).fails(2);
     assert_eq!(desk.sessions(), ["desk"]);
-    let adopted = env.json(&["adopt", &pid, "--as", "gastown/max", "--no-hooks"]);
+    let adopted = env.json(&["adopt", &pid, "--agent", "gastown/max", "--no-hooks"]);
     assert_eq!(adopted["agent"], "gastown/crew/max", "{adopted}");
     assert_eq!(adopted["hooks"], Value::Null, "{adopted}");
     assert_eq!(desk.sessions(), ["desk", "gt-crew-max"]);

@@ -91,7 +91,7 @@ fn events_are_found_by_type_actor_and_time() {
     let found = |args: &[&str]| types(&events(&env, args)).join(" ");
     assert_eq!(found(&["--type", "deploy_*"]), "deploy_begun deploy_done");
     assert_eq!(found(&["--type", "hook,patrol_begun"]), "patrol_begun hook");
-    assert_eq!(found(&["--actor", "deacon"]), "patrol_begun");
+    assert_eq!(found(&["--agent", "deacon"]), "patrol_begun");
     assert_eq!(found(&["--actor", "gastown/*"]), "hook");
     assert_eq!(found(&["--since", "1h", "--limit", "1"]), "hook");
     assert_eq!(found(&["--since", "0s"]), "");

@@ -436,7 +436,7 @@ fn refuse_taken(
     if let Some(other) = here.filter(|it| !is_itself(it)) {
         return Err(
             Problem::conflict(format!("{identity} exists already, in {}", other.name()))
-                .hint("name another agent with `--name SLUG` or `--as ADDRESS`"),
+                .hint("name another agent with `--name SLUG` or `--agent ADDRESS`"),
         );
     }
     let taken = containers::find(home, name)?;
@@ -445,7 +445,7 @@ fn refuse_taken(
             "a tmux session named {name} exists already on {}",
             candidate.socket.display()
         ))
-        .hint("name another agent with `--name SLUG` or `--as ADDRESS`")),
+        .hint("name another agent with `--name SLUG` or `--agent ADDRESS`")),
         _ => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use gt_town::records::sessions::{SessionQuery, Sessions};
 #[derive(Debug, Args)]
 pub(crate) struct SessionFilterArgs {
     /// Only this agent's: an address or any other target
-    #[arg(long)]
+    #[arg(long, value_name = "TARGET")]
     agent: Option<String>,
     /// Only this rig's
     #[arg(long)]

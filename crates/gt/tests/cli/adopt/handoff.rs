@@ -16,7 +16,7 @@ fn check_handoff(env: &TestEnv, socket: &Path) {
     let pid = desk.start_program("")["pid"].to_string();
     let item = env.json(&["work", "create", "Mend the roof", "--rig", "gastown"]);
     let id = item["id"].as_str().unwrap();
-    let adopted = env.json(&["adopt", &pid, "--as", MAX]);
+    let adopted = env.json(&["adopt", &pid, "--agent", MAX]);
     env.gt(&["hook", id, "--agent", MAX]).ok();
     let before = desk.panes();
 
@@ -66,7 +66,7 @@ fn handoff_killed_before_it_forgets_an_adopted_agent_has_released_it() {
     // Only the note tells on which server it is.
     let desk = Desk::open(&env, &env.path("other"));
     let pid = desk.start_program("")["pid"].to_string();
-    env.json(&["adopt", &pid, "--as", MAX]);
+    env.json(&["adopt", &pid, "--agent", MAX]);
     env.kill_at_fault(
         &["handoff", MAX, "--force", "-m", "go on"],
         "handoff.given_back",

@@ -80,7 +80,7 @@ fn its_item_is_on_the_board_with_its_screen() {
     let env = TestEnv::with_crew(&["max"]);
     let desk = Desk::open(&env, &env.path("other"));
     let pid = desk.start_program("")["pid"].to_string();
-    env.json(&["adopt", &pid, "--as", "gastown/max"]);
+    env.json(&["adopt", &pid, "--agent", "gastown/max"]);
     let item = env.json(&["work", "create", "Make it"]);
     let id = item["id"].as_str().unwrap();
     env.gt(&["hook", id, "--agent", "gastown/max"]).ok();
