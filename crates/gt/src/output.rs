@@ -90,6 +90,43 @@ pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Prints a line that fits the terminal: it is broken between words, but not inside a command in
+/// backquotes. The next lines are indented. Other outputs get one line.
+pub(crate) fn fitted(text: &str, indent: usize) -> Result<(), Problem> {
+    line(broken(text, terminal_columns(), indent))
+}
+
+fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
+    let Some(columns) = columns else {
+        return text.to_owned();
+    };
+    let own = text.len() - text.trim_start_matches(' ').len();
+    let mut lines: Vec<String> = Vec::new();
+    for phrase in phrases(&text[own..]) {
+        let fits = |line: &&mut String| plain(line).width() + 1 + plain(&phrase).width() <= columns;
+        match lines.last_mut().filter(fits) {
+            Some(line) => *line += &format!(" {phrase}"),
+            None => {
+                let indent = if lines.is_empty() { own } else { indent };
+                lines.push(format!("{}{phrase}", " ".repeat(indent)));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// Splits a text into words; a command in backquotes is one of them.
+fn phrases(text: &str) -> Vec<String> {
+    let mut phrases: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match phrases.last_mut() {
+            Some(last) if last.matches('`').count() % 2 == 1 => *last += &format!(" {word}"),
+            _ => phrases.push(word.to_owned()),
+        }
+    }
+    phrases
+}
+
 /// Replaces control and invisible characters, so that text from outside cannot control the terminal
 /// or hide in a line.
 pub(crate) fn clean(text: &str) -> String {
@@ -271,6 +308,16 @@ mod tests {
             indented(text, "  "),
             "cannot push:\n  fatal: no\u{fffd}[31m remote"
         );
+    }
+
+    #[test]
+    fn line_is_broken_between_words_and_not_in_a_command() {
+        let text = "  \u{1b}[31m!\u{1b}[0m max waits for an answer: `gt answer hello/max`";
+        assert_eq!(broken(text, None, 4), text);
+        assert_eq!(broken(text, Some(80), 4), text);
+        let expected = "  \u{1b}[31m!\u{1b}[0m max waits for an answer:\n    `gt answer hello/max`";
+        assert_eq!(broken(text, Some(30), 4), expected);
+        assert_eq!(broken("", Some(30), 4), "");
     }
 
     #[test]

@@ -104,7 +104,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
             } else {
                 print(&agents, &town, args.wide)?;
                 for line in questions(&agents) {
-                    output::line(line)?;
+                    output::fitted(&line, 2)?;
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -258,7 +258,7 @@ pub(crate) fn questions(agents: &[AgentView]) -> Vec<String> {
 
 /// Returns the agent's health with its cause: the message of the failed turn, or the end of the
 /// limit.
-pub(crate) fn health_with_cause(agent: &AgentView) -> String {
+fn health_with_cause(agent: &AgentView) -> String {
     let health = agent.health.describe();
     let reason = agent.report.reason.as_deref().map(output::clean);
     match (agent.health, reset(agent), reason) {

@@ -79,17 +79,18 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     }
     let paint = Paint::for_stdout();
     for line in estop::headlines(&stops, paint) {
-        output::line(line)?;
+        output::fitted(&line, 2)?;
     }
     for line in escalate::headlines(&escalations, paint) {
-        output::line(line)?;
+        output::fitted(&line, 2)?;
     }
-    output::line(format!(
+    let place = format!(
         "{} at {} (tmux socket: {})",
         paint.bold(&town.settings().name),
         town.root().display(),
         town.socket_text()
-    ))?;
+    );
+    output::fitted(&place, 2)?;
     for (name, entry) in &town.registry().rigs {
         let running = rig::running(&agents, name);
         let service = entry.service().map(|service| format!(", {service}"));
@@ -108,25 +109,23 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
     } else {
         counts.join(", ")
     };
-    output::line(format!("Agents: {summary}."))?;
+    output::fitted(&format!("Agents: {summary}."), 2)?;
     if waiting > 0 {
         let items = if waiting == 1 {
             "item waits"
         } else {
             "items wait"
         };
-        output::line(format!(
-            "Schedule: {waiting} {items} for a slot; `gt schedule list` shows them."
-        ))?;
+        let line =
+            format!("Schedule: {waiting} {items} for a slot; `gt schedule list` shows them.");
+        output::fitted(&line, 2)?;
     }
     if let Some(note) = &own_dnd {
-        output::line(format!(
-            "You: {}. `gt dnd off` ends it.",
-            dnd::describe(note)
-        ))?;
+        let line = format!("You: {}. `gt dnd off` ends it.", dnd::describe(note));
+        output::fitted(&line, 2)?;
     }
     for line in overview(&town)? {
-        output::line(line)?;
+        output::fitted(&line, 2)?;
     }
     if !agents.is_empty() {
         output::line("")?;
@@ -137,7 +136,7 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
         output::line(format!("\n{}", paint.bold("Needs attention:")))?;
     }
     for line in needs {
-        output::line(format!("  {line}"))?;
+        output::fitted(&format!("  {line}"), 4)?;
     }
     if args.hold {
         hold()?;
@@ -187,7 +186,8 @@ fn attention(
         .collect();
     let ill = agents.iter().filter(|agent| agent.health.has_problem());
     lines.extend(ill.map(|agent| {
-        let (who, complaint) = (&agent.identity, agents::health_with_cause(agent));
+        // The table has the cause.
+        let (who, complaint) = (&agent.identity, agent.health.describe());
         format!("{mark} {who}: {complaint}: `gt peek {who}`")
     }));
     let lost = restore::lost_agents(town, containers)?;

@@ -175,7 +175,8 @@ fn render_note(note: &str, columns: Option<usize>, paint: Paint) -> String {
 
 fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
     let mut line = String::new();
-    for (cell, width) in row.iter().zip(widths) {
+    // A column without title and values takes no room.
+    for (cell, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
         let text = cut(&cell.text, *width);
         line.push_str(
             &cell
@@ -257,6 +258,16 @@ mod tests {
         table.row(["a\u{1b}[2J".into(), "y".into()]);
         let text = table.render(Paint { on: false });
         assert_eq!(text, "A      B\n日本   x\na\u{fffd}[2J  y\n");
+    }
+
+    #[test]
+    fn empty_column_takes_no_room() {
+        let mut table = Table::new(&["A", "", "B"]);
+        table.row(["a".into(), "".into(), "b".into()]);
+        assert_eq!(
+            table.render_for(Some(4), Paint { on: false }),
+            "A  B\na  b\n"
+        );
     }
 
     #[test]

@@ -11,6 +11,9 @@ use gt_town::terminal::recording::Recording;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
+/// Width of the names of facts.
+const NAME_WIDTH: usize = 20;
+
 /// Returns a record as JSON. Adds `container`, the name that `gt` uses for `tmux_session`.
 pub(super) fn document(session: &Record) -> Value {
     let mut document = json!(session);
@@ -174,11 +177,11 @@ fn facts(
 
 /// Prints a name and its value, which may have several lines.
 fn field(paint: Paint, name: &str, text: &str) -> Result<(), Problem> {
-    let mut lines = text.lines();
-    let first = output::clean(lines.next().unwrap_or_default());
-    output::line(format!("{} {first}", paint.dim(&format!("{name:<20}"))))?;
-    for line in lines {
-        output::line(format!("{:<20} {}", "", output::clean(line)))?;
+    let title = paint.dim(&format!("{name:<NAME_WIDTH$}"));
+    let no_title = " ".repeat(NAME_WIDTH);
+    for (at, line) in text.lines().enumerate() {
+        let title = if at == 0 { &title } else { &no_title };
+        output::fitted(&format!("{title} {}", output::clean(line)), NAME_WIDTH + 1)?;
     }
     Ok(())
 }

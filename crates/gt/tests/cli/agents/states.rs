@@ -444,7 +444,7 @@ fn usage_limit_has_its_reset_time_and_its_own_event() {
         gastown/crew/max  limited  [N]  limited until [TIME] [TIME]
 
         Needs attention:
-          ! gastown/crew/max: limited, resets [TIME] [TIME]: `gt peek gastown/crew/max`
+          ! gastown/crew/max: limited: `gt peek gastown/crew/max`
         ");
     assert_eq!(env.json(&["status"])["running"], 1, "it lives");
 }
