@@ -26,7 +26,7 @@ demo-clean: ## stop the demo's agents and remove every trace of it
 
 test: ## run every test, and the quick checks
 	@sh scripts/need.sh cargo cc tmux git python3
-	@sh scripts/need.sh --if-possible gh openssl
+	@sh scripts/need.sh --if-possible gh openssl zsh fish
 	@if [ "$$(uname -s)" = Linux ]; then \
 		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi; \
 	fi

@@ -38,7 +38,7 @@ pub(crate) fn terminal(env: &TestEnv, outer: &TestServer, line: &str) {
     pane(env, outer, "t", &format!("unset TMUX TMUX_PANE; {line}"));
 }
 
-fn press(outer: &TestServer, keys: &[&str]) {
+pub(crate) fn press(outer: &TestServer, keys: &[&str]) {
     let send = Tmux::new("send-keys")
         .target(session("t"))
         .args(keys.iter().copied());

@@ -1,6 +1,9 @@
 //! `gt completions` and the manual pages.
 
+use crate::attach::{press, terminal, wait_shown};
 use crate::env::{TestEnv, run};
+use crate::external_programs;
+use gt_tmux::testing::TestServer;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -61,6 +64,65 @@ fn names_are_completed() {
     let outside = TestEnv::empty();
     assert_eq!(completed(&outside, &["peek", "ma"]), Vec::<String>::new());
     assert_eq!(completed(&outside, &["pee"]), ["peek"]);
+}
+
+/// Types beginnings of names in a real shell, presses Tab, and waits for the names.
+fn complete_in(shell: &str, start: &str) {
+    if !external_programs::are_there("completion in a real shell", &[shell]) {
+        return;
+    }
+    let env = TestEnv::with_crew(&["max", "amy"]);
+    let item = env.create_item("One");
+    let script = env.gt(&["completions", shell]).ok().stdout;
+    fs::write(env.path("script"), script).unwrap();
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_gt")).parent();
+    let path = format!("export PATH='{}':\"$PATH\"", folder.unwrap().display());
+    let outer = TestServer::new();
+    terminal(&env, &outer, &format!("cd; {path}; {start}"));
+    wait_shown(&outer, "ready>");
+    for (typed, expected) in [
+        ("gt peek gastown/crew/m", "gt peek gastown/crew/max"),
+        (
+            "gt hook --agent gastown/crew/a",
+            "gt hook --agent gastown/crew/amy",
+        ),
+        ("gt rig park gas", "gt rig park gastown"),
+        ("gt harness show gem", "gt harness show gemini"),
+        ("gt work show gt-", &format!("gt work show {item}")),
+        ("gt interru", "gt interrupt"),
+    ] {
+        press(&outer, &["C-u", typed, "Tab"]);
+        wait_shown(&outer, expected);
+    }
+}
+
+#[test]
+fn names_are_completed_in_bash() {
+    complete_in(
+        "bash",
+        "echo '. ~/script; PS1=\"ready> \"' > rc; bash --noprofile --rcfile rc -i",
+    );
+}
+
+#[test]
+fn names_are_completed_in_zsh() {
+    // A file on the path of functions, as a package installs it.
+    let rc = "fpath=(~/functions $fpath); autoload -Uz compinit; compinit -u; PS1='ready> '";
+    complete_in(
+        "zsh",
+        &format!(
+            "mkdir functions; cp script functions/_gt; echo \"{}\" > .zshrc; zsh -d -i",
+            rc.replace('$', "\\$")
+        ),
+    );
+}
+
+#[test]
+fn names_are_completed_in_fish() {
+    complete_in(
+        "fish",
+        "fish --no-config -i -C '. ~/script; function fish_prompt; echo \"ready> \"; end'",
+    );
 }
 
 #[test]
