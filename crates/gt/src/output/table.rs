@@ -137,7 +137,8 @@ impl Table {
     /// Makes the last column, which often is a text, and then the widest columns narrower until the
     /// row fits.
     fn narrow(&self, widths: &mut [usize], columns: usize) {
-        let used = widths.iter().filter(|width| **width > 0).count();
+        let used = widths.iter().enumerate();
+        let used = used.filter(|(at, width)| has_room(*at, **width)).count();
         let available = columns.saturating_sub(GAP * used.saturating_sub(1));
         let all: usize = widths.iter().sum();
         if let Some(last) = widths.last_mut() {
@@ -173,10 +174,18 @@ fn render_note(note: &str, columns: Option<usize>, paint: Paint) -> String {
         .collect()
 }
 
+/// Returns whether a column takes room. One without title and values is an indentation if it is the
+/// first, and nothing elsewhere.
+fn has_room(at: usize, width: usize) -> bool {
+    at == 0 || width > 0
+}
+
 fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
     let mut line = String::new();
-    // A column without title and values takes no room.
-    for (cell, width) in row.iter().zip(widths).filter(|(_, width)| **width > 0) {
+    for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
+        if !has_room(at, *width) {
+            continue;
+        }
         let text = cut(&cell.text, *width);
         line.push_str(
             &cell
