@@ -17,6 +17,7 @@ pub use typist::{Reached, Submission, Typist};
 
 use crate::terminal::containers::tmux_problem;
 use crate::{Result, Town};
+use gt_core::Problem;
 use gt_core::screen::OpenDialog;
 use gt_core::startup::tag;
 use gt_tmux::{Command, PaneId};
@@ -102,6 +103,9 @@ pub fn step_dialog(town: &Town, pane: PaneId, dialog: &OpenDialog, wanted: usize
 
 /// Pastes a text in bracketed mode, with a unique buffer name. The text goes through tmux's socket
 /// or standard input: there it has no length limit and appears in no argv.
+///
+/// tmux 3.3a crashes with all its sessions if the pane is dead: its process has ended, and the pane
+/// stays. So tmux itself checks it, in the same step.
 fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
     let buffer = format!("gt-{}", town.clock().new_id().simple());
     let leave_copy_mode = Command::new("copy-mode").arg("-q").target(pane);
@@ -109,8 +113,55 @@ fn paste(town: &Town, pane: PaneId, text: &str) -> Result<()> {
     let insert = Command::new("paste-buffer")
         .args(["-d", "-p", "-r", "-b", &buffer])
         .target(pane);
-    town.server()
-        .run_private([leave_copy_mode, load, insert])
-        .map(drop)
-        .map_err(|error| tmux_problem("cannot paste into the pane", error))
+    let remove = Command::new("delete-buffer").args(["-b", &buffer]);
+    let report = Command::new("display-message").args(["-p", PANE_IS_DEAD]);
+    let refuse = [remove.to_line(), report.to_line()].join(" ; ");
+    let checked = Command::new("if-shell").arg("-F").target(pane).args([
+        "#{pane_dead}",
+        &refuse,
+        &insert.to_line(),
+    ]);
+    let said = town
+        .server()
+        .run_private([leave_copy_mode, load, checked])
+        .map_err(|error| tmux_problem("cannot paste into the pane", error))?;
+    match said.trim() == PANE_IS_DEAD {
+        true => Err(Problem::conflict("the program has ended")),
+        false => Ok(()),
+    }
+}
+
+/// Output of the commands of [`paste`] if the pane is dead.
+const PANE_IS_DEAD: &str = "pane is dead";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TestTown;
+    use gt_tmux::testing::wait_until;
+    use std::time::Duration;
+
+    /// A program may end between the last look at its screen and the paste.
+    #[test]
+    fn paste_into_a_dead_pane_fails_and_the_server_survives() {
+        let stage = TestTown::new();
+        let server = stage.town.server();
+        let session = Command::new("new-session").args(["-d", "-s", "dead", "-P"]);
+        let session = session.args(["-F", "#{pane_id}", "exec cat"]);
+        let keep = Command::new("set-option").args(["-w", "-t", "=dead:", "remain-on-exit", "on"]);
+        let made = server.run([session, keep]).unwrap();
+        let pane: PaneId = made.trim().parse().unwrap();
+        paste(&stage.town, pane, "hello").unwrap();
+        let end = Command::new("send-keys").target(pane).args(["C-c"]);
+        server.run(end).unwrap();
+        wait_until("the pane is dead", Duration::from_secs(10), || {
+            let ask = Command::new("display-message").arg("-p").target(pane);
+            let said = server.run(ask.arg("#{pane_dead}")).unwrap();
+            (said.trim() == "1").then_some(())
+        });
+        let problem = paste(&stage.town, pane, "hello").unwrap_err();
+        assert_eq!(problem.message(), "the program has ended");
+        let buffers = server.run(Command::new("list-buffers")).unwrap();
+        assert_eq!(buffers, "", "nothing is left");
+    }
 }
