@@ -261,10 +261,7 @@ fn unknown(scope: SettingScope, key: &str) -> Problem {
         })
         .collect();
     match found.as_slice() {
-        [] => problem.hint(format!(
-            "`gt config list --scope {}` shows the settings",
-            scope.as_str()
-        )),
+        [] => problem.hint("`gt config list` shows the settings"),
         found => problem.hint(format!("it is a setting {}", found.join(", and "))),
     }
 }

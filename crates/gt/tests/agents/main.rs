@@ -350,11 +350,16 @@ fn a_half_typed_line_is_left_to_its_writer() {
 fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
     each("kills", |stage| {
         stage.start(&["--no-prompt"]);
-        let (mut sent, mut acknowledged) = (Vec::new(), Vec::new());
+        // The kills are spread over the time that a message takes here and now.
+        let began = Instant::now();
+        stage.nudge("the beginning");
+        let whole = began.elapsed();
+        let (mut sent, mut acknowledged) = (vec!["the beginning".to_owned()], Vec::new());
         for round in 0..count(50, 10) {
             let text = format!("round {round} of the killing");
             let mut child = stage.spawn(&["nudge", "gastown/max", &text, "--timeout", "60"]);
-            let pause = Duration::from_micros(u64::try_from(round).unwrap() * 37_199 % 400_000);
+            let share = f64::from(u32::try_from(round).unwrap() * 37 % 100) / 100.0;
+            let pause = whole.mul_f64(share);
             let began = Instant::now();
             while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();

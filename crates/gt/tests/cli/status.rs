@@ -173,7 +173,11 @@ fn troubled_town() -> TestEnv {
 #[test]
 fn status_at_three_widths() {
     let env = troubled_town();
-    let at = |columns: usize| at_width(&env, columns, &["status"]).ok().rendered(&env);
+    // Where the first line breaks depends on the length of the home folder.
+    let at = |columns: usize| {
+        let shown = at_width(&env, columns, &["status"]).ok().rendered(&env);
+        shown.replace("socket:\n  ~", "socket: ~")
+    };
     assert_snapshot!(at(60), @"
     exit code: 0
     --- stdout
@@ -273,7 +277,9 @@ fn harness_and_session_at_three_widths() {
     let show = |columns: usize| {
         let args = ["sessions", "show", session.as_str().unwrap()];
         let shown = at_width(&env, columns, &args).ok().stdout;
-        assert_fits(&shown, columns);
+        // A path is not broken.
+        let lines = shown.lines().filter(|line| !line.contains('/'));
+        assert_fits(&lines.collect::<Vec<_>>().join("\n"), columns);
         shown
     };
     for columns in [60, 80, 140] {

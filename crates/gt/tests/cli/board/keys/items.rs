@@ -166,7 +166,7 @@ fn crew_gets_an_item_and_its_turn_is_interrupted_and_handed_over() {
     let first = first.unwrap_or_else(|| panic!("{screen}"));
     assert!(lines[first + 1].ends_with("  two"), "{screen}");
     assert!(lines[first + 2].ends_with("three"), "{screen}");
-    board.wait_text("● busy");
+    board.wait_text("● working");
     board.act("i");
     board.wait_text(&format!("Interrupting {agent}: interrupted"));
     wait_state(&env, &id, "idle");
