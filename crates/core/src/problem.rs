@@ -28,6 +28,8 @@ pub enum ProblemKind {
     Environment,
     /// Queued, although immediate delivery was requested.
     Queued,
+    /// The caller may not do it, or is not who its variables say.
+    Denied,
 }
 
 impl ProblemKind {
@@ -40,6 +42,7 @@ impl ProblemKind {
             ProblemKind::Conflict | ProblemKind::Running => 4,
             ProblemKind::Environment => 5,
             ProblemKind::Queued => 6,
+            ProblemKind::Denied => 7,
         }
     }
 
@@ -55,6 +58,7 @@ impl ProblemKind {
             ProblemKind::Running,
             ProblemKind::Environment,
             ProblemKind::Queued,
+            ProblemKind::Denied,
         ];
         all.into_iter().find(|kind| kind.as_str() == word)
     }
@@ -71,6 +75,7 @@ impl ProblemKind {
             ProblemKind::Running => "running",
             ProblemKind::Environment => "environment",
             ProblemKind::Queued => "queued",
+            ProblemKind::Denied => "denied",
         }
     }
 }
@@ -111,6 +116,10 @@ impl Problem {
 
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ProblemKind::Conflict, message)
+    }
+
+    pub fn denied(message: impl Into<String>) -> Self {
+        Self::new(ProblemKind::Denied, message)
     }
 
     pub fn environment(message: impl Into<String>) -> Self {

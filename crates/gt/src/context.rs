@@ -96,9 +96,13 @@ impl Context {
         self.town.is_some() || self.around.var("GT_ROOT").is_some()
     }
 
-    /// Opens the town.
+    /// Opens the town. Fails if the caller claims to be another one.
     pub(crate) fn town(&self) -> Result<Town, Problem> {
-        Town::open(&self.root()?, self.around.clone())
+        self.open(self.around.clone())
+    }
+
+    fn open(&self, around: Surroundings) -> Result<Town, Problem> {
+        Town::open(&self.root()?, around)?.with_checked_caller()
     }
 
     /// Opens the town for a hook of an agent's program, with this timeout.
@@ -107,7 +111,7 @@ impl Context {
             deadline: Deadline::after(timeout),
             ..self.around.clone()
         };
-        Town::open(&self.root()?, around)
+        self.open(around)
     }
 
     /// Makes Ctrl-C, TERM and the end of the terminal cancel the running command, which rolls back

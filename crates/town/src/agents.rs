@@ -1,6 +1,7 @@
 //! Agents as people and commands name them: targets, callers, states, accounts.
 
 pub mod account;
+pub(crate) mod ancestry;
 pub mod caller;
 pub mod claim;
 pub mod environment;

@@ -51,7 +51,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
         .filter(|identity| !caller.is_agent(&identity.address()))
         .collect();
     let text = one::message(args.message)?;
-    let request = args.flags.request(&text, &town, context)?;
+    let request = args.flags.request(&text, &town)?;
     let is_json = context.json;
     context.catch_interrupts();
     let results: Vec<(Identity, Result<SentMessage, Problem>)> = std::thread::scope(|scope| {

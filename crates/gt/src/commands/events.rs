@@ -207,7 +207,10 @@ fn serve(town: &Town, context: &Context) -> Result<(), Problem> {
 
 fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let mut event = match &args.actor {
-        Some(actor) => Event::emitted(&args.kind, actor),
+        Some(actor) => {
+            town.check_own_name("--actor", actor)?;
+            Event::emitted(&args.kind, actor)
+        }
         None => Event::new(&args.kind, town.caller()),
     };
     if let Some(text) = &args.payload {

@@ -108,7 +108,7 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     // without sending a part of it.
     let text = message(args.message)?;
     context.catch_interrupts();
-    let mut request = args.flags.request(&text, &town, context)?;
+    let mut request = args.flags.request(&text, &town)?;
     if args.command {
         check_command(&town, &text)?;
         request.is_command = true;
@@ -199,9 +199,11 @@ impl NudgeFlags {
     pub(crate) fn request<'a>(
         &'a self,
         text: &'a str,
-        town: &Town,
-        context: &'a Context,
+        town: &'a Town,
     ) -> Result<NudgeRequest<'a>, Problem> {
+        if let Some(sender) = &self.sender {
+            town.check_own_name("--sender", sender)?;
+        }
         let timeout = match self.timeout {
             Some(seconds) => Duration::try_from_secs_f64(seconds)
                 .map_err(|_| Problem::usage(format!("{seconds} is not a valid wait time")))?,
@@ -213,7 +215,7 @@ impl NudgeFlags {
             sender: self
                 .sender
                 .as_deref()
-                .or_else(|| context.around().var("GT_ROLE")),
+                .or_else(|| town.around().var("GT_ROLE")),
             mode: self.mode(),
             priority: match self.priority {
                 PriorityArg::Normal => Priority::Normal,

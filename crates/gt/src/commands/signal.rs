@@ -57,6 +57,9 @@ fn note(args: &SignalArgs, context: &Context) -> Result<(), Problem> {
     if args.adopted {
         return note_adopted(&town, args.event.as_deref(), &report.value, context);
     }
+    if let Some(container) = &args.session {
+        town.check_own_container("--session", container)?;
+    }
     note_report(
         &town,
         args.event.as_deref(),

@@ -124,6 +124,9 @@ impl StartFlags {
             return Err(Problem::usage(format!("there is no theme {theme:?}"))
                 .hint(format!("rig, mayor, deacon, none, {}", names.join(", "))));
         }
+        if let Some(sender) = &self.sender {
+            context.town()?.check_own_name("--sender", sender)?;
+        }
         Ok(StartOptions {
             digest: None,
             digest_text: None,

@@ -2,4 +2,5 @@
 
 mod environment;
 mod git_programs;
+mod identity;
 mod validation;

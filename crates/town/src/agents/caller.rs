@@ -1,31 +1,93 @@
 //! Detects the caller of a command.
 //!
-//! Detection starts no subprocess and does not call tmux. It reads the environment first, then the
-//! current folder: the agent of that folder is the caller if the agent's process is an ancestor of
-//! this process. Otherwise the caller is the person. For a command without a target,
-//! [`crate::agents::target::default_agent`] finds the agent that it means.
+//! Detection starts no subprocess and does not call tmux. The process tree decides
+//! ([`crate::agents::ancestry`]); variables must agree with it. Outside the trees of all agents,
+//! variables are believed, then the current folder: its agent is the caller if the agent's process
+//! is an ancestor of this process. Otherwise the caller is the person. For a command without a
+//! target, [`crate::agents::target::default_agent`] finds the agent that it means.
 
-use crate::Town;
-use crate::agents::claim;
+use crate::agents::{ancestry, claim};
 use crate::base::processes;
 use crate::catalog::{directory, roles};
 use crate::terminal::pidfile;
-use gt_core::caller::{Caller, VARIABLE};
+use crate::{Result, Town};
+use gt_core::caller::{Caller, CallerFacts, ProcessTree, VARIABLE};
 use gt_core::event::Event;
-use gt_core::{Identity, Role, mail, shell};
+use gt_core::{Identity, Problem, Role, shell};
 
 impl Town {
-    /// Returns the caller of this command: a person, an agent, or `gt` itself.
+    /// Returns the caller of this command: a person, an agent, or `gt` itself. If the variables
+    /// disagree with the process tree, the process tree is right; [`Town::check_caller`] has
+    /// reported it then.
     pub fn caller(&self) -> Caller {
+        match self.check_caller() {
+            Ok(caller) => caller,
+            Err(_) => match calling_agent(self) {
+                Some(agent) => Caller::from(&agent),
+                None => Caller::Person(self.around().login_name().to_owned()),
+            },
+        }
+    }
+
+    /// Returns the caller of this command. Fails if a variable claims to be another one.
+    pub fn check_caller(&self) -> Result<Caller> {
         let around = self.around();
         let told = around.var(VARIABLE);
-        if let Some(caller) = told.and_then(|text| Caller::parse(text, self.registry())) {
-            return caller;
+        let role = around.var("GT_ROLE");
+        let role_agent = role.and_then(|role| Identity::from_address(role, self.registry()));
+        let role_agent = role_agent.filter(|agent| !is_person(agent));
+        let is_own_town = around.var("GT_ROOT") == Some(self.root_text());
+        let session = around.var("GT_SESSION").filter(|_| is_own_town);
+        let facts = CallerFacts {
+            login: around.login_name(),
+            tree: self.process_tree().clone(),
+            told: told.and_then(|text| Caller::parse(text, self.registry())),
+            role,
+            session_agent: session
+                .and_then(|session| agent_of_container(self, session, role_agent.as_ref())),
+            role_agent,
+            session,
+        };
+        facts.decide(|| by_folder(self))
+    }
+
+    /// Returns this town with the caller of this command checked. In the process tree of an agent,
+    /// `GT_ROLE` is set even if the agent has removed it: senders and default targets come from it.
+    pub fn with_checked_caller(mut self) -> Result<Self> {
+        self.check_caller()?;
+        let tree = self.process_tree();
+        if let Some(agent) = tree.agent.clone().filter(|_| !tree.by_gt) {
+            self.set_variable("GT_ROLE", agent.address());
         }
-        match calling_agent(self) {
-            Some(agent) => Caller::from(&agent),
-            None => Caller::Person(around.login_name().to_owned()),
+        Ok(self)
+    }
+
+    /// Fails if an agent names another sender or actor than itself.
+    pub fn check_own_name(&self, option: &str, name: &str) -> Result<()> {
+        let tree = self.process_tree();
+        let Some(agent) = tree.agent.as_ref().filter(|_| !tree.by_gt) else {
+            return Ok(());
+        };
+        match Identity::from_address(name, self.registry()).as_ref() == Some(agent) {
+            true => Ok(()),
+            false => Err(not_own(option, name, agent)),
         }
+    }
+
+    /// Fails if an agent names the container of another.
+    pub fn check_own_container(&self, option: &str, name: &str) -> Result<()> {
+        let tree = self.process_tree();
+        match (&tree.agent, &tree.container) {
+            (Some(agent), Some(own)) if own != name && !tree.by_gt => {
+                Err(not_own(option, name, agent))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the process tree that this command runs in. It is read once.
+    fn process_tree(&self) -> &ProcessTree {
+        self.cached_tree().get_or_init(|| ancestry::read(self))
     }
 
     /// Returns a new event that the caller of this command caused.
@@ -47,18 +109,45 @@ impl Town {
     }
 }
 
-/// Returns the agent that runs this command, if an agent does.
+fn not_own(option: &str, name: &str, agent: &Identity) -> Problem {
+    Problem::denied(format!(
+        "{option} is {name}, but this command runs in the process tree of {agent}"
+    ))
+    .hint(format!(
+        "leave out {option}: an agent cannot act as another"
+    ))
+}
+
+/// Returns the agent of a container, by its name. The agent that `GT_ROLE` names is tried first,
+/// because settings may change the names of containers.
+fn agent_of_container(town: &Town, container: &str, role: Option<&Identity>) -> Option<Identity> {
+    // The container of a role that cannot be read is unknown.
+    let is_its =
+        |agent: &&Identity| roles::container_name(town, agent).is_ok_and(|name| name == container);
+    let agent = role.filter(is_its).cloned();
+    agent.or_else(|| Identity::from_container(container, town.registry()))
+}
+
+/// Returns the agent that runs this command, if an agent does: regardless of the caller on whose
+/// behalf the command runs.
 pub(crate) fn calling_agent(town: &Town) -> Option<Identity> {
-    let around = town.around();
-    if let Some(address) = around.var("GT_ROLE") {
-        let agent = Identity::from_address(address, town.registry());
-        return agent
-            .filter(|agent| !is_person(agent))
-            .filter(|_| address != mail::PERSON);
+    let tree = town.process_tree();
+    if let Some(agent) = tree.agent.as_ref().filter(|_| !tree.by_gt) {
+        return Some(agent.clone());
     }
-    // An agent program may remove our variables from the environment of its commands. The folder
-    // alone is no proof, because people work in those folders too.
-    let agent = directory::by_folder(town, &around.current_dir)?;
+    match town.around().var("GT_ROLE") {
+        Some(address) => {
+            Identity::from_address(address, town.registry()).filter(|agent| !is_person(agent))
+        }
+        None => tree.agent.clone().or_else(|| by_folder(town)),
+    }
+}
+
+/// Returns the agent of the current folder, if its process is an ancestor of this process: an agent
+/// program that was started by hand. The folder alone is no proof, because people work in those
+/// folders too.
+fn by_folder(town: &Town) -> Option<Identity> {
+    let agent = directory::by_folder(town, &town.around().current_dir)?;
     // A role that cannot be read proves nothing.
     let container = roles::container_name(town, &agent).ok();
     let started = container.and_then(|container| pidfile::process(town, &container));

@@ -13,7 +13,7 @@ mod system;
 
 use crate::base::clock::Clock;
 use gt_core::nudge::Uptime;
-use gt_core::process::{ProcessTable, same_name};
+use gt_core::process::{Process, ProcessTable, same_name};
 use rustix::process::{Pid, Signal};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -106,27 +106,42 @@ pub fn hold_one(pid: u32) -> Option<ProcessHandle> {
     ProcessHandle::open(process.pid, process.started)
 }
 
+/// Maximum number of ancestors that are read. Only a process that hides has so many.
+const MOST_ANCESTORS: usize = 4096;
+
+/// Returns the ancestors of this process, the parent first, without init.
+pub fn ancestors() -> impl Iterator<Item = Process> {
+    let parent = |pid: u32| system::read(pid).filter(|process| process.pid > 1);
+    let first = system::read(std::process::id()).and_then(|own| parent(own.parent));
+    std::iter::successors(first, move |process| parent(process.parent)).take(MOST_ANCESTORS)
+}
+
+/// Returns whether a process is a shell.
+pub fn is_shell(process: &Process) -> bool {
+    const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
+    SHELLS.contains(&process.name.trim_start_matches('-'))
+}
+
 /// Returns the program that runs this command: the first ancestor that is not a shell.
 pub fn caller() -> Option<u32> {
-    const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "fish", "ksh", "ash", "busybox"];
-    let mut pid = system::read(std::process::id())?.parent;
-    while pid > 1 {
-        let process = system::read(pid)?;
-        if !SHELLS.contains(&process.name.trim_start_matches('-')) {
-            return Some(pid);
-        }
-        pid = process.parent;
-    }
-    None
+    let program = ancestors().find(|process| !is_shell(process));
+    program.map(|process| process.pid)
 }
 
 /// Returns whether a process is an ancestor of ours.
 pub fn is_ancestor(ancestor: u32) -> bool {
-    let parent = |pid| system::read(pid).map(|process| process.parent);
-    let parents = std::iter::successors(parent(std::process::id()), |pid| parent(*pid));
-    parents
-        .take_while(|pid| *pid > 0)
-        .any(|pid| pid == ancestor)
+    ancestors().any(|process| process.pid == ancestor)
+}
+
+/// Returns whether a process runs the program of this process.
+pub fn runs_own_program(pid: u32) -> bool {
+    system::runs_own_program(pid)
+}
+
+/// Returns the environment with which the program of a process was started, as `NAME=value`. Empty
+/// if the system does not provide it.
+pub fn initial_environment(pid: u32) -> Vec<u8> {
+    system::initial_environment(pid)
 }
 
 /// Returns whether a process reads its terminal: it is in the foreground and not stopped.

@@ -7,12 +7,14 @@ use crate::base::settings::{self, TownSettings};
 use crate::base::surroundings::Deadline;
 use crate::{Result, Surroundings};
 use gt_core::Identity;
+use gt_core::caller::ProcessTree;
 use gt_core::environment::stays_with_the_caller;
 use gt_core::problem::Problem;
 use gt_core::registry::Registry;
 use gt_tmux::{Server, Socket, Version, version_cache};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Maximum wait for the lock of a shared file.
@@ -28,6 +30,8 @@ pub struct Town {
     around: Surroundings,
     /// The server that the town starts agents on, if `server` is another one.
     own_server: Option<Server>,
+    /// The process tree of this process, once it was read.
+    tree: Arc<OnceLock<ProcessTree>>,
 }
 
 fn is_town(dir: &Path) -> bool {
@@ -107,6 +111,7 @@ impl Town {
             server,
             around,
             own_server: None,
+            tree: Arc::default(),
         })
     }
 
@@ -226,6 +231,14 @@ impl Town {
     /// Returns whether this town has another tmux server than its own.
     pub(crate) fn is_elsewhere(&self) -> bool {
         self.own_server.is_some()
+    }
+
+    pub(crate) fn set_variable(&mut self, name: &str, value: String) {
+        self.around.env.insert(name.to_owned(), value);
+    }
+
+    pub(crate) fn cached_tree(&self) -> &OnceLock<ProcessTree> {
+        &self.tree
     }
 
     pub(crate) fn deadline(&self) -> Deadline {

@@ -22,7 +22,7 @@ use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
 use crate::terminal::containers::{self, Container, Owner};
 use crate::terminal::recording::Recordings;
-use crate::terminal::{adopted, background_tasks, dev_servers, save_schedule};
+use crate::terminal::{adopted, background_tasks, dev_servers, pidfile, save_schedule};
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::notify;
@@ -256,6 +256,7 @@ pub fn after_hook(town: &Town, sessions: &Sessions) -> Result<()> {
     }
     settle_leftovers(town, sessions)?;
     remove_expired(town, sessions)?;
+    pidfile::remove_ended_agents(town);
     sessions.compare_if_due()?;
     // Other programs that read the index find the new data there.
     sessions.tidy();

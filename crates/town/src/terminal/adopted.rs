@@ -7,6 +7,7 @@ use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
 use crate::{Result, Town};
 use gt_core::Identity;
+use gt_core::process::Process;
 use gt_tmux::PaneId;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -98,6 +99,30 @@ pub(crate) fn agent_of_pane(town: &Town, socket: &Path, pane: PaneId) -> Option<
     let note = notes
         .find(|note| note.socket == socket && note.pane() == Some(pane) && note.program_runs())?;
     Identity::from_address(&note.agent, town.registry())
+}
+
+/// The program of an adopted agent.
+pub(crate) struct AdoptedProcess {
+    note: AdoptionNote,
+    agent: Identity,
+}
+
+impl AdoptedProcess {
+    /// Returns the agent and its container if this process is its program.
+    pub(crate) fn is(&self, process: &Process) -> Option<(Identity, Option<String>)> {
+        let is_it = process.pid == self.note.pid && self.note.program_runs();
+        is_it.then(|| (self.agent.clone(), Some(self.note.container.clone())))
+    }
+}
+
+/// Returns the programs of all adopted agents, running or not.
+pub(crate) fn processes(town: &Town) -> Vec<AdoptedProcess> {
+    let notes = AdoptionNote::all(town).into_iter();
+    let process = |note: AdoptionNote| {
+        let agent = Identity::from_address(&note.agent, town.registry())?;
+        Some(AdoptedProcess { note, agent })
+    };
+    notes.filter_map(process).collect()
 }
 
 /// Returns one copy of the town for each other tmux server that holds its agents.

@@ -23,6 +23,45 @@ pub(crate) fn path(town: &Town, container: &str) -> PathBuf {
     dir(town).join(format!("{container}.pid"))
 }
 
+/// Returns the path of the file by which the agent of a process is found.
+fn agent_path(town: &Town, pid: u32) -> PathBuf {
+    town.runtime_dir().join("agents").join(pid.to_string())
+}
+
+/// Records the agent of the first process of a container.
+pub(crate) fn write_agent(town: &Town, agent: &Identity, container: &str, pid: u32) -> Result<()> {
+    match processes::birth_certificate(pid) {
+        None => Ok(()), // The process has already ended.
+        Some(certificate) => {
+            let line = format!("{certificate}|{container}|{agent}");
+            files::overwrite_line(&agent_path(town, pid), &line)
+        }
+    }
+}
+
+/// Returns the agent whose first process this is, and its container.
+pub(crate) fn agent_of(town: &Town, pid: u32) -> Option<(Identity, Option<String>)> {
+    // Most processes have no such file.
+    let line = std::fs::read_to_string(agent_path(town, pid)).ok()?;
+    let mut parts = line.trim_end().splitn(3, '|');
+    let (certificate, container) = (parts.next()?, parts.next()?);
+    let agent = Identity::from_address(parts.next()?, town.registry())?;
+    let is_it = processes::is_alive(pid, certificate);
+    is_it.then(|| (agent, Some(container.to_owned())))
+}
+
+/// Removes the records of agents whose processes have ended.
+pub(crate) fn remove_ended_agents(town: &Town) {
+    let files = std::fs::read_dir(town.runtime_dir().join("agents"));
+    for file in files.into_iter().flatten().flatten() {
+        let pid = file.file_name().to_str().and_then(|name| name.parse().ok());
+        if pid.is_some_and(|pid| agent_of(town, pid).is_none()) {
+            let removed = files::remove_if_there(&file.path());
+            removed.or_debug("the record of an ended process stays");
+        }
+    }
+}
+
 /// Records the first process of a container.
 pub fn write(town: &Town, container: &str, pid: u32) -> Result<()> {
     let Some(certificate) = processes::birth_certificate(pid) else {
@@ -39,7 +78,11 @@ pub fn remove(town: &Town, container: &str) -> Result<()> {
     let path = path(town, container);
     match read(&path) {
         Some(entry) if !entry.is_of(town) => Ok(()),
-        _ => files::remove_if_there(&path),
+        Some(entry) => {
+            files::remove_if_there(&agent_path(town, entry.pid))?;
+            files::remove_if_there(&path)
+        }
+        None => files::remove_if_there(&path),
     }
 }
 
@@ -47,7 +90,10 @@ pub fn remove(town: &Town, container: &str) -> Result<()> {
 pub(crate) fn remove_of(town: &Town, container: &str, pid: u32) -> Result<()> {
     let path = path(town, container);
     match read(&path) {
-        Some(entry) if entry.pid == pid && entry.is_of(town) => files::remove_if_there(&path),
+        Some(entry) if entry.pid == pid && entry.is_of(town) => {
+            files::remove_if_there(&agent_path(town, pid))?;
+            files::remove_if_there(&path)
+        }
         _ => Ok(()),
     }
 }

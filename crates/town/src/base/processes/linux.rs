@@ -138,6 +138,20 @@ fn split_by_nul(bytes: &[u8]) -> Vec<String> {
     parts.map(text).collect()
 }
 
+pub(super) fn runs_own_program(pid: u32) -> bool {
+    // Unreadable for processes of other users, and after the end.
+    let program = |of: &str| fs::metadata(format!("/proc/{of}/exe")).ok();
+    match (program("self"), program(&pid.to_string())) {
+        (Some(own), Some(other)) => (own.dev(), own.ino()) == (other.dev(), other.ino()),
+        _ => false,
+    }
+}
+
+pub(super) fn initial_environment(pid: u32) -> Vec<u8> {
+    // Unreadable for processes of other users, for those that forbid it, and after the end.
+    fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
+}
+
 pub(super) fn details(pid: u32) -> Details {
     // Unreadable for processes of other users, and after the end.
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

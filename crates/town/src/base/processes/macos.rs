@@ -71,6 +71,16 @@ pub(super) fn arguments(pid: u32) -> Vec<String> {
     word.into_iter().collect()
 }
 
+pub(super) fn runs_own_program(pid: u32) -> bool {
+    let own = libproc::path(std::process::id());
+    own.is_some() && own == libproc::path(pid)
+}
+
+/// Returns nothing: the environment of other processes is not available here.
+pub(super) fn initial_environment(_pid: u32) -> Vec<u8> {
+    Vec::new()
+}
+
 pub(super) fn details(pid: u32) -> Details {
     Details {
         words: arguments(pid),

@@ -10,6 +10,7 @@ use super::StartOptions;
 use super::await_ready::bring_up;
 use super::container::parse_process;
 use super::prepared::Prepared;
+use crate::agents::ancestry::BESIDE;
 use crate::base::{processes, wake};
 use crate::catalog::hook_installers::{self, Wiring};
 use crate::terminal::containers::tmux_problem;
@@ -54,6 +55,8 @@ pub(crate) fn start_beside(
     let wired = wiring.env.iter().map(|(name, _)| name.as_str());
     let unset: Vec<&str> = WHO.into_iter().chain(wired).collect();
     plan.env.retain(|name, _| !unset.contains(&name.as_str()));
+    // Its commands are still those of an agent, and not of a person.
+    plan.env.insert(BESIDE.to_owned(), identity.address());
     let mut line = format!("unset {}; ", unset.join(" "));
     if let Some(path) = plan.env.remove("PATH") {
         // tmux gives a new process the PATH of the requesting client.

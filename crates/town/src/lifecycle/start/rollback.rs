@@ -140,6 +140,8 @@ impl<'a> StartChanges<'a> {
 
     /// Writes the PID file by which the agent's process is found if its container is lost.
     pub(super) fn write_pid_file(&mut self, process: &AgentProcess) -> Result<()> {
+        let (identity, container) = (self.prepared.identity, self.prepared.container.as_str());
+        pidfile::write_agent(self.town, identity, container, process.pid)?;
         if self.prepared.role.start.track_pid {
             pidfile::write(self.town, self.prepared.container.as_str(), process.pid)?;
             self.pid_file = Some(process.pid);

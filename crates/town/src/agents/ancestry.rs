@@ -1,0 +1,81 @@
+//! Finds the agent in whose process tree this command runs.
+//!
+//! The kernel knows the ancestors of a process, and a process cannot choose them. An ancestor is an
+//! agent's if `gt` recorded it as the first process of the agent's pane (by pid and start time), or
+//! if it was started with the variables of an agent. The topmost such ancestor decides: an agent
+//! can start processes with any variables, but only below itself. No tmux call and no listing of
+//! agents is needed, so the cost does not depend on the number of agents.
+//!
+//! Without a sandbox this does not stop a process that hides: it can leave the tree and clear its
+//! environment, or let the tmux server run a command.
+
+use crate::Town;
+use crate::base::processes;
+use crate::terminal::{adopted, pidfile};
+use gt_core::Identity;
+use gt_core::caller::ProcessTree;
+use gt_core::process::Process;
+
+/// Variable that names the agent beside which a program runs, such as the resolver of a conflict.
+pub(crate) const BESIDE: &str = "GT_BESIDE";
+
+/// Reads the process tree of this command.
+pub(super) fn read(town: &Town) -> ProcessTree {
+    let ancestors: Vec<Process> = processes::ancestors().collect();
+    let adopted = adopted::processes(town);
+    let agent_of = |(at, process): (usize, &Process)| {
+        let agent = pidfile::agent_of(town, process.pid)
+            .or_else(|| adopted.iter().find_map(|agent| agent.is(process)));
+        // tmux gives the variables of a session to the commands of its hooks and key bindings, too.
+        let is_by_tmux = || ancestors.get(at + 1).is_some_and(is_tmux);
+        let agent = agent.or_else(|| match is_by_tmux() {
+            true => None,
+            false => by_environment(town, process.pid),
+        });
+        Some((at, agent?))
+    };
+    let Some((top, (agent, container))) = ancestors.iter().enumerate().rev().find_map(agent_of)
+    else {
+        return ProcessTree::default();
+    };
+    let mut inside = ancestors.iter().take(top + 1);
+    let program = inside.find(|process| !processes::is_shell(process));
+    ProcessTree {
+        agent: Some(agent),
+        container,
+        by_gt: program.is_some_and(|process| is_gt(process.pid)),
+    }
+}
+
+fn is_tmux(process: &Process) -> bool {
+    process.name.starts_with("tmux")
+}
+
+/// Returns whether a process is `gt` itself. The demo agent is not: it runs commands of others.
+fn is_gt(pid: u32) -> bool {
+    let is_demo = |words: &[String]| words.get(1).is_some_and(|word| word == "demo-agent");
+    processes::runs_own_program(pid) && !is_demo(&processes::arguments(pid))
+}
+
+/// Returns the agent of this town, and its container, with whose variables a process was started.
+fn by_environment(town: &Town, pid: u32) -> Option<(Identity, Option<String>)> {
+    let environment = processes::initial_environment(pid);
+    let var = |name: &str| {
+        let mut entries = environment.split(|byte| *byte == 0);
+        let value = entries.find_map(|entry| {
+            let rest = entry.strip_prefix(name.as_bytes())?;
+            rest.strip_prefix(b"=")
+        })?;
+        std::str::from_utf8(value).ok().filter(|it| !it.is_empty())
+    };
+    let container = var("GT_SESSION");
+    let address = match var(BESIDE) {
+        Some(beside) => beside,
+        None => container.and_then(|_| var("GT_ROLE"))?,
+    };
+    if var("GT_ROOT") != Some(town.root_text()) {
+        return None;
+    }
+    let agent = Identity::from_address(address, town.registry())?;
+    Some((agent, container.map(str::to_owned)))
+}
