@@ -68,6 +68,22 @@ pub struct Event {
     pub payload: Map<String, Value>,
     #[serde(default)]
     pub visibility: Visibility,
+    /// The process that wrote the event.
+    #[serde(flatten)]
+    pub origin: EventOrigin,
+}
+
+/// The process that wrote an event. Empty in events of earlier versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventOrigin {
+    /// The caller of the command, if it is not the actor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
+    /// The command without its arguments, which may be secret: `gt answer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
 }
 
 impl Event {
@@ -85,6 +101,7 @@ impl Event {
             actor: actor.to_owned(),
             payload: Map::new(),
             visibility: kind_of(kind).visibility,
+            origin: EventOrigin::default(),
         }
     }
 
@@ -127,6 +144,14 @@ impl Event {
         let named: Vec<Value> = files.iter().take(MOST).cloned().map(Value::from).collect();
         self.with("files", named)
             .with("more", (more > 0).then_some(more))
+    }
+
+    /// Sets the process that writes the event, unless it has one.
+    pub fn set_origin(&mut self, origin: &EventOrigin) {
+        if self.origin == EventOrigin::default() {
+            self.origin = origin.clone();
+            self.origin.caller = origin.caller.clone().filter(|it| *it != self.actor);
+        }
     }
 
     /// Returns whether the event is about this agent or work item: as its actor or in its payload.

@@ -45,6 +45,13 @@ impl Context {
         })
     }
 
+    /// Returns this context for the command with these names.
+    pub(crate) fn for_command(mut self, words: &[&str]) -> Self {
+        let words: Vec<&str> = std::iter::once("gt").chain(words.iter().copied()).collect();
+        self.around.command = words.join(" ");
+        self
+    }
+
     /// Returns a copy that answers with text.
     pub(crate) fn as_text(&self) -> Self {
         Context {

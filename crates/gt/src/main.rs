@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Err(problem) => return error::report(&problem, cli.global.json),
     };
     let words = args::words(&matches);
+    let context = context.for_command(&words);
     logging::install(&context, &words);
     context.note_unreadable_variables();
     context.write_keepalive(&words);

@@ -4,6 +4,7 @@ use crate::output;
 use clap::Args;
 use gt_town::agents::target;
 use gt_town::messaging::{inject, nudge, signal};
+use gt_town::records::events::{self, Events};
 use gt_town::terminal::adopted;
 use serde_json::json;
 use std::process::ExitCode;
@@ -28,6 +29,9 @@ pub(crate) fn run(args: KeysArgs, context: &Context) -> CommandResult {
     let container = nudge::with_process(&town, &identity)?;
     let pane = container.pane().pane;
     inject::press(&town, pane, &args.keys)?;
+    // The keys themselves may be secret.
+    let event = events::about(&town, "keys", &identity.address()).with("count", args.keys.len());
+    Events::of(&town).note(vec![event]);
     // The keys may have closed a dialog that blocked messages.
     signal::wake_deliveries(&town, std::slice::from_ref(&container));
     if context.json {

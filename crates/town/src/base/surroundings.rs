@@ -29,6 +29,8 @@ pub struct Surroundings {
     /// The absolute path of our own binary, for hooks and status lines.
     pub gt: PathBuf,
     pub current_dir: PathBuf,
+    /// The names of the command that runs, without its arguments: `gt mail send`.
+    pub command: String,
     pub cancel: Cancel,
     pub deadline: Deadline,
     pub login: Login,

@@ -13,7 +13,8 @@ use crate::base::or_log::OrLog;
 use crate::base::surroundings::Deadline;
 use crate::{Result, Town};
 use gt_core::Problem;
-use gt_core::event::{Event, matches_pattern};
+use gt_core::event::{Event, EventOrigin, matches_pattern};
+use gt_core::work::Item;
 use jiff::{SignedDuration, Timestamp};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ pub struct Events {
     lock: PathBuf,
     deadline: Deadline,
     clock: Clock,
+    origin: EventOrigin,
 }
 
 /// Filter for events. All fields that are set must match.
@@ -77,6 +79,7 @@ impl Events {
         Events {
             deadline: town.deadline(),
             clock: town.clock().clone(),
+            origin: origin(town),
             ..Self::in_folder(town.root())
         }
     }
@@ -89,6 +92,7 @@ impl Events {
             lock: root.join(".runtime/locks/events.lock"),
             deadline: Deadline::default(),
             clock: Clock::default(),
+            origin: EventOrigin::default(),
         }
     }
 
@@ -112,6 +116,7 @@ impl Events {
         let now = self.clock.text();
         let (mut log, mut feed) = (Vec::new(), Vec::new());
         for event in &mut events {
+            event.set_origin(&self.origin);
             if event.ts.is_empty() {
                 event.ts.clone_from(&now);
             }
@@ -181,9 +186,41 @@ pub(crate) fn find_before(
     Ok(found)
 }
 
+/// Returns the origin of the events that this process writes. Only the binary names its command.
+fn origin(town: &Town) -> EventOrigin {
+    match town.around().command.as_str() {
+        "" => EventOrigin::default(),
+        command => EventOrigin {
+            caller: Some(town.caller().as_str().to_owned()),
+            command: Some(command.to_owned()),
+            pid: Some(std::process::id()),
+        },
+    }
+}
+
 /// Returns a new event that the caller caused by this command itself.
 pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
     town.event(kind).by_command()
+}
+
+/// Returns a new event that the caller caused by this command itself, about an agent.
+pub fn about(town: &Town, kind: &str, agent: &str) -> Event {
+    town.event_at(kind, agent).by_command()
+}
+
+/// Records that the caller has changed work items.
+pub fn note_items(town: &Town, kind: &str, items: &[Item], fields: &[&str]) {
+    let event = |item: &Item| {
+        let event = match &item.assignee {
+            Some(agent) => about(town, kind, agent),
+            None => by_command(town, kind),
+        };
+        let fields = (!fields.is_empty()).then(|| fields.join(", "));
+        event
+            .with("bead", item.id.to_string())
+            .with("fields", fields)
+    };
+    Events::of(town).note(items.iter().map(event).collect());
 }
 
 /// Serializes an event as a line of the log.

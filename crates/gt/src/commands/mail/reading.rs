@@ -12,6 +12,7 @@ use gt_core::session::SessionId;
 use gt_core::work::{ItemStatus, WorkId};
 use gt_town::Town;
 use gt_town::messaging::mail;
+use gt_town::records::events::{self, Events};
 use gt_town::records::items::{MailQuery, Work};
 use serde_json::Value;
 use std::collections::HashMap;
@@ -153,6 +154,9 @@ pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Res
     let ids = ids::all(town, &args.ids)?;
     let reader = inbox_owner(town, args.agent.as_deref())?;
     let archived = Work::of(town).archive(&reader, &ids)?;
+    let letters: Vec<String> = archived.iter().map(|mail| mail.id.to_string()).collect();
+    let event = events::about(town, "mail_archived", &reader).with("letters", letters);
+    Events::of(town).note(vec![event]);
     if context.json {
         let documents: Vec<Value> = archived.iter().map(|mail| document(mail, None)).collect();
         return output::json(&documents);

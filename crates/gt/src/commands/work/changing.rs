@@ -10,6 +10,7 @@ use gt_core::work::{Item, WorkId};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::files;
+use gt_town::records::events;
 use gt_town::records::items::{ChangedItem, ItemDraft, Patch, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
@@ -169,6 +170,7 @@ pub(super) fn create(args: CreateArgs, town: &Town, context: &Context) -> Result
         ephemeral: args.ephemeral,
     };
     let item = Work::of(town).create(&draft)?;
+    events::note_items(town, "work_created", std::slice::from_ref(&item), &[]);
     told(&item, &format!("Made {}: {}", item.id, item.title), context)
 }
 
@@ -213,12 +215,15 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         );
     }
     let changed = Work::of(town).update(&id, &patch)?;
+    let item = std::slice::from_ref(&changed.item);
+    events::note_items(town, "work_updated", item, &patch.fields());
     tell_withdrawn(town, &changed);
     told(&changed.item, &format!("Changed {id}."), context)
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let closed = Work::of(town).close_all(&ids::all(town, &args.items)?, args.reason.as_deref())?;
+    events::note_items(town, "work_closed", &closed, &[]);
     scheduler::wake(town);
     if context.json {
         let documents: Vec<_> = closed.iter().map(document).collect();
@@ -236,6 +241,8 @@ pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<
 pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let id = ids::full(town, &args.item)?;
     let changed = Work::of(town).reopen(&id)?;
+    let item = std::slice::from_ref(&changed.item);
+    events::note_items(town, "work_reopened", item, &[]);
     tell_withdrawn(town, &changed);
     told(&changed.item, &format!("{id} is open again."), context)
 }

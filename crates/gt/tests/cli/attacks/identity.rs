@@ -135,6 +135,51 @@ fn agent_cannot_report_the_state_of_another() {
 }
 
 #[test]
+fn every_change_is_an_event_with_caller_command_and_process() {
+    let env = stage();
+    let id = env.create_item("Paint");
+    env.gt(&["hook", &id, "--agent", "gastown/joe"]).ok();
+    env.gt(&["mail", "send", "gastown/joe", "-s", "S", "-m", "M"])
+        .ok();
+    let inbox = env.json(&["mail", "inbox", "gastown/joe"]);
+    let mail = inbox[0]["id"].as_str().unwrap().to_owned();
+    let changes = [
+        ("unhook", "gt unhook --agent gastown/joe".to_owned()),
+        (
+            "work_created",
+            "gt work create Mine --rig gastown".to_owned(),
+        ),
+        ("work_updated", format!("gt work update {id} --priority 1")),
+        ("work_closed", format!("gt work close {id}")),
+        ("work_reopened", format!("gt work reopen {id}")),
+        (
+            "mail_archived",
+            format!("gt mail archive {mail} --agent gastown/joe"),
+        ),
+        ("keys", "gt keys gastown/joe x".to_owned()),
+    ];
+    for (kind, command) in changes {
+        let (_, words) = command.split_once(' ').unwrap();
+        let words: Vec<&str> = words.split(' ').collect();
+        // The agent's own rights do not matter here, only who is named.
+        env.gt(&words).ok();
+        let event = last_event(&env, kind);
+        assert_eq!(event["actor"], login(), "{event}");
+        assert!(
+            command.starts_with(event["command"].as_str().unwrap()),
+            "{event}"
+        );
+        assert!(event["pid"].is_u64(), "{event}");
+    }
+    // The end of a session is the agent's event, and names the caller.
+    env.gt(&["stop", "gastown/joe"]).ok();
+    let ended = last_event(&env, "session_end");
+    assert_eq!(ended["actor"], "gastown/crew/joe");
+    assert_eq!(ended["caller"], login());
+    assert_eq!(ended["command"], "gt stop");
+}
+
+#[test]
 fn process_that_left_its_tree_is_still_the_agent() {
     let env = stage();
     let done = env.path("left");

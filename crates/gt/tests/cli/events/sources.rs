@@ -15,6 +15,7 @@ use std::process::{Child, Stdio};
 /// Event types that other files test.
 const OTHERS: &[&str] = &[
     "session_start",
+    "work_created",
     "session_end",
     "prime",
     "hook",

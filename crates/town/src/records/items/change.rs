@@ -30,6 +30,27 @@ pub struct Patch {
     pub remove_labels: Vec<String>,
 }
 
+impl Patch {
+    /// Returns the names of the changed fields.
+    pub fn fields(&self) -> Vec<&'static str> {
+        let fields = [
+            ("title", self.title.is_some()),
+            ("description", self.description.is_some()),
+            ("type", self.kind.is_some()),
+            ("priority", self.priority.is_some()),
+            ("status", self.status.is_some()),
+            ("assignee", self.assignee.is_some()),
+            ("notes", self.notes.is_some() || self.append_notes.is_some()),
+            (
+                "labels",
+                !self.add_labels.is_empty() || !self.remove_labels.is_empty(),
+            ),
+        ];
+        let changed = fields.into_iter().filter(|(_, is_changed)| *is_changed);
+        changed.map(|(name, _)| name).collect()
+    }
+}
+
 /// Result of a change.
 #[derive(Clone, Debug)]
 pub struct ChangedItem {
