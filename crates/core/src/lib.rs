@@ -15,6 +15,7 @@ pub mod beads;
 pub mod beside;
 pub mod budget;
 pub mod caller;
+pub mod capability;
 pub mod card;
 pub mod cast;
 pub mod checkpoint;

@@ -1,6 +1,7 @@
 //! The command line: global options and the table of commands.
 
 mod aliases;
+pub(crate) mod capabilities;
 pub(crate) mod complete;
 pub(crate) mod groups;
 mod help;

@@ -1,6 +1,7 @@
 //! Context of every command: the caller's environment, the town and the output format.
 
 use crate::args::Global;
+use crate::args::capabilities::{self, Need};
 use gt_core::Problem;
 use gt_core::caller::{self, Caller};
 use gt_town::base::processes;
@@ -20,6 +21,8 @@ pub(crate) struct Context {
     pub(crate) verbose: bool,
     /// Variables that are not UTF-8 and therefore not passed on.
     unreadable: Vec<String>,
+    /// What the caller needs for the command.
+    need: Option<Need>,
 }
 
 impl Context {
@@ -42,6 +45,7 @@ impl Context {
             json: global.json,
             verbose: global.verbose,
             unreadable,
+            need: None,
         })
     }
 
@@ -49,6 +53,11 @@ impl Context {
     pub(crate) fn for_command(mut self, words: &[&str]) -> Self {
         let words: Vec<&str> = std::iter::once("gt").chain(words.iter().copied()).collect();
         self.around.command = words.join(" ");
+        self.need = capabilities::need(words.get(1..).unwrap_or_default());
+        self.around.capability = match self.need {
+            Some(Need::Each(capability) | Need::Town(capability)) => Some(capability),
+            Some(Need::Nothing) | None => None,
+        };
         self
     }
 
@@ -103,13 +112,30 @@ impl Context {
         self.town.is_some() || self.around.var("GT_ROOT").is_some()
     }
 
-    /// Opens the town. Fails if the caller claims to be another one.
+    /// Opens the town. Fails if the caller claims to be another one, or may not run the command.
     pub(crate) fn town(&self) -> Result<Town, Problem> {
         self.open(self.around.clone())
     }
 
     fn open(&self, around: Surroundings) -> Result<Town, Problem> {
-        Town::open(&self.root()?, around)?.with_checked_caller()
+        let town = Town::open(&self.root()?, around)?.with_checked_caller()?;
+        match self.need {
+            Some(Need::Each(capability)) => town.check_capability(capability)?,
+            Some(Need::Town(capability)) => town.check_town_capability(capability)?,
+            Some(Need::Nothing) | None => {}
+        }
+        Ok(town)
+    }
+
+    /// Records a refusal as an event of the caller.
+    pub(crate) fn note_denial(&self, problem: &Problem) {
+        // Without a town there is no log.
+        let town = self
+            .root()
+            .and_then(|root| Town::open(&root, self.around.clone()));
+        if let Ok(town) = town {
+            gt_town::records::events::note_denied(&town, problem);
+        }
     }
 
     /// Opens the town for a hook of an agent's program, with this timeout.

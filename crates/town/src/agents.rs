@@ -2,6 +2,7 @@
 
 pub mod account;
 pub(crate) mod ancestry;
+mod authority;
 pub mod caller;
 pub mod claim;
 pub mod environment;

@@ -53,6 +53,7 @@ pub const KINDS: &[EventKind] = &[
     row("work_closed", Audit, 14, Slow, "{actor} closed {bead}[ of {target}]"),
     row("work_reopened", Audit, 14, Slow, "{actor} reopened {bead}"),
     row("mail_archived", Audit, 14, Slow, "{actor} archived mail of {target}"),
+    row("denied", Both, 30, Flat, "{actor} was refused: {reason}"),
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),
     row("usage_limit", Both, 3, Steady, "{actor} reached a usage limit[: {reason}]"),

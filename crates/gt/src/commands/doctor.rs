@@ -2,6 +2,7 @@ use super::CommandResult;
 use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
+use gt_core::capability::Capability;
 use gt_town::views::doctor::{self, CheckStatus};
 use std::process::ExitCode;
 
@@ -18,7 +19,11 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) fn run(args: DoctorArgs, context: &Context) -> CommandResult {
-    let findings = doctor::examine(context.town(), context.around(), args.fix);
+    let town = context.town();
+    if let (true, Ok(town)) = (args.fix, &town) {
+        town.check_town_capability(Capability::Config)?;
+    }
+    let findings = doctor::examine(town, context.around(), args.fix);
     let worst = findings
         .iter()
         .any(|finding| finding.status == CheckStatus::Error);

@@ -43,7 +43,13 @@ pub(crate) fn run(command: MailCommand, context: &Context) -> CommandResult {
 /// is, or a person.
 fn inbox_owner(town: &Town, given: Option<&str>) -> Result<String, Problem> {
     match given {
-        Some(given) => mail::address(town, given),
+        Some(given) => {
+            let owner = mail::address(town, given)?;
+            if owner == PERSON {
+                town.authorize_mailbox_of_person()?;
+            }
+            Ok(owner)
+        }
         None => {
             let own = target::default_agent_if_any(town)?;
             Ok(own.map_or_else(|| PERSON.to_owned(), |own| own.address()))

@@ -3,7 +3,9 @@ use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
+use gt_core::capability::{Reach, TABLE};
 use gt_core::{Problem, Role};
+use gt_town::Town;
 use gt_town::catalog::roles;
 use serde_json::{Map, Value, json};
 use std::process::ExitCode;
@@ -15,6 +17,7 @@ pub(crate) enum RoleCommand {
     /// List the roles
     List,
     Show(ShowArgs),
+    Capabilities(CapabilitiesArgs),
 }
 
 /// Print a role as it is resolved, and where each field came from
@@ -28,6 +31,60 @@ pub(crate) struct ShowArgs {
     /// As this rig has it
     #[arg(long)]
     rig: Option<String>,
+}
+
+/// Print what the agents of each role may do with `gt`
+///
+/// `own` is the agent itself, `rig` the agents and items of its rig, `town` all. No role may answer its
+/// own questions. People may do everything. `[capabilities]` in `town.toml` changes single cells.
+#[derive(Debug, Args)]
+pub(crate) struct CapabilitiesArgs {
+    /// As agents of this rig have them
+    #[arg(long)]
+    rig: Option<String>,
+}
+
+fn capabilities(args: &CapabilitiesArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    if let Some(rig) = &args.rig {
+        gt_town::repo::rig::entry(town, rig)?;
+    }
+    let capabilities = town.capabilities(args.rig.as_deref());
+    let roles: Vec<Role> = Role::all().filter(|role| *role != Role::Overseer).collect();
+    let head = &[
+        "CAPABILITY",
+        "MAYOR",
+        "DEACON",
+        "BOOT",
+        "DOG",
+        "WITNESS",
+        "REFINERY",
+        "CREW",
+        "POLECAT",
+        "AGENT",
+        "TASK",
+    ];
+    let (mut table, mut documents) = (Table::new(head), Vec::new());
+    for (capability, _) in TABLE {
+        let reach = |role: &Role| capabilities.reach(*role, capability);
+        let cells = roles.iter().map(|role| match reach(role) {
+            Reach::None => "-".to_owned(),
+            reach => reach.as_str().to_owned(),
+        });
+        table.row(
+            std::iter::once(capability.to_string())
+                .chain(cells)
+                .map(Into::into),
+        );
+        let cells = roles
+            .iter()
+            .map(|role| (role.as_str().to_owned(), json!(reach(role))));
+        let cells: Map<String, Value> = cells.collect();
+        documents.push(json!({"capability": capability, "roles": cells}));
+    }
+    match context.json {
+        true => output::json(&documents),
+        false => output::print(&table.render(Paint::for_stdout())),
+    }
 }
 
 pub(crate) fn parse(word: &str) -> Result<Role, Problem> {
@@ -68,6 +125,7 @@ pub(crate) fn run(command: RoleCommand, context: &Context) -> CommandResult {
                 output::print(&table.render(Paint::for_stdout()))?;
             }
         }
+        RoleCommand::Capabilities(args) => capabilities(&args, &town, context)?,
         RoleCommand::Show(args) => {
             let role = parse(&args.role)?;
             if let Some(rig) = &args.rig {

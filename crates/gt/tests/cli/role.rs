@@ -69,3 +69,37 @@ fn a_role_with_a_pattern_of_its_own_is_found_by_its_tag() {
     hint: choose a name that no other naming rule can claim
     ");
 }
+
+#[test]
+fn capabilities_are_a_table() {
+    let env = TestEnv::with_rig();
+    assert_snapshot!(env.snapshot(&["role", "capabilities"]), @"
+    exit code: 0
+    --- stdout
+    CAPABILITY  MAYOR  DEACON  BOOT  DOG  WITNESS  REFINERY  CREW  POLECAT  AGENT  TASK
+    report  own  own  own  own  own  own  own  own  own  own
+    hook  town  town  own  own  rig  own  own  own  own  own
+    mail  own  own  own  own  own  own  own  own  own  own
+    message  town  town  town  town  town  town  town  town  town  town
+    answer  town  town  town  -  rig  -  -  -  -  -
+    keys  town  town  town  -  rig  -  -  -  -  -
+    create_work  town  town  town  town  town  town  town  town  town  town
+    work  town  town  own  own  rig  rig  rig  own  own  own
+    sling  town  town  town  -  rig  rig  -  -  -  -
+    merge  town  town  -  -  -  rig  -  -  -  -
+    stop  town  town  town  own  rig  own  own  own  own  own
+    remove  town  town  -  -  rig  -  -  -  -  -
+    config  -  -  -  -  -  -  -  -  -  -
+    ");
+    env.add_settings("[rigs.gastown.capabilities.crew]\nsling = 'rig'\n");
+    let table = env.json(&["role", "capabilities", "--rig", "gastown"]);
+    let rows = table.as_array().unwrap();
+    let sling = rows
+        .iter()
+        .find(|row| row["capability"] == "sling")
+        .unwrap();
+    assert_eq!(sling["roles"]["crew"], "rig");
+    assert_eq!(sling["roles"]["polecat"], "none");
+    let town = env.json(&["role", "capabilities"]);
+    assert_ne!(town, table);
+}

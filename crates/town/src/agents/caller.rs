@@ -43,8 +43,7 @@ impl Town {
             tree: self.process_tree().clone(),
             told: told.and_then(|text| Caller::parse(text, self.registry())),
             role,
-            session_agent: session
-                .and_then(|session| agent_of_container(self, session, role_agent.as_ref())),
+            session_agent: self.session_agent(),
             role_agent,
             session,
         };
@@ -85,8 +84,18 @@ impl Town {
         }
     }
 
+    /// Returns the agent of the container in whose environment this command runs.
+    pub(super) fn session_agent(&self) -> Option<Identity> {
+        let around = self.around();
+        let is_own_town = around.var("GT_ROOT") == Some(self.root_text());
+        let session = around.var("GT_SESSION").filter(|_| is_own_town)?;
+        let role = around.var("GT_ROLE");
+        let role = role.and_then(|role| Identity::from_address(role, self.registry()));
+        agent_of_container(self, session, role.as_ref())
+    }
+
     /// Returns the process tree that this command runs in. It is read once.
-    fn process_tree(&self) -> &ProcessTree {
+    pub(super) fn process_tree(&self) -> &ProcessTree {
         self.cached_tree().get_or_init(|| ancestry::read(self))
     }
 

@@ -20,13 +20,15 @@ use std::path::Path;
 
 /// Resolves a target. Reads the existing agents only if the text is ambiguous.
 pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
-    if let Some(agent) = of_own_rig(town, text) {
-        return Ok(agent);
-    }
-    match target::read_exact(text, town.registry()) {
-        Some(identity) if !is_ambiguous(text, &identity) => Ok(identity),
-        _ => resolve_among(town, text, &containers::list_everywhere(town)?),
-    }
+    let agent = match of_own_rig(town, text) {
+        Some(agent) => agent,
+        None => match target::read_exact(text, town.registry()) {
+            Some(identity) if !is_ambiguous(text, &identity) => identity,
+            _ => return resolve_among(town, text, &containers::list_everywhere(town)?),
+        },
+    };
+    town.authorize(&agent)?;
+    Ok(agent)
 }
 
 /// Resolves `witness` and `refinery`, if the caller is an agent of a rig, to those of that rig.
@@ -190,6 +192,12 @@ pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<KnownAgent>> {
 
 /// Resolves a target against containers that were already read.
 pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
+    let agent = find_among(town, text, containers)?;
+    town.authorize(&agent)?;
+    Ok(agent)
+}
+
+fn find_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
     let known = all(town, containers)?;
     if known.iter().all(|agent| agent.container != text)
         && let Some(holder) = holder(town, text)

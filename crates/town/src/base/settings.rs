@@ -12,6 +12,7 @@ use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
 use gt_core::budget::BudgetLimits;
+use gt_core::capability::CapabilityOverrides;
 use gt_core::environment::is_inherited;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
@@ -47,6 +48,8 @@ pub struct TownSettings {
     pub git: GitSettings,
     pub board: BoardSettings,
     pub env: EnvSettings,
+    /// Overrides of the table of capabilities, by role.
+    pub capabilities: CapabilityOverrides,
     /// Settings of single rigs, by name.
     pub rigs: BTreeMap<String, RigSettings>,
 }
@@ -59,6 +62,8 @@ pub struct RigSettings {
     pub budget: BudgetLimits,
     /// Overrides `at_limit` of the town.
     pub at_limit: Option<AtLimit>,
+    /// Overrides those of the town, for agents of this rig.
+    pub capabilities: CapabilityOverrides,
     pub beads: BeadsUse,
     /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
     pub beads_program: Option<String>,

@@ -9,6 +9,7 @@ pub use login::Login;
 
 use crate::base::clock::Clock;
 use gt_core::Problem;
+use gt_core::capability::Capability;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,6 +32,8 @@ pub struct Surroundings {
     pub current_dir: PathBuf,
     /// The names of the command that runs, without its arguments: `gt mail send`.
     pub command: String,
+    /// The capability that it needs for each agent or item that it changes.
+    pub capability: Option<Capability>,
     pub cancel: Cancel,
     pub deadline: Deadline,
     pub login: Login,

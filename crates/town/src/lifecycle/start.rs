@@ -80,6 +80,7 @@ pub fn start(
 ) -> Result<StartedAgent, StartError> {
     let began = Instant::now();
     town.around().cancel.check()?;
+    town.authorize(identity)?;
     check_not_stopped(town, identity)?;
     let prepared = Prepared::new(town, identity, options)
         .map_err(|error| options.hint_other_program(identity, error))?;

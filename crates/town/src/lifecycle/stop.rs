@@ -120,8 +120,13 @@ pub fn stop_all(
     identities: &[Identity],
     options: StopOptions,
 ) -> Vec<(Identity, Result<StoppedAgent, StopError>)> {
-    let (elsewhere, here): (Vec<_>, Vec<_>) = identities
+    let (allowed, denied): (Vec<_>, Vec<_>) = identities
         .iter()
+        .map(|identity| (identity, town.authorize(identity)))
+        .partition(|(_, answer)| answer.is_ok());
+    let (elsewhere, here): (Vec<_>, Vec<_>) = allowed
+        .into_iter()
+        .map(|(identity, _)| identity)
         .map(|identity| (identity, adopted::home_of(town, identity)))
         .partition(|(_, home)| matches!(home, Cow::Owned(_)));
     let here: Vec<Identity> = here.into_iter().map(|(it, _)| it.clone()).collect();
@@ -129,6 +134,13 @@ pub fn stop_all(
     for (identity, home) in elsewhere {
         let one = std::slice::from_ref(identity);
         answers.extend(stop_on_server(&home, one, options));
+    }
+    for (identity, answer) in denied {
+        answers.extend(
+            answer
+                .err()
+                .map(|problem| (identity.clone(), Err(problem.into()))),
+        );
     }
     let place = |(it, _): &(Identity, _)| identities.iter().position(|other| other == it);
     answers.sort_by_key(place);

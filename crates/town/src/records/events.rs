@@ -223,6 +223,18 @@ pub fn note_items(town: &Town, kind: &str, items: &[Item], fields: &[&str]) {
     Events::of(town).note(items.iter().map(event).collect());
 }
 
+/// Records that the caller was refused.
+pub fn note_denied(town: &Town, problem: &Problem) {
+    let capability = town
+        .around()
+        .capability
+        .map(|capability| capability.as_str());
+    let event = by_command(town, "denied")
+        .with("capability", capability)
+        .with("reason", problem.message());
+    Events::of(town).note(vec![event]);
+}
+
 /// Serializes an event as a line of the log.
 pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
     let mut line = serde_json::to_vec(event)

@@ -208,7 +208,7 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
         add_labels: args.add_label,
         remove_labels: args.remove_label,
     };
-    let id = ids::full(town, &args.item)?;
+    let id = own_item(town, &args.item)?;
     if patch == Patch::default() {
         return Err(
             Problem::usage("no change is given").hint("`gt work update --help` lists the fields")
@@ -222,7 +222,9 @@ pub(super) fn update(args: UpdateArgs, town: &Town, context: &Context) -> Result
 }
 
 pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let closed = Work::of(town).close_all(&ids::all(town, &args.items)?, args.reason.as_deref())?;
+    let items: Result<Vec<WorkId>, Problem> =
+        args.items.iter().map(|item| own_item(town, item)).collect();
+    let closed = Work::of(town).close_all(&items?, args.reason.as_deref())?;
     events::note_items(town, "work_closed", &closed, &[]);
     scheduler::wake(town);
     if context.json {
@@ -239,12 +241,19 @@ pub(super) fn close(args: &CloseArgs, town: &Town, context: &Context) -> Result<
 }
 
 pub(super) fn reopen(args: &ReopenArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let id = ids::full(town, &args.item)?;
+    let id = own_item(town, &args.item)?;
     let changed = Work::of(town).reopen(&id)?;
     let item = std::slice::from_ref(&changed.item);
     events::note_items(town, "work_reopened", item, &[]);
     tell_withdrawn(town, &changed);
     told(&changed.item, &format!("{id} is open again."), context)
+}
+
+/// Returns the id of an item that the caller may change.
+fn own_item(town: &Town, text: &str) -> Result<WorkId, Problem> {
+    let id = ids::full(town, text)?;
+    town.authorize_item(&Work::of(town).get(&id)?)?;
+    Ok(id)
 }
 
 /// Warns about a merge that was withdrawn because its item was reopened.
@@ -260,7 +269,7 @@ pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Resul
     let (item, words) = match command {
         DepCommand::Add(args) => {
             let item = work.add_dependency(
-                &ids::full(town, &args.item)?,
+                &own_item(town, &args.item)?,
                 &ids::full(town, &args.blocker)?,
             )?;
             (item, format!("{} waits for {}.", args.item, args.blocker))

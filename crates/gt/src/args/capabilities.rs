@@ -1,0 +1,165 @@
+//! The capability that each command needs: the table behind the checks of [`crate::context`].
+
+use gt_core::capability::Capability::{
+    self, Answer, Config, CreateWork, Hook, Keys, Mail, Merge, Message, Remove, Report, Sling,
+    Stop, Work,
+};
+
+/// What a caller needs for a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// The command changes nothing, or nothing of a town.
+    Nothing,
+    /// The capability, for each agent or item that the command changes.
+    Each(Capability),
+    /// The capability for the whole town: the command has no target.
+    Town(Capability),
+}
+use Need::{Each, Nothing, Town};
+
+/// Every command and its need. A row of a parent is that of all its subcommands without a row.
+#[rustfmt::skip]
+const COMMANDS: &[(&str, Need)] = &[
+    ("account", Town(Config)), ("account list", Nothing),
+    ("adopt", Town(Config)),
+    ("agent", Each(Remove)), ("agent start", Each(Sling)), ("agent stop", Each(Stop)), ("agent reset", Each(Stop)),
+    ("agents", Nothing),
+    ("answer", Each(Answer)),
+    ("attach", Nothing),
+    ("board", Nothing),
+    ("boot", Each(Stop)), ("boot start", Each(Sling)), ("boot status", Nothing),
+    ("broadcast", Each(Message)),
+    ("budget", Nothing), ("budget raise", Town(Config)),
+    ("checkpoint", Each(Hook)), ("checkpoint read", Nothing),
+    ("completions", Nothing),
+    ("costs", Nothing),
+    ("crew", Each(Remove)), ("crew start", Each(Sling)), ("crew stop", Each(Stop)), ("crew restart", Each(Stop)), ("crew list", Nothing),
+    ("daemon", Town(Config)), ("daemon status", Nothing), ("daemon logs", Nothing), ("daemon unit", Nothing),
+    ("deacon", Each(Stop)), ("deacon start", Each(Sling)), ("deacon status", Nothing),
+    ("demo", Nothing),
+    ("demo-agent", Nothing),
+    ("dev", Each(Hook)), ("dev list", Nothing),
+    ("dnd", Each(Hook)),
+    // `--fix` is checked by the command.
+    ("doctor", Nothing),
+    ("dog", Each(Sling)), ("dog list", Nothing),
+    ("done", Each(Hook)),
+    ("down", Each(Stop)),
+    ("escalate", Each(Message)), ("escalate list", Nothing), ("escalate show", Nothing), ("escalate ack", Each(Answer)), ("escalate close", Each(Answer)),
+    ("estop", Town(Stop)),
+    ("events", Nothing), ("events emit", Each(Report)),
+    ("feed", Nothing),
+    ("formula", Nothing),
+    ("handoff", Each(Hook)),
+    ("harness", Nothing),
+    ("hook", Each(Hook)),
+    // It makes another town.
+    ("init", Nothing),
+    // Calls of tmux and of `gt` itself; an agent cannot claim to be them.
+    ("internal", Nothing),
+    ("interrupt", Each(Stop)),
+    ("keys", Each(Keys)),
+    ("krc", Nothing), ("krc stats", Nothing), ("krc config", Nothing), ("krc prune", Town(Config)),
+    ("logs", Nothing),
+    ("mail", Each(Mail)), ("mail send", Each(Message)), ("mail reply", Each(Message)),
+    ("man", Nothing),
+    ("mayor", Each(Stop)), ("mayor start", Each(Sling)), ("mayor status", Nothing),
+    ("mol", Each(Hook)), ("mol status", Nothing),
+    ("mq", Each(Merge)), ("mq list", Nothing), ("mq status", Nothing), ("mq pull", Town(Merge)),
+    ("notify", Nothing),
+    ("nudge", Each(Message)),
+    ("patrol", Town(Stop)), ("patrol log", Nothing), ("patrol rules", Nothing), ("patrol wake", Each(Message)),
+    ("peek", Nothing),
+    ("polecat", Each(Remove)), ("polecat list", Nothing), ("polecat show", Nothing),
+    ("prime", Each(Report)),
+    ("refinery", Each(Stop)), ("refinery start", Each(Sling)), ("refinery status", Nothing),
+    ("restart", Each(Stop)),
+    ("restore", Town(Sling)),
+    ("rig", Town(Config)), ("rig list", Nothing), ("rig status", Nothing), ("rig start", Each(Sling)), ("rig stop", Each(Stop)), ("rig restart", Each(Stop)),
+    ("role", Nothing),
+    ("save", Each(Report)),
+    ("schedule", Town(Sling)), ("schedule list", Nothing), ("schedule run", Each(Sling)),
+    ("seance", Nothing),
+    ("sessions", Nothing), ("sessions list", Nothing), ("sessions find", Nothing), ("sessions show", Nothing), ("sessions chain", Nothing),
+    ("sessions stats", Nothing), ("sessions replay", Nothing), ("sessions export", Nothing), ("sessions rebuild", Town(Config)), ("sessions archive", Town(Config)),
+    ("signal", Each(Report)),
+    ("sling", Each(Sling)),
+    ("start", Each(Sling)),
+    ("status", Nothing),
+    ("status-line", Nothing),
+    ("step", Each(Report)), ("step list", Nothing),
+    ("stop", Each(Stop)),
+    ("sync", Each(Report)),
+    ("task", Each(Hook)), ("task start", Each(Sling)), ("task list", Nothing), ("task show", Nothing), ("task attach", Nothing),
+    ("task diff", Nothing), ("task stop", Each(Stop)), ("task pause", Each(Stop)), ("task resume", Each(Stop)), ("task cleanup", Each(Remove)),
+    ("thaw", Town(Config)),
+    ("tmux-conf", Nothing),
+    ("unhook", Each(Hook)),
+    ("up", Each(Sling)),
+    ("wait", Nothing),
+    ("watch", Nothing),
+    ("witness", Each(Stop)), ("witness start", Each(Sling)), ("witness status", Nothing),
+    ("work", Nothing), ("work list", Nothing), ("work ready", Nothing), ("work search", Nothing), ("work show", Nothing), ("work tree", Nothing),
+    ("work export", Nothing), ("work create", Each(CreateWork)), ("work update", Each(Work)), ("work close", Each(Work)), ("work reopen", Each(Work)),
+    ("work dep", Each(Work)), ("work import", Town(Work)),
+];
+
+/// Returns the need of the command with these names; `None` without a row.
+pub(crate) fn need(words: &[&str]) -> Option<Need> {
+    (1..=words.len()).rev().find_map(|count| {
+        let name = words.get(..count)?.join(" ");
+        let row = COMMANDS.iter().find(|(command, _)| *command == name)?;
+        Some(row.1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::table;
+
+    /// Parents of which no subcommand needs a capability.
+    const READ_ONLY: &[&str] = &["agents", "formula", "harness", "internal", "notify", "role"];
+
+    /// Returns the names of all commands.
+    fn leaves(command: &clap::Command, words: &[String], found: &mut Vec<Vec<String>>) {
+        for sub in command
+            .get_subcommands()
+            .filter(|sub| sub.get_name() != "help")
+        {
+            let words = [words, &[sub.get_name().to_owned()]].concat();
+            leaves(sub, &words, found);
+            found.push(words);
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_row_and_every_row_a_command() {
+        let (table, mut found) = (table(), Vec::new());
+        leaves(&table, &[], &mut found);
+        for words in &found {
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let name = words.join(" ");
+            assert!(need(&words).is_some(), "add a row for `gt {name}`");
+            // A parent without a need would let a new subcommand through that changes something.
+            let has_row = COMMANDS.iter().any(|(command, _)| {
+                command.contains(' ') && format!("{name} ").starts_with(&format!("{command} "))
+            });
+            let is_read_only = |parent: &&str| READ_ONLY.contains(parent);
+            let parent = words.first().filter(|_| words.len() > 1);
+            if parent.is_some_and(|parent| need(&[parent]) == Some(Nothing)) && !has_row {
+                assert!(
+                    parent.is_some_and(is_read_only),
+                    "add a row for `gt {name}`"
+                );
+            }
+        }
+        for (command, _) in COMMANDS {
+            let is_it = |words: &Vec<String>| words.join(" ") == *command;
+            assert!(
+                found.iter().any(is_it),
+                "there is no command `gt {command}`"
+            );
+        }
+    }
+}
