@@ -21,7 +21,7 @@ pub(crate) struct Context {
     pub(crate) verbose: bool,
     /// Variables that are not UTF-8 and therefore not passed on.
     unreadable: Vec<String>,
-    /// What the caller needs for the command.
+    /// The requirement of the command.
     need: Option<Need>,
 }
 

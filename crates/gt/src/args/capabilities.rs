@@ -5,7 +5,7 @@ use gt_core::capability::Capability::{
     Stop, Work,
 };
 
-/// What a caller needs for a command.
+/// The requirement of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     /// The command changes nothing, or nothing of a town.
