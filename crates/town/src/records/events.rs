@@ -13,6 +13,7 @@ use crate::base::or_log::OrLog;
 use crate::base::surroundings::Deadline;
 use crate::{Result, Town};
 use gt_core::Problem;
+use gt_core::capability::Capability;
 use gt_core::event::{Event, EventOrigin, matches_pattern};
 use gt_core::work::Item;
 use jiff::{SignedDuration, Timestamp};
@@ -225,10 +226,7 @@ pub fn note_items(town: &Town, kind: &str, items: &[Item], fields: &[&str]) {
 
 /// Records that the caller was refused.
 pub fn note_denied(town: &Town, problem: &Problem) {
-    let capability = town
-        .around()
-        .capability
-        .map(|capability| capability.as_str());
+    let capability = town.around().capability.map(Capability::as_str);
     let event = by_command(town, "denied")
         .with("capability", capability)
         .with("reason", problem.message());
