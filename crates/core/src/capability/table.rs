@@ -16,7 +16,7 @@ pub const TABLE: [(C, [Reach; 7]); 13] = [
     (C::Keys,       [Town,  Town,  Town,  Rig,    No,      No,   No]),
     (C::CreateWork, [Town,  Town,  Town,  Town,   Town,    Town, Town]),
     (C::Work,       [Town,  Town,  Own,   Rig,    Rig,     Rig,  Own]),
-    (C::Sling,      [Town,  Town,  Town,  Rig,    Rig,     No,   No]),
+    (C::Sling,      [Town,  Town,  Town,  Rig,    Rig,     Rig,  No]),
     (C::Merge,      [Town,  Town,  No,    No,     Rig,     No,   No]),
     (C::Stop,       [Town,  Town,  Town,  Rig,    Own,     Own,  Own]),
     (C::Remove,     [Town,  Town,  No,    Rig,    No,      No,   No]),

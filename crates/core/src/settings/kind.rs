@@ -1,5 +1,6 @@
 //! Kinds of values: parses what a person types, checks values, and describes the permitted ones.
 
+use crate::capability::CapabilityOverrides;
 use toml::Value;
 
 /// Kind of a setting's value.
@@ -31,6 +32,8 @@ pub enum SettingKind {
     Choices(&'static [&'static str]),
     /// A table with names of any kind, and values of this kind.
     Map(&'static SettingKind),
+    /// Overrides of the table of capabilities: by role, then by capability.
+    Capabilities,
     /// Value of an environment variable: a text, or a reference to a secret.
     Variable,
     /// `true`, `false`, a text, or `{ last = N }`.
@@ -87,6 +90,10 @@ impl SettingKind {
                 "a text, { file = … }, { command = [ … ] } or { credential = … }".to_owned()
             }
             SettingKind::SeedValue => "true, false, a text, or { last = N }".to_owned(),
+            SettingKind::Capabilities => {
+                "a table such as { crew = { sling = \"town\" } }; `gt role capabilities` lists the names"
+                    .to_owned()
+            }
             SettingKind::Tables => "a list of tables; `gt config edit` opens the file".to_owned(),
         }
     }
@@ -133,8 +140,12 @@ impl SettingKind {
                 let number = number.map_err(|_| format!("{word:?} is not a number"))?;
                 Ok(Value::from(number))
             }
-            SettingKind::Map(_) if !is_table => Err("it is a table".to_owned()),
-            SettingKind::Map(_) | SettingKind::Variable | SettingKind::SeedValue if is_table => {
+            SettingKind::Map(_) | SettingKind::Capabilities if !is_table => {
+                Err("it is a table".to_owned())
+            }
+            SettingKind::Map(_)
+            | SettingKind::Capabilities
+            | SettingKind::Variable | SettingKind::SeedValue if is_table => {
                 inline(word)
             }
             SettingKind::SeedValue if matches!(word, "true" | "false") => {
@@ -195,6 +206,12 @@ impl SettingKind {
                     inner.check(one).map_err(|why| format!("{name}: {why}"))
                 })
             }
+            (SettingKind::Capabilities, Value::Table(_)) => {
+                let overrides = value.clone().try_into::<CapabilityOverrides>();
+                overrides
+                    .map(drop)
+                    .map_err(|error| error.message().to_owned())
+            }
             _ => wrong_type(),
         }
     }
@@ -205,7 +222,7 @@ impl SettingKind {
             SettingKind::Integer { .. } => "a whole number",
             SettingKind::Decimal { .. } => "a number",
             SettingKind::Texts | SettingKind::Choices(_) => "a list of texts",
-            SettingKind::Map(_) => "a table",
+            SettingKind::Map(_) | SettingKind::Capabilities => "a table",
             SettingKind::Tables => "a list of tables",
             SettingKind::SeedValue => "true, false, a text or a table",
             _ => "a text",

@@ -34,6 +34,12 @@ pub(super) const ROWS: &[Setting] = &[
         "Ignored files and folders that stay in the worktree of these lines, such as target.",
     ),
     value(
+        "capabilities",
+        SettingKind::Capabilities,
+        "{}",
+        "Overrides of what agents of this rig may do with gt: by role, then by capability.",
+    ),
+    value(
         "merge.protected",
         Texts,
         "[\".gt.toml\"]",

@@ -437,6 +437,12 @@ pub(super) const ROWS: &[Setting] = &[
         "Minutes between two fetches of the rigs' remotes while a board is open; 0 means never.",
     ),
     value(
+        "capabilities",
+        SettingKind::Capabilities,
+        "{}",
+        "Overrides of what agents may do with gt: by role, then by capability.",
+    ),
+    value(
         "git.allow",
         Texts,
         "[]",

@@ -100,6 +100,7 @@ fn sample(kind: SettingKind) -> String {
         SettingKind::Texts => "['x']".to_owned(),
         SettingKind::Choices(words) => format!("['{}']", words[1]),
         SettingKind::Map(inner) => format!("{{ X = {} }}", sample(*inner)),
+        SettingKind::Capabilities => "{ crew = { sling = 'town' } }".to_owned(),
         SettingKind::Variable => "{ file = 'x' }".to_owned(),
         SettingKind::SeedValue => "{ last = 3 }".to_owned(),
         SettingKind::Tables => "[]".to_owned(),
