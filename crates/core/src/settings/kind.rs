@@ -145,7 +145,10 @@ impl SettingKind {
             }
             SettingKind::Map(_)
             | SettingKind::Capabilities
-            | SettingKind::Variable | SettingKind::SeedValue if is_table => {
+            | SettingKind::Variable
+            | SettingKind::SeedValue
+                if is_table =>
+            {
                 inline(word)
             }
             SettingKind::SeedValue if matches!(word, "true" | "false") => {

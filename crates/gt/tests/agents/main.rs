@@ -36,7 +36,7 @@ use program::{PROGRAMS, Program};
 use rustix::process::{Pid, Signal};
 use stage::{Stage, TIMEOUT};
 use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Runs a check for every installed program, and prints which ones are missing. `GT_AGENTS_ONLY`
 /// selects one program. Without `GT_AGENTS_FULL` slow programs are skipped; the checks that call

@@ -85,20 +85,20 @@ fn capabilities_are_a_table() {
     keys  town  town  town  -  rig  -  -  -  -  -
     create_work  town  town  town  town  town  town  town  town  town  town
     work  town  town  own  own  rig  rig  rig  own  own  own
-    sling  town  town  town  -  rig  rig  -  -  -  -
+    sling  town  town  town  -  rig  rig  rig  -  -  -
     merge  town  town  -  -  -  rig  -  -  -  -
     stop  town  town  town  own  rig  own  own  own  own  own
     remove  town  town  -  -  rig  -  -  -  -  -
     config  -  -  -  -  -  -  -  -  -  -
     ");
-    env.add_settings("[rigs.gastown.capabilities.crew]\nsling = 'rig'\n");
+    env.add_settings("[rigs.gastown.capabilities.crew]\nsling = 'town'\n");
     let table = env.json(&["role", "capabilities", "--rig", "gastown"]);
     let rows = table.as_array().unwrap();
     let sling = rows
         .iter()
         .find(|row| row["capability"] == "sling")
         .unwrap();
-    assert_eq!(sling["roles"]["crew"], "rig");
+    assert_eq!(sling["roles"]["crew"], "town");
     assert_eq!(sling["roles"]["polecat"], "none");
     let town = env.json(&["role", "capabilities"]);
     assert_ne!(town, table);

@@ -133,14 +133,14 @@ fn unknown_keys_name_similar_ones() {
     --- stderr
     error: there is no setting "notify.destkop" of a town
     hint: did you mean notify.desktop?
-    hint: `gt config list --scope town` shows the settings
+    hint: `gt config list` shows the settings
     "#);
     assert_snapshot!(env.snapshot(&["config", "get", "socket"]), @r#"
     exit code: 3
     --- stderr
     error: there is no setting "socket" of a town
     hint: did you mean tmux.socket?
-    hint: `gt config list --scope town` shows the settings
+    hint: `gt config list` shows the settings
     "#);
     assert_snapshot!(env.snapshot(&["config", "get", "session.harness"]), @r#"
     exit code: 3
@@ -153,7 +153,7 @@ fn unknown_keys_name_similar_ones() {
     --- stderr
     error: there is no setting "notfy" of a town
     hint: did you mean notify?
-    hint: `gt config list --scope town` shows the settings
+    hint: `gt config list` shows the settings
     "#);
 }
 
