@@ -293,7 +293,7 @@ fn a_question_that_is_interrupted_is_no_end_and_one_that_is_answered_is() {
     let idle = json!({"notification_type": "idle_prompt", "message": "waits for you"});
     hook(&env, "notification", &idle);
     let waits = "waiting mayor: asks: Bash(touch x) [] []";
-    assert_eq!(notes(&env), [waits]);
+    assert_eq!(wait_for_notes(&env, 1), [waits]);
     // A question of the next turn is news again, and so is the end of that turn.
     asks();
     env.gt(&["answer", "mayor", "yes"]).ok();

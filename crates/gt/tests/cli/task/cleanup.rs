@@ -353,16 +353,10 @@ fn an_agent_does_not_clean_up_itself_and_ports_are_free_again() {
     own.env("GT_ROOT", env.town())
         .env("GT_SESSION", format!("{id}-az"));
     assert_snapshot!(run(&mut own).rendered(&env), @"
-    exit code: 4
-    --- stdout
-    Cleaning up gt-[ID] will:
-      stop everything in the container gt-[ID]-az
-      remove the worktree ~/gastown-gt-[ID]
-      delete the branch gt-[ID]
-      take off its hook, and open again, the item gt-[ID]
+    exit code: 7
     --- stderr
-    error: task/gt-[ID] cannot remove itself
-    hint: run this from another terminal or agent
+    error: task/gt-[ID] does not have the capability `remove`
+    hint: `gt role capabilities` prints the table; `gt escalate` asks a person
     ");
     env.gt(&["task", "cleanup", &id, "--yes"]).ok();
     is_gone(&env, &id, &dir);
