@@ -15,12 +15,32 @@ use crate::terminal::{adopted, pidfile};
 use gt_core::Identity;
 use gt_core::caller::ProcessTree;
 use gt_core::process::Process;
+use std::time::{Duration, Instant};
 
 /// Variable that names the agent beside which a program runs, such as the resolver of a conflict.
 pub(crate) const BESIDE: &str = "GT_BESIDE";
 
-/// Reads the process tree of this command.
+/// Maximum wait for the end of a parent that is exiting.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Reads the process tree of this command. A background call of `gt` may outlive the `gt` that
+/// started it. While that one exits, it is still the parent, but the kernel no longer knows its
+/// program; then the tree is read again.
 pub(super) fn read(town: &Town) -> ProcessTree {
+    let began = Instant::now();
+    loop {
+        let (tree, parent) = read_once(town);
+        let is_exiting = parent.is_some_and(processes::is_exiting);
+        if !is_exiting || began.elapsed() > EXIT_TIMEOUT {
+            return tree;
+        }
+        // No event reports that a parent has changed.
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Reads the process tree, and the process in it that decides whether `gt` started this command.
+fn read_once(town: &Town) -> (ProcessTree, Option<u32>) {
     let ancestors: Vec<Process> = processes::ancestors().collect();
     let adopted = adopted::processes(town);
     let agent_of = |(at, process): (usize, &Process)| {
@@ -36,15 +56,18 @@ pub(super) fn read(town: &Town) -> ProcessTree {
     };
     let Some((top, (agent, container))) = ancestors.iter().enumerate().rev().find_map(agent_of)
     else {
-        return ProcessTree::default();
+        return (ProcessTree::default(), None);
     };
     let mut inside = ancestors.iter().take(top + 1);
     let program = inside.find(|process| !processes::is_shell(process));
-    ProcessTree {
+    let tree = ProcessTree {
         agent: Some(agent),
         container,
         by_gt: program.is_some_and(|process| is_gt(process.pid)),
-    }
+    };
+    let parent = program.map(|process| process.pid);
+    let parent = parent.filter(|_| !tree.by_gt);
+    (tree, parent)
 }
 
 fn is_tmux(process: &Process) -> bool {

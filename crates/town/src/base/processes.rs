@@ -138,6 +138,12 @@ pub fn runs_own_program(pid: u32) -> bool {
     system::runs_own_program(pid)
 }
 
+/// Returns whether a process is exiting: it is still there, and its program is not. Always false if
+/// the system does not tell.
+pub fn is_exiting(pid: u32) -> bool {
+    system::is_exiting(pid)
+}
+
 /// Returns the environment with which the program of a process was started, as `NAME=value`. Empty
 /// if the system does not provide it.
 pub fn initial_environment(pid: u32) -> Vec<u8> {

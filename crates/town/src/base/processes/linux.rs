@@ -147,6 +147,12 @@ pub(super) fn runs_own_program(pid: u32) -> bool {
     }
 }
 
+pub(super) fn is_exiting(pid: u32) -> bool {
+    // The link of another user's process is not permitted, which is another error.
+    let program = fs::read_link(format!("/proc/{pid}/exe"));
+    matches!(program, Err(error) if error.kind() == std::io::ErrorKind::NotFound)
+}
+
 pub(super) fn initial_environment(pid: u32) -> Vec<u8> {
     // Unreadable for processes of other users, for those that forbid it, and after the end.
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
