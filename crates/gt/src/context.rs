@@ -118,14 +118,7 @@ impl Context {
     }
 
     fn open(&self, around: Surroundings) -> Result<Town, Problem> {
-        let town = Town::open(&self.root()?, around)?;
-        // A background call of `gt` may be adopted by a program of the agent. It is not refused,
-        // because its work would be lost; it counts as the agent's.
-        let is_internal = self.around.command.starts_with("gt internal");
-        let town = match is_internal {
-            true => town,
-            false => town.with_checked_caller()?,
-        };
+        let town = Town::open(&self.root()?, around)?.with_checked_caller()?;
         match self.need {
             Some(Need::Each(capability)) => town.check_capability(capability)?,
             Some(Need::Town(capability)) => town.check_town_capability(capability)?,
