@@ -359,7 +359,8 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
             let text = format!("round {round} of the killing");
             let mut child = stage.spawn(&["nudge", "gastown/max", &text, "--timeout", "60"]);
             let share = f64::from(u32::try_from(round).unwrap() * 37 % 100) / 100.0;
-            let pause = whole.mul_f64(share);
+            // A third of them comes after the end.
+            let pause = whole.mul_f64(1.5 * share);
             let began = Instant::now();
             while began.elapsed() < pause && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();
@@ -397,8 +398,8 @@ fn killed_at_any_moment_nothing_is_doubled_or_left_behind() {
             "what was acknowledged has arrived"
         );
         assert!(
-            places.len() * 2 > sent.len(),
-            "most came as far as the queue"
+            places.len() * 4 > sent.len(),
+            "several came as far as the queue"
         );
     });
 }
