@@ -8,9 +8,11 @@ mod menus;
 mod questions;
 mod queue;
 
-use super::canvas::{Canvas, row};
+use super::canvas::{Canvas, indent, row};
 use crate::board::Board;
 use crate::overlay::Overlay;
+use crate::theme::Tone;
+use menus::rows;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -95,6 +97,51 @@ fn middle(area: Rect, width: u16, height: u16, canvas: &Canvas<'_>) -> Rect {
     canvas.beside_subject(centred, area)
 }
 
+/// A box with a list, and below it the selected entry in full.
+struct ListBox<'a> {
+    title: &'a str,
+    tone: Tone,
+    width: u16,
+    /// Maximum number of entries in view.
+    most: u16,
+    lines: &'a [Line<'a>],
+    cursor: Option<usize>,
+    below: &'a [Line<'a>],
+}
+
+impl ListBox<'_> {
+    /// Draws the box and returns its frame.
+    fn draw(&self, area: Rect, canvas: &mut Canvas<'_>) -> Rect {
+        let count = |lines: &[Line<'_>]| u16::try_from(lines.len()).unwrap_or(u16::MAX);
+        let listed = count(self.lines).min(self.most);
+        let height = count(self.below).saturating_add(listed + 3);
+        let height = height.min(area.height.saturating_sub(2));
+        let frame = middle(area, self.width, height, canvas);
+        let inside = canvas.frame(frame, self.title, self.tone);
+        // The text gets at least half of the box.
+        let listed = listed.min(inside.height / 2).max(1);
+        let list = Rect {
+            height: listed.min(inside.height),
+            ..inside
+        };
+        rows(self.lines, self.cursor.unwrap_or_default(), list, canvas);
+        let rule = row(inside, listed);
+        canvas.rule(rule, Tone::Rule);
+        let body = indent(
+            Rect {
+                y: rule.y + 1,
+                height: inside.height.saturating_sub(listed + 1),
+                ..inside
+            },
+            1,
+        );
+        for (y, line) in (0..body.height).zip(self.below) {
+            canvas.line(row(body, y), line);
+        }
+        frame
+    }
+}
+
 /// Draws the lines in view, and records the scroll offset.
 fn scrolled(lines: &[Line<'_>], scroll: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let height = usize::from(area.height);
@@ -107,7 +154,7 @@ fn scrolled(lines: &[Line<'_>], scroll: usize, area: Rect, canvas: &mut Canvas<'
     let below = lines.len() - (scroll + height).min(lines.len());
     if below > 0 || scroll > 0 {
         let mark = format!(" ↑{scroll} ↓{below} ");
-        let mark = Line::from(canvas.span(mark, crate::theme::Tone::Dim));
+        let mark = Line::from(canvas.span(mark, Tone::Dim));
         let frame = Rect {
             y: area.bottom(),
             height: 1,

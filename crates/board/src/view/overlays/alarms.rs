@@ -1,7 +1,7 @@
 //! Draws the list of escalations, and the confirmation of an emergency stop.
 
 use super::menus::{foot, height_of, rows};
-use super::middle;
+use super::{ListBox, middle};
 use crate::action::{BoardAction, EscalationDeed};
 use crate::board::Board;
 use crate::facts::EscalationFacts;
@@ -26,37 +26,20 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
     let selected = all.iter().find(|it| Some(&it.id) == at);
     let below = selected.map_or_else(Vec::new, |it| in_full(it, room, canvas));
     let lines: Vec<Line<'_>> = all.iter().map(|it| listed(it, room, canvas)).collect();
-    let tallest = area.height.saturating_sub(2);
-    let listed = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(LISTED);
-    let text = u16::try_from(below.len()).unwrap_or(u16::MAX);
-    let height = text.saturating_add(listed + 3).min(tallest);
     let title = match board.facts.open_escalations().count() {
         0 => "Escalations".to_owned(),
         open => format!("Escalations: {open} not acknowledged"),
     };
-    let frame = middle(area, wide, height, canvas);
-    let inside = canvas.frame(frame, &title, Tone::Bad);
-    // The text gets at least half of the box.
-    let listed = listed.min(inside.height / 2).max(1);
-    let list = Rect {
-        height: listed.min(inside.height),
-        ..inside
-    };
-    let cursor = all.iter().position(|it| Some(&it.id) == at);
-    rows(&lines, cursor.unwrap_or_default(), list, canvas);
-    let rule = row(inside, listed);
-    canvas.rule(rule, Tone::Rule);
-    let body = indent(
-        Rect {
-            y: rule.y + 1,
-            height: inside.height.saturating_sub(listed + 1),
-            ..inside
-        },
-        1,
-    );
-    for (y, line) in (0..body.height).zip(&below) {
-        canvas.line(row(body, y), line);
+    let frame = ListBox {
+        title: &title,
+        tone: Tone::Bad,
+        width: wide,
+        most: LISTED,
+        lines: &lines,
+        cursor: all.iter().position(|it| Some(&it.id) == at),
+        below: &below,
     }
+    .draw(area, canvas);
     let actions = [
         BoardAction::Escalation(EscalationDeed::Acknowledge),
         BoardAction::Escalation(EscalationDeed::Close),

@@ -1,14 +1,14 @@
 //! Draws the merge queue.
 
-use super::menus::{foot, rows};
-use super::middle;
+use super::ListBox;
+use super::menus::foot;
 use crate::action::{BoardAction, MergeDeed};
 use crate::board::Board;
 use crate::facts::MergeFacts;
 use crate::keys::KeyMode;
 use crate::text::{clean, cut, fit, width, wrap};
 use crate::theme::Tone;
-use crate::view::canvas::{Canvas, indent, row};
+use crate::view::canvas::Canvas;
 use gt_core::merge::{MergeStatus, list_some};
 use gt_core::work::WorkId;
 use ratatui::layout::Rect;
@@ -28,41 +28,20 @@ pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         .collect();
     let selected = all.iter().find(|it| Some(&it.id) == at);
     let below = selected.map_or_else(Vec::new, |it| in_full(it, room, canvas));
-    let listed = u16::try_from(lines.len()).unwrap_or(u16::MAX).min(LISTED);
-    let text = u16::try_from(below.len()).unwrap_or(u16::MAX);
-    let height = text.saturating_add(listed + 3);
-    let frame = middle(
-        area,
-        wide,
-        height.min(area.height.saturating_sub(2)),
-        canvas,
-    );
     let title = match all.len() {
         1 => "Merge queue: 1 entry".to_owned(),
         count => format!("Merge queue: {count} entries"),
     };
-    let inside = canvas.frame(frame, &title, Tone::Focus);
-    // The text gets at least half of the box.
-    let listed = listed.min(inside.height / 2).max(1);
-    let list = Rect {
-        height: listed.min(inside.height),
-        ..inside
-    };
-    let cursor = all.iter().position(|it| Some(&it.id) == at);
-    rows(&lines, cursor.unwrap_or_default(), list, canvas);
-    let rule = row(inside, listed);
-    canvas.rule(rule, Tone::Rule);
-    let body = indent(
-        Rect {
-            y: rule.y + 1,
-            height: inside.height.saturating_sub(listed + 1),
-            ..inside
-        },
-        1,
-    );
-    for (y, line) in (0..body.height).zip(&below) {
-        canvas.line(row(body, y), line);
+    let frame = ListBox {
+        title: &title,
+        tone: Tone::Focus,
+        width: wide,
+        most: LISTED,
+        lines: &lines,
+        cursor: all.iter().position(|it| Some(&it.id) == at),
+        below: &below,
     }
+    .draw(area, canvas);
     let actions = [
         BoardAction::Merge(MergeDeed::Retry),
         BoardAction::Merge(MergeDeed::Reject),
