@@ -103,6 +103,7 @@ packages_of() {
     cc:*) echo gcc ;;
     python3:pacman | python3:brew) echo python ;;
     gh:pacman | gh:apk) echo github-cli ;;
+    bwrap:*) echo bubblewrap ;;
     notify-send:apt-get) echo libnotify-bin ;;
     notify-send:*) echo libnotify ;;
     dbus-daemon:apt-get | dbus-daemon:pacman | dbus-daemon:apk) echo dbus ;;

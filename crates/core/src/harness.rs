@@ -93,6 +93,7 @@ pub struct Preset {
     pub quit: Quit,
     pub hooks: HookSettings,
     pub repository: RepositorySettings,
+    pub sandbox: ProgramSandbox,
     pub usage: Transcripts,
     pub seeds: Vec<Seed>,
     pub dialogs: Vec<DialogPattern>,
@@ -108,6 +109,19 @@ pub struct RepositorySettings {
     pub files: Vec<String>,
     /// Arguments with which the program ignores them.
     pub ignore: Vec<String>,
+}
+
+/// The needs of the program inside a sandbox.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProgramSandbox {
+    /// Folders that the program writes, relative to the home folder or below `{town}/`. An account
+    /// replaces them.
+    pub folders: Vec<String>,
+    /// Files that the program writes, relative to the home folder.
+    pub files: Vec<String>,
+    /// Variables that are set inside a sandbox.
+    pub env: BTreeMap<String, String>,
 }
 
 /// A reason why the program may exit at once, with a hint.

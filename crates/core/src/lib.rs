@@ -49,6 +49,7 @@ pub mod record;
 pub mod registry;
 pub mod respawn;
 pub mod role;
+pub mod sandbox;
 pub mod save;
 pub mod schedule;
 pub mod screen;

@@ -6,6 +6,7 @@
 
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::problem::Problem;
+use crate::sandbox::SandboxLevel;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -165,6 +166,7 @@ pub struct RoleConfig {
     pub look: LookConfig,
     pub record: RecordConfig,
     pub handoff: HandoffConfig,
+    pub sandbox: SandboxConfig,
     /// Environment variables for every agent of the role, besides the standard ones.
     pub env: BTreeMap<String, EnvValue>,
 }
@@ -313,6 +315,17 @@ pub enum OnCompact {
     /// Starts another session, which continues the conversation.
     Cycle,
     Nothing,
+}
+
+/// The sandbox of a role's agents.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxConfig {
+    pub level: SandboxLevel,
+    /// Further files and folders that the agents may write, such as caches; `~/` is the home folder.
+    pub writable: Vec<String>,
+    /// Further files and folders that the agents do not see.
+    pub hidden: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

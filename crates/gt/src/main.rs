@@ -15,11 +15,15 @@ mod logging;
 mod named_commands;
 mod output;
 mod raw_mode;
+mod sandboxed;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(code) = sandboxed::forward() {
+        return code;
+    }
     args::complete::answer();
     if let Some(text) = args::group_help() {
         return match output::styled(&text) {
@@ -38,6 +42,9 @@ fn main() -> ExitCode {
         Err(problem) => return error::report(&problem, cli.global.json),
     };
     let words = args::words(&matches);
+    if let Err(problem) = sandboxed::check(&matches, &words) {
+        return error::report(&problem, cli.global.json);
+    }
     let context = context.for_command(&words);
     logging::install(&context, &words);
     context.note_unreadable_variables();

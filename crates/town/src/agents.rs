@@ -7,5 +7,6 @@ pub mod caller;
 pub mod claim;
 pub mod environment;
 pub mod listing;
+pub mod sandbox;
 pub mod states;
 pub mod target;

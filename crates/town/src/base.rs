@@ -10,6 +10,7 @@ pub(crate) mod fault;
 pub(crate) mod file_watcher;
 pub mod files;
 pub mod git;
+pub mod job;
 pub(crate) mod lines;
 pub mod lock;
 pub mod log;

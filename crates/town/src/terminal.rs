@@ -3,6 +3,7 @@
 pub mod adopted;
 pub mod appearance;
 pub(crate) mod background_tasks;
+pub mod broker;
 pub mod containers;
 pub mod dev_servers;
 pub(crate) mod dnd_timer;

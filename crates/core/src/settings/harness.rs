@@ -296,6 +296,20 @@ pub(super) const ROWS: &[Setting] = &[
         "repository.ignore",
         "Arguments with which the program ignores these settings.",
     ),
+    list(
+        "sandbox.folders",
+        "Folders that the program writes inside a sandbox, relative to the home folder.",
+    ),
+    list(
+        "sandbox.files",
+        "Files that the program writes inside a sandbox, relative to the home folder.",
+    ),
+    value(
+        "sandbox.env",
+        Map(&Text),
+        "{}",
+        "Variables that are set inside a sandbox.",
+    ),
     absent(
         "hooks.installer",
         ChoiceOr(INSTALLERS, "an empty text for none"),

@@ -146,6 +146,24 @@ pub(super) const ROWS: &[Setting] = &[
         "Before a program compacts its context: save the state, begin another session, or nothing.",
     ),
     value(
+        "sandbox.level",
+        Choice(&["none", "workspace"]),
+        "\"none\"",
+        "The sandbox of the role's agents.",
+    ),
+    value(
+        "sandbox.writable",
+        Texts,
+        "[]",
+        "Further files and folders that the agents may write in a sandbox, such as caches.",
+    ),
+    value(
+        "sandbox.hidden",
+        Texts,
+        "[]",
+        "Further files and folders that the agents do not see in a sandbox.",
+    ),
+    value(
         "record.enabled",
         Boolean,
         "false",

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use clap::Args;
 use gt_core::Problem;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::startup::Conversation;
 use gt_town::lifecycle::start::StartOptions;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,9 @@ pub(crate) struct StartFlags {
     theme: Option<String>,
     #[command(flatten)]
     permissions: PermissionFlags,
+    /// The sandbox, `none` or `workspace` [default: the role's]
+    #[arg(long, value_name = "LEVEL", value_parser = sandbox_level)]
+    sandbox: Option<SandboxLevel>,
     /// Do not wait until it is ready
     #[arg(long)]
     no_wait: bool,
@@ -104,6 +108,10 @@ pub(crate) struct PermissionFlags {
     /// Make the agent program ask for permission, regardless of its role
     #[arg(long)]
     pub(crate) ask_permissions: bool,
+}
+
+fn sandbox_level(word: &str) -> Result<SandboxLevel, String> {
+    SandboxLevel::from_word(word).ok_or_else(|| "the levels are none and workspace".to_owned())
 }
 
 impl StartFlags {
@@ -169,6 +177,7 @@ impl StartFlags {
             track_pid: off(self.no_track_pid),
             verify_survived: off(self.no_verify),
             skip_permissions: off(self.permissions.ask_permissions),
+            sandbox: self.sandbox,
             prompt: off(self.no_prompt),
         })
     }

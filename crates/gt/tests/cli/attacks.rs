@@ -4,4 +4,5 @@ mod capabilities;
 mod environment;
 mod git_programs;
 mod identity;
+mod sandbox;
 mod validation;

@@ -10,6 +10,7 @@
 //! environment, or let the tmux server run a command.
 
 use crate::Town;
+use crate::base::callback::Call;
 use crate::base::processes;
 use crate::terminal::{adopted, pidfile};
 use gt_core::Identity;
@@ -74,10 +75,14 @@ fn is_tmux(process: &Process) -> bool {
     process.name.starts_with("tmux")
 }
 
-/// Returns whether a process is `gt` itself. The demo agent is not: it runs commands of others.
+/// Returns whether a process is `gt` itself. The demo agent and the broker of a sandbox are not:
+/// they run commands of others.
 fn is_gt(pid: u32) -> bool {
-    let is_demo = |words: &[String]| words.get(1).is_some_and(|word| word == "demo-agent");
-    processes::runs_own_program(pid) && !is_demo(&processes::arguments(pid))
+    let runs_others = |words: &[String]| {
+        let at = |index: usize| words.get(index).map_or("", String::as_str);
+        at(1) == "demo-agent" || [at(1), at(2)] == Call::RunAgent.words()
+    };
+    processes::runs_own_program(pid) && !runs_others(&processes::arguments(pid))
 }
 
 /// Returns the agent of this town, and its container, with whose variables a process was started.

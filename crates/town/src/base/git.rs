@@ -335,7 +335,7 @@ pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the git folder that all worktrees of a repository share.
-fn common_dir(own: &Path) -> PathBuf {
+pub(crate) fn common_dir(own: &Path) -> PathBuf {
     let Ok(text) = fs::read_to_string(own.join("commondir")) else {
         return own.to_owned();
     };

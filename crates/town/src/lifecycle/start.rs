@@ -140,6 +140,7 @@ fn begin(
     let session = SessionId::new(town.clock().new_id());
     let mut changes = StartChanges::new(town, prepared, session);
     let mut warnings = changes.make_workspace()?;
+    prepared.prepare_sandbox(town)?;
     warnings.extend(prepared.permission_warning());
     let on_compact = prepared.role.handoff.on_compact;
     let wiring = hook_installers::wire(town, &prepared.preset, on_compact)?;

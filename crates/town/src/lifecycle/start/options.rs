@@ -5,6 +5,7 @@ use crate::terminal::containers::{Container, tmux_problem};
 use crate::{Result, Town};
 use gt_core::record::Record;
 use gt_core::role::RoleConfig;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::startup::Conversation;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
@@ -91,6 +92,8 @@ pub struct StartOptions {
     pub track_pid: Option<bool>,
     pub verify_survived: Option<bool>,
     pub skip_permissions: Option<bool>,
+    /// Sandbox instead of the role's.
+    pub sandbox: Option<SandboxLevel>,
     /// Pass the beacon as the first prompt.
     pub prompt: Option<bool>,
 }
@@ -162,6 +165,9 @@ impl StartOptions {
             if let Some(request) = request {
                 *setting = request;
             }
+        }
+        if let Some(level) = self.sandbox {
+            role.sandbox.level = level;
         }
         // The next session must read the handoff message, even if the first session was started
         // without a prompt.

@@ -1,7 +1,7 @@
 //! Everything about a start that is known before tmux is touched.
 
 use super::{StartError, StartOptions};
-use crate::agents::account;
+use crate::agents::{account, sandbox};
 use crate::base::callback::Call;
 use crate::base::or_log::OrLog;
 use crate::base::surroundings;
@@ -16,6 +16,7 @@ use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::role::RoleConfig;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::session::SessionId;
 use gt_core::startup::{self, Conversation, LaunchPlan, StartRequest};
 use gt_core::work::WorkId;
@@ -321,21 +322,38 @@ impl<'a> Prepared<'a> {
         plan.removed_env = self.server_env.foreign(town, preset, &plan.env);
         plan.argv = [
             environment::without(&plan.removed_env),
-            self.secrets_prefix(town),
+            self.run_agent_prefix(town),
             plan.argv,
         ]
         .concat();
         plan
     }
 
-    /// Returns the words that start the program with the role's secret variables.
-    fn secrets_prefix(&self, town: &Town) -> Vec<String> {
-        if self.secrets.is_empty() {
+    /// Returns the words that start the program with the role's secret variables, and in its
+    /// sandbox.
+    fn run_agent_prefix(&self, town: &Town) -> Vec<String> {
+        let level = self.role.sandbox.level;
+        let is_sandboxed = level != SandboxLevel::None;
+        if self.secrets.is_empty() && !is_sandboxed {
             return Vec::new();
         }
         let gt = town.around().gt.to_string_lossy().into_owned();
         let [internal, run] = Call::RunAgent.words().map(str::to_owned);
-        vec![gt, internal, run, self.identity.address(), "--".to_owned()]
+        let mut words = vec![gt, internal, run, self.identity.address()];
+        if is_sandboxed {
+            let options = ["--sandbox", level.as_str(), "--harness", &self.preset.name];
+            words.extend(options.map(str::to_owned));
+        }
+        words.push("--".to_owned());
+        words
+    }
+
+    /// Prepares the sandbox of the agent, if it has one. Fails if this system has none.
+    pub(super) fn prepare_sandbox(&self, town: &Town) -> Result<()> {
+        match self.role.sandbox.level {
+            SandboxLevel::None => Ok(()),
+            SandboxLevel::Workspace => sandbox::prepare(town, self.identity, &self.work_dir),
+        }
     }
 }
 

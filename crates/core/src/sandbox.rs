@@ -1,0 +1,184 @@
+//! Sandboxes of agents: the levels, and the arguments of bubblewrap for one agent.
+//!
+//! [`SandboxPlan`] lists what the agent may write, what stays readable and what is hidden;
+//! [`SandboxPlan::bwrap`] turns it into arguments. The engine finds the paths and starts the
+//! program. Everything that is not listed is readable and not writable.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Folder inside the sandbox with the socket of the broker.
+pub const BROKER_FOLDER: &str = "/run/gt";
+/// Variable that names the socket of the broker, for `gt` inside the sandbox.
+pub const BROKER_VARIABLE: &str = "GT_BROKER";
+/// Variable of the commands that a broker runs for the agent inside.
+pub const SANDBOXED_VARIABLE: &str = "GT_SANDBOXED";
+
+/// How far an agent is separated from the rest of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SandboxLevel {
+    /// The agent has all rights of its user.
+    #[default]
+    None,
+    /// The agent writes only to its worktree, its own branches and its program's folders.
+    Workspace,
+}
+
+impl SandboxLevel {
+    pub const ALL: [SandboxLevel; 2] = [SandboxLevel::None, SandboxLevel::Workspace];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SandboxLevel::None => "none",
+            SandboxLevel::Workspace => "workspace",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == word)
+    }
+}
+
+impl fmt::Display for SandboxLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Files and folders of the home folder that hold secrets of common programs.
+pub const SECRET_PATHS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".git-credentials",
+    ".password-store",
+    ".vault-token",
+    ".terraform.d",
+    ".bash_history",
+    ".zsh_history",
+    ".mozilla",
+    ".thunderbird",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".config/gh",
+    ".config/hub",
+    ".config/gcloud",
+    ".config/git/credentials",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/op",
+    ".config/containers/auth.json",
+    ".local/share/keyrings",
+];
+
+/// A path with the access that the agent has to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// An empty folder in memory, over a folder that the agent must not see.
+    HideFolder(String),
+    /// An empty file, over a file or socket that the agent must not see.
+    HideFile(String),
+    Read(String),
+    Write(String),
+}
+
+/// The sandbox of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SandboxPlan {
+    /// In this order; a later mount covers an earlier one.
+    pub mounts: Vec<Mount>,
+    /// The folder on this machine that holds the broker's socket.
+    pub broker: String,
+    pub work_dir: String,
+    /// Whether the program gets a terminal session of its own, because this kernel lets it type
+    /// into its terminal otherwise (TIOCSTI).
+    pub new_session: bool,
+}
+
+impl SandboxPlan {
+    /// Returns the arguments of bubblewrap, up to and including `--`.
+    pub fn bwrap(&self) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        let mut add = |parts: &[&str]| words.extend(parts.iter().map(|part| (*part).to_owned()));
+        add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+        // A process of root can write there without any capability: the kernel only compares users.
+        for path in ["sys", "sysrq-trigger", "irq", "bus", "fs"] {
+            let path = format!("/proc/{path}");
+            add(&["--ro-bind-try", &path, &path]);
+        }
+        for folder in ["/tmp", "/var/tmp", "/run"] {
+            add(&["--tmpfs", folder]);
+        }
+        for mount in &self.mounts {
+            match mount {
+                Mount::HideFolder(path) => add(&["--tmpfs", path]),
+                Mount::HideFile(path) => add(&["--ro-bind", "/dev/null", path]),
+                Mount::Read(path) => add(&["--ro-bind", path, path]),
+                Mount::Write(path) => add(&["--bind", path, path]),
+            }
+        }
+        add(&["--bind", &self.broker, BROKER_FOLDER]);
+        // Nothing is created beside the mounts in a hidden folder.
+        for mount in &self.mounts {
+            if let Mount::HideFolder(path) = mount {
+                add(&["--remount-ro", path]);
+            }
+        }
+        add(&["--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try"]);
+        add(&["--cap-drop", "ALL", "--die-with-parent"]);
+        if self.new_session {
+            add(&["--new-session"]);
+        }
+        add(&["--chdir", &self.work_dir, "--"]);
+        words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_keep_their_order_and_hidden_folders_become_read_only_last() {
+        let plan = SandboxPlan {
+            mounts: vec![
+                Mount::HideFolder("/t".to_owned()),
+                Mount::HideFile("/s/socket".to_owned()),
+                Mount::Write("/t/w".to_owned()),
+                Mount::Read("/t/w/.git".to_owned()),
+            ],
+            broker: "/b".to_owned(),
+            work_dir: "/t/w".to_owned(),
+            new_session: false,
+        };
+        let words = plan.bwrap().join(" ");
+        let expected = "--tmpfs /run --tmpfs /t --ro-bind /dev/null /s/socket --bind /t/w /t/w \
+                        --ro-bind /t/w/.git /t/w/.git --bind /b /run/gt --remount-ro /t \
+                        --unshare-pid";
+        assert!(words.contains(expected), "{words}");
+        assert!(
+            words.ends_with("--die-with-parent --chdir /t/w --"),
+            "{words}"
+        );
+        let own = SandboxPlan {
+            new_session: true,
+            ..plan
+        };
+        assert!(own.bwrap().contains(&"--new-session".to_owned()));
+    }
+
+    #[test]
+    fn levels_have_one_word_each() {
+        for level in SandboxLevel::ALL {
+            assert_eq!(SandboxLevel::from_word(level.as_str()), Some(level));
+        }
+        assert_eq!(SandboxLevel::from_word("strict "), None);
+    }
+}
