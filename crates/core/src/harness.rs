@@ -447,6 +447,7 @@ pub struct Seed {
 #[serde(untagged)]
 pub enum SeedValue {
     Flag(bool),
+    Number(u32),
     Text(String),
     /// The last characters of the variable that is set.
     EndOfVariable {

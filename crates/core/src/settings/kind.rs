@@ -89,7 +89,7 @@ impl SettingKind {
             SettingKind::Variable => {
                 "a text, { file = … }, { command = [ … ] } or { credential = … }".to_owned()
             }
-            SettingKind::SeedValue => "true, false, a text, or { last = N }".to_owned(),
+            SettingKind::SeedValue => "true, false, a number, a text, or { last = N }".to_owned(),
             SettingKind::Capabilities => {
                 "a table such as { crew = { sling = \"town\" } }; `gt role capabilities` lists the names"
                     .to_owned()
@@ -170,9 +170,10 @@ impl SettingKind {
             | (SettingKind::Boolean, Value::Boolean(_))
             | (SettingKind::Tables, Value::Array(_))
             | (SettingKind::Variable, Value::String(_) | Value::Table(_))
-            | (SettingKind::SeedValue, Value::Boolean(_) | Value::String(_) | Value::Table(_)) => {
-                Ok(())
-            }
+            | (
+                SettingKind::SeedValue,
+                Value::Boolean(_) | Value::Integer(_) | Value::String(_) | Value::Table(_),
+            ) => Ok(()),
             (SettingKind::Integer { min, max }, Value::Integer(number)) => {
                 match (min..=max).contains(number) {
                     true => Ok(()),
@@ -227,7 +228,7 @@ impl SettingKind {
             SettingKind::Texts | SettingKind::Choices(_) => "a list of texts",
             SettingKind::Map(_) | SettingKind::Capabilities => "a table",
             SettingKind::Tables => "a list of tables",
-            SettingKind::SeedValue => "true, false, a text or a table",
+            SettingKind::SeedValue => "true, false, a number, a text or a table",
             _ => "a text",
         }
     }

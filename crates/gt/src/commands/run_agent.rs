@@ -77,8 +77,7 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         .env(
             BROKER_VARIABLE,
             format!("{BROKER_FOLDER}/{}", broker::SOCKET),
-        )
-        .env_remove("TMUX");
+        );
     let (around, work_dir) = (town.around().clone(), town.around().current_dir.clone());
     std::thread::spawn(move || broker::serve(listener, around, work_dir));
     let job = Job::start(command).map_err(|error| cannot_start(program).caused_by(error))?;

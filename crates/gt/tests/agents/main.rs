@@ -24,6 +24,7 @@ mod nudging;
 mod program;
 mod project;
 mod resolver;
+mod sandbox;
 mod seance;
 #[expect(dead_code, reason = "the benchmark uses more of it")]
 mod stage;

@@ -69,6 +69,7 @@ fn wanted(seed: &Seed, facts: &OnboardingFacts<'_>) -> Option<Value> {
     }
     Some(match &seed.value {
         SeedValue::Flag(flag) => Value::from(*flag),
+        SeedValue::Number(number) => Value::from(*number),
         SeedValue::Text(text) => Value::from(text.as_str()),
         SeedValue::EndOfVariable { last } => {
             let characters: Vec<char> = variable?.chars().collect();
