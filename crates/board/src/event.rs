@@ -2,23 +2,31 @@
 
 use crate::{AgentScreen, BehindFacts, BoardFacts, Detail, ItemFields, Question, Tab};
 use crossterm::event::{KeyEvent, MouseEvent};
-use gt_core::ProblemKind;
 use gt_core::work::WorkId;
 
 /// The failure of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandFailure {
-    /// The kind of the error, if the command reported one.
-    pub kind: Option<ProblemKind>,
+    /// The way on that the board offers; `None` if it only shows the failure.
+    pub remedy: Option<FailureRemedy>,
     pub text: String,
     /// The causes, one by one; for a command that needs a confirmation, its steps.
     pub causes: Vec<String>,
 }
 
+/// The way on after a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureRemedy {
+    /// Run the command again, confirmed by the person.
+    Confirm,
+    /// An init command failed: start without it, or try again.
+    RetryInit,
+}
+
 impl<T: Into<String>> From<T> for CommandFailure {
     fn from(text: T) -> Self {
         CommandFailure {
-            kind: None,
+            remedy: None,
             text: text.into(),
             causes: Vec::new(),
         }

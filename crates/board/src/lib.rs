@@ -41,7 +41,7 @@ mod view;
 
 pub use action::{BoardAction, Deed, EscalationDeed, MergeDeed, ServerDeed};
 pub use board::Board;
-pub use event::{BoardEvent, CommandFailure};
+pub use event::{BoardEvent, CommandFailure, FailureRemedy};
 pub use facts::{
     AgentScreen, BehindFacts, BoardFacts, ChainSession, Detail, EscalationFacts, Happening,
     ItemFields, MergeFacts, Question, SpentToday, StopFacts, Tab, WindowFacts,

@@ -16,15 +16,15 @@ mod queue;
 use crate::keys::KeyMode;
 use crate::{
     Board, BoardEvent, BoardFacts, BoardRequest, BoardTheme, CommandFailure, EscalationFacts,
-    Moment, Question, SpentToday,
+    FailureRemedy, Moment, Question, SpentToday,
 };
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use gt_core::card::{Branch, Card, CardAgent, CardResolver, CardServer, PartCount, ServerState};
 use gt_core::escalation::Severity;
+use gt_core::merge;
 use gt_core::state::{State, StateSource};
 use gt_core::usage::Usage;
 use gt_core::work::{ItemStatus, WorkId};
-use gt_core::{ProblemKind, merge};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
@@ -190,7 +190,7 @@ pub(crate) fn commands(requests: &[BoardRequest]) -> Vec<String> {
 /// Returns the failure of a start whose init command failed.
 pub(crate) fn init_failed() -> CommandFailure {
     CommandFailure {
-        kind: Some(ProblemKind::InitFailed),
+        remedy: Some(FailureRemedy::RetryInit),
         text: "the init command `make` ended with exit code 2\n`gt attach` goes there".to_owned(),
         causes: Vec::new(),
     }
@@ -199,7 +199,7 @@ pub(crate) fn init_failed() -> CommandFailure {
 /// Returns the failure of an unconfirmed first merge of a rig.
 pub(crate) fn unconfirmed() -> CommandFailure {
     CommandFailure {
-        kind: Some(ProblemKind::Unconfirmed),
+        remedy: Some(FailureRemedy::Confirm),
         text: "the first merge in gastown has to be confirmed: …".to_owned(),
         causes: vec![
             "merge gt-00bsy with main of gastown".to_owned(),

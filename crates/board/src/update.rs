@@ -19,9 +19,8 @@ use crate::input::TextInput;
 use crate::keys::{self, Key, KeyMode};
 use crate::overlay::{self, Overlay, Pick};
 use crate::toast::ToastKind;
-use crate::{BehindFacts, BoardRequest, CommandFailure, Moment, Question, command};
+use crate::{BehindFacts, BoardRequest, CommandFailure, FailureRemedy, Moment, Question, command};
 use crossterm::event::{KeyEvent, KeyEventKind};
-use gt_core::ProblemKind;
 use gt_core::card::Column;
 use gt_core::work::WorkId;
 
@@ -289,8 +288,12 @@ impl Board {
                 self.toasts.end(order, ToastKind::Good, text, now);
             }
             Err(failure) => {
-                let CommandFailure { kind, text, causes } = failure;
-                if kind == Some(ProblemKind::Unconfirmed) {
+                let CommandFailure {
+                    remedy,
+                    text,
+                    causes,
+                } = failure;
+                if remedy == Some(FailureRemedy::Confirm) {
                     let confirmed =
                         command::confirmed(under_way.item.as_ref(), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::Confirm {
@@ -309,7 +312,7 @@ impl Board {
                 }
                 if let Some(item) = under_way
                     .item
-                    .filter(|_| kind == Some(ProblemKind::InitFailed))
+                    .filter(|_| remedy == Some(FailureRemedy::RetryInit))
                 {
                     let go_on = command::retry_init(Some(&item), &title, &under_way.words);
                     self.to_ask.push_back(Overlay::InitFailed {

@@ -152,6 +152,12 @@ impl Problem {
         self
     }
 
+    /// Returns a problem of the same kind with this message, and this problem as its cause.
+    #[must_use]
+    pub fn within(self, message: impl Into<String>) -> Self {
+        Problem::new(self.kind(), message).caused_by_problem(&self)
+    }
+
     /// Adds another problem as the cause of this one, and its hints.
     #[must_use]
     pub fn caused_by_problem(mut self, other: &Problem) -> Self {
@@ -199,3 +205,22 @@ impl fmt::Display for Problem {
 }
 
 impl Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outer_message_keeps_the_kind_the_causes_and_the_hints() {
+        let inner = Problem::conflict("the branch is used")
+            .cause("by b")
+            .hint("free it");
+        let outer = inner.within("cannot make the worktree");
+        assert_eq!(outer.kind(), ProblemKind::Conflict);
+        assert_eq!(
+            outer.line(),
+            "cannot make the worktree: the branch is used: by b"
+        );
+        assert_eq!(outer.hints(), ["free it"]);
+    }
+}

@@ -1,9 +1,16 @@
 //! Reports failures to the terminal and to scripts.
+//!
+//! Only here the kind of a problem decides something: the exit code, the word in JSON and the
+//! denials in the log. A caller that distinguishes failures matches the error enum of the function
+//! that failed.
 
+use crate::commands::CommandResult;
+use crate::context::Context;
 use crate::output;
 use clap::error::ErrorKind;
 use gt_core::{Problem, ProblemKind};
 use serde_json::json;
+use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -16,6 +23,66 @@ pub(crate) fn report(problem: &Problem, json: bool) -> ExitCode {
         write!(std::io::stderr(), "{}", as_text(problem))
     };
     ExitCode::from(problem.kind().exit_code())
+}
+
+/// Records a denied command in the event log of the town.
+pub(crate) fn record(problem: &Problem, context: &Context) {
+    if problem.kind() == ProblemKind::Denied {
+        context.note_denial(problem);
+    }
+}
+
+/// Returns a single failure as it is, and several failures as the causes of one problem. Its kind
+/// is theirs if they have one in common.
+pub(crate) fn finish<T: Display>(
+    failures: &[(&T, &Problem)],
+    of: usize,
+    done: &str,
+) -> CommandResult {
+    let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
+    let first = kinds.next().unwrap_or(ProblemKind::Failed);
+    let kind = match kinds.all(|kind| kind == first) {
+        true => first,
+        false => ProblemKind::Failed,
+    };
+    combine(kind, failures, of, done)
+}
+
+/// Returns a single failure as it is, and several failures as the causes of one problem with the
+/// kind of the first.
+pub(crate) fn finish_as_first<T: Display>(
+    failures: &[(&T, &Problem)],
+    of: usize,
+    done: &str,
+) -> CommandResult {
+    let first = failures.first().map(|(_, problem)| problem.kind());
+    combine(first.unwrap_or(ProblemKind::Failed), failures, of, done)
+}
+
+fn combine<T: Display>(
+    kind: ProblemKind,
+    failures: &[(&T, &Problem)],
+    of: usize,
+    done: &str,
+) -> CommandResult {
+    match failures {
+        [] => Ok(ExitCode::SUCCESS),
+        [(_, problem)] if of == 1 => Err((*problem).clone()),
+        many => {
+            let mut whole = Problem::new(kind, format!("{} of {of} were not {done}", many.len()));
+            let mut hints: Vec<&String> = Vec::new();
+            for (what, problem) in many {
+                whole = whole.cause(format!("{what}: {}", problem.message_with_causes()));
+                hints.extend(problem.hints());
+            }
+            hints.sort();
+            hints.dedup();
+            for hint in hints.into_iter().take(3) {
+                whole = whole.hint(hint.clone());
+            }
+            Err(whole)
+        }
+    }
 }
 
 pub(crate) fn as_json(problem: &Problem) -> serde_json::Value {

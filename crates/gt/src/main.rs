@@ -52,9 +52,7 @@ fn main() -> ExitCode {
     match commands::run_or_begin(cli.command, &context) {
         Ok(code) => code,
         Err(problem) => {
-            if problem.kind() == gt_core::ProblemKind::Denied {
-                context.note_denial(&problem);
-            }
+            error::record(&problem, &context);
             // The output of such a call is discarded.
             if context.is_unattended(&words) {
                 tracing::error!("{}", problem.line());

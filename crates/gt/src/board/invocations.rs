@@ -4,7 +4,7 @@
 mod answers;
 
 use super::inbox::Post;
-use gt_board::{BoardEvent, CommandFailure, Invocation};
+use gt_board::{BoardEvent, CommandFailure, FailureRemedy, Invocation};
 use gt_core::ProblemKind;
 use gt_core::work::WorkId;
 use gt_town::Town;
@@ -231,7 +231,7 @@ fn failure(output: &Output) -> CommandFailure {
         .and_then(|document| document.get("error").cloned());
     match error {
         Some(error) => CommandFailure {
-            kind: error["kind"].as_str().and_then(ProblemKind::from_word),
+            remedy: remedy(&error),
             text: answers::problem_text(&error),
             causes: answers::texts(&error["causes"]),
         },
@@ -239,6 +239,15 @@ fn failure(output: &Output) -> CommandFailure {
             .or_else(|| told_of_agents(&output.stdout))
             .unwrap_or_else(|| output.status.to_string())
             .into(),
+    }
+}
+
+/// Returns the way on after a failure, by the kind in the JSON of the error.
+fn remedy(error: &Value) -> Option<FailureRemedy> {
+    match error["kind"].as_str().and_then(ProblemKind::from_word)? {
+        ProblemKind::Unconfirmed => Some(FailureRemedy::Confirm),
+        ProblemKind::InitFailed => Some(FailureRemedy::RetryInit),
+        _ => None,
     }
 }
 

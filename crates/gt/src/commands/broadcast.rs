@@ -1,6 +1,7 @@
+use super::CommandResult;
 use super::nudge::{self as one, NudgeFlags};
-use super::{CommandResult, start};
 use crate::context::Context;
+use crate::error;
 use crate::output;
 use clap::Args;
 use gt_core::{Identity, Problem};
@@ -92,7 +93,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
                 }
             }
             Err(problem) => {
-                let mut document = crate::error::as_json(problem);
+                let mut document = error::as_json(problem);
                 document["agent"] = serde_json::json!(identity);
                 documents.push(document);
                 failures.push((identity, problem));
@@ -104,5 +105,5 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
     } else if results.is_empty() {
         output::line("No agents run there.")?;
     }
-    start::finish(&failures, results.len(), "reached").map(|_| code)
+    error::finish(&failures, results.len(), "reached").map(|_| code)
 }

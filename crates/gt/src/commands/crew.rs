@@ -209,7 +209,7 @@ fn add(town: &Town, args: &AddArgs, context: &Context) -> CommandResult {
             output::line(format!("Next: `gt crew start {}`.", names.join(" ")))?;
         }
     }
-    start::finish(&failures, results.len(), "made")
+    error::finish(&failures, results.len(), "made")
 }
 
 type CreatedWorker = (Identity, Result<PathBuf, Problem>);

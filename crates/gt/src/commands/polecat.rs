@@ -1,4 +1,4 @@
-use super::{CommandResult, start};
+use super::CommandResult;
 use crate::context::Context;
 use crate::error;
 use crate::output::table::Table;
@@ -175,7 +175,7 @@ fn nuke(town: &Town, args: &NukeArgs, context: &Context) -> CommandResult {
         scheduler::wake(town);
     }
     let failures = tell(&results, args.dry_run, context)?;
-    start::finish(&failures, results.len(), "removed")
+    error::finish(&failures, results.len(), "removed")
 }
 
 fn gc(town: &Town, args: &GcArgs, context: &Context) -> CommandResult {

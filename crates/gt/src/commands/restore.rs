@@ -1,5 +1,5 @@
 use super::CommandResult;
-use super::start::{self, in_parallel};
+use super::start::in_parallel;
 use super::start_flags::StartFlags;
 use crate::context::Context;
 use crate::error;
@@ -127,7 +127,7 @@ fn tell(name: Option<&str>, done: &[RestoreResult], context: &Context) -> Comman
         .iter()
         .filter_map(|(intent, result)| Some((&intent.identity, result.as_ref()?.as_ref().err()?)))
         .collect();
-    start::finish(&failures, tried, "brought back")
+    error::finish(&failures, tried, "brought back")
 }
 
 fn line(

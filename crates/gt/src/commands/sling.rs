@@ -5,7 +5,7 @@ use crate::error;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::work::{Item, WorkId};
-use gt_core::{Identity, Problem, ProblemKind};
+use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::estop;
@@ -231,10 +231,7 @@ fn tell(
             (many, _) => output::json(&many)?,
         }
     }
-    let kind = failures
-        .first()
-        .map_or(ProblemKind::Failed, |(_, problem)| problem.kind());
-    start::finish_as(kind, &failures, results.len(), "slung")
+    error::finish_as_first(&failures, results.len(), "slung")
 }
 
 pub(super) fn document(slung: &Slung) -> Value {

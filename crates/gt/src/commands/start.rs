@@ -5,15 +5,13 @@ use crate::error;
 use crate::output::progress::ProgressLine;
 use crate::output::{self, Paint};
 use clap::Args;
-use gt_core::{Identity, Problem, ProblemKind};
+use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::lifecycle::start;
 use gt_town::lifecycle::start::{StartError, StartOptions, StartedAgent};
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::fmt::Display;
-use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -124,51 +122,7 @@ pub(crate) fn start_each(
     if context.json {
         output::json(&documents)?;
     }
-    finish(&failures, results.len(), "started")
-}
-
-/// Returns a single failure as it is, and several failures as the causes of one problem.
-pub(crate) fn finish(failures: &[(&Identity, &Problem)], of: usize, done: &str) -> CommandResult {
-    let mut kinds = failures.iter().map(|(_, problem)| problem.kind());
-    let first = kinds.next().unwrap_or(ProblemKind::Failed);
-    let kind = match kinds.all(|kind| kind == first) {
-        true => first,
-        false => ProblemKind::Failed,
-    };
-    finish_as(kind, failures, of, done)
-}
-
-/// Works like [`finish`], with a given kind for several failures.
-pub(crate) fn finish_as<T: Display>(
-    kind: ProblemKind,
-    failures: &[(&T, &Problem)],
-    of: usize,
-    done: &str,
-) -> CommandResult {
-    match failures {
-        [] => Ok(ExitCode::SUCCESS),
-        [(_, problem)] if of == 1 => Err((*problem).clone()),
-        many => {
-            let mut whole = Problem::new(kind, format!("{} of {of} were not {done}", many.len()));
-            let mut hints: Vec<&String> = Vec::new();
-            for (what, problem) in many {
-                let causes = problem.causes().join(": ");
-                let because = if causes.is_empty() {
-                    String::new()
-                } else {
-                    format!(": {causes}")
-                };
-                whole = whole.cause(format!("{what}: {}{because}", problem.message()));
-                hints.extend(problem.hints());
-            }
-            hints.sort();
-            hints.dedup();
-            for hint in hints.into_iter().take(3) {
-                whole = whole.hint(hint.clone());
-            }
-            Err(whole)
-        }
-    }
+    error::finish(&failures, results.len(), "started")
 }
 
 type StartResult = (Identity, Result<StartedAgent, StartError>);

@@ -1,4 +1,4 @@
-use super::{CommandResult, start};
+use super::CommandResult;
 use crate::context::Context;
 use crate::error;
 use crate::output::progress::ProgressLine;
@@ -114,7 +114,7 @@ pub(crate) fn stop_into(
             }
         }
     }
-    start::finish(&failures, results.len(), "stopped")
+    error::finish(&failures, results.len(), "stopped")
 }
 
 /// Returns the container that this process runs in, if it belongs to this town.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 mod command_tests;
+mod error_kinds;
 mod layers;
 mod type_names;
 

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::base::clock::Clock;
 use crate::base::or_log::OrLog;
-use gt_core::{Problem, ProblemKind};
+use gt_core::Problem;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -248,11 +248,12 @@ pub fn folder_names(path: &Path) -> Vec<String> {
 
 /// Converts an I/O error on a file to a problem, with hints for common causes.
 pub fn io_problem(what: &str, path: &Path, error: &io::Error) -> Problem {
-    let kind = match error.kind() {
-        io::ErrorKind::NotFound => ProblemKind::NotFound,
-        _ => ProblemKind::Failed,
+    let message = format!("cannot {what} {}", path.display());
+    let problem = match error.kind() {
+        io::ErrorKind::NotFound => Problem::not_found(message),
+        _ => Problem::failed(message),
     };
-    let problem = Problem::new(kind, format!("cannot {what} {}", path.display())).caused_by(error);
+    let problem = problem.caused_by(error);
     match error.kind() {
         io::ErrorKind::StorageFull => problem.hint("the disk is full: make room and try again"),
         io::ErrorKind::PermissionDenied => {

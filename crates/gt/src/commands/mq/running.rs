@@ -6,7 +6,6 @@ use crate::context::Context;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::merge::{Merge, MergeRefusal, MergeStatus, list_some};
-use gt_core::problem::ProblemKind;
 use gt_core::work::WorkId;
 use gt_core::{Problem, merge::PREFIX};
 use gt_town::Town;
@@ -161,11 +160,9 @@ fn wanted(args: &RunArgs, town: &Town) -> Result<BTreeMap<String, Vec<WorkId>>, 
                 MergeStatus::Held => "approve",
                 _ => "retry",
             };
-            return Err(Problem::new(
-                ProblemKind::Conflict,
-                format!("{} is {}", merge.id, merge.status.as_str()),
-            )
-            .hint(format!("`gt mq {verb} {}` queues it again", merge.id)));
+            let status = merge.status.as_str();
+            return Err(Problem::conflict(format!("{} is {status}", merge.id))
+                .hint(format!("`gt mq {verb} {}` queues it again", merge.id)));
         }
         wanted.entry(merge.rig).or_default().push(merge.id);
     }

@@ -53,13 +53,8 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         true => switch(town, rig, dir, branch),
         false => add(town, rig, dir, branch),
     };
-    let mut result = result.map_err(|problem| {
-        Problem::new(
-            problem.kind(),
-            format!("cannot make the worktree of {identity}"),
-        )
-        .caused_by_problem(&problem)
-    });
+    let mut result =
+        result.map_err(|problem| problem.within(format!("cannot make the worktree of {identity}")));
     drop(lock);
     if let Ok(placed) = &mut result
         && (placed.left.is_some() || placed.made_folder)
