@@ -20,6 +20,7 @@ pub mod card;
 pub mod cast;
 pub mod checkpoint;
 pub mod digest;
+pub mod egress;
 pub mod environment;
 pub mod escalation;
 pub mod event;
