@@ -27,6 +27,18 @@ pub(super) const ROWS: &[Setting] = &[
         "30",
         "Timeout in minutes for each of these lines.",
     ),
+    absent(
+        "merge.memory_mb",
+        NUMBER,
+        ("three quarters of the machine's", "8000"),
+        "Maximum memory of each of these lines with all its processes, in MiB.",
+    ),
+    value(
+        "merge.processes",
+        NUMBER,
+        "1000",
+        "Maximum number of processes of each of these lines.",
+    ),
     value(
         "merge.keep",
         Texts,

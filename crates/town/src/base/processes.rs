@@ -40,6 +40,29 @@ pub fn snapshot() -> ProcessTable {
     system::snapshot().into_iter().collect()
 }
 
+/// Returns the memory of the machine in bytes, if known.
+pub(crate) fn machine_memory() -> Option<u64> {
+    system::machine_memory()
+}
+
+/// Returns the bytes of a process that are in no file, including those shared with its parent or
+/// children. 0 if unknown.
+pub(crate) fn private_memory(pid: u32) -> u64 {
+    system::private_memory(pid).unwrap_or(0)
+}
+
+/// Returns the bytes of a process that are in no file. Shared ones are divided by the number of
+/// sharers. Slow for large processes.
+pub(crate) fn proportional_memory(pid: u32) -> u64 {
+    let exact = system::proportional_memory(pid);
+    exact.unwrap_or_else(|| private_memory(pid))
+}
+
+/// Makes the kernel choose this process first if the machine runs out of memory.
+pub(crate) fn sacrifice_first(pid: u32) {
+    system::sacrifice_first(pid);
+}
+
 /// Returns these processes and their descendants. Reads no others if the system has lists of
 /// children.
 pub fn trees(roots: &[u32]) -> ProcessTable {

@@ -129,6 +129,10 @@ pub struct MergeSettings {
     pub validate: Vec<String>,
     /// Timeout in minutes for each of them.
     pub timeout_minutes: u64,
+    /// Maximum memory of each of them in MiB; if absent, three quarters of the machine's.
+    pub memory_mb: Option<u64>,
+    /// Maximum number of processes of each of them.
+    pub processes: u64,
     /// Ignored files and folders that stay in the worktree of the commands, such as `target`. All
     /// others are removed before each run.
     pub keep: Vec<String>,
@@ -195,6 +199,8 @@ impl Default for MergeSettings {
         MergeSettings {
             validate: Vec::new(),
             timeout_minutes: 30,
+            memory_mb: None,
+            processes: 1_000,
             keep: Vec::new(),
             protected: vec![gt_core::project::FILE.to_owned()],
             batch: 1,

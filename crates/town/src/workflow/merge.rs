@@ -17,6 +17,7 @@ mod queue;
 mod remote;
 mod repair;
 mod requests;
+mod resources;
 mod sweep;
 mod validate;
 

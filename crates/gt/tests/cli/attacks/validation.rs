@@ -153,3 +153,39 @@ fn project_settings_are_protected_by_default() {
     assert_ne!(status(&env, &id), "closed");
     assert_eq!(status(&env, &other), "closed", "others are merged");
 }
+
+/// Submits a branch whose `check` does this. Returns the reason why it was not merged.
+fn reason_of(settings: &str, check: &str) -> String {
+    let env = TestEnv::with_rig();
+    with_check(&env, settings);
+    let id = submit(&env, "Hog", &[("check", check)]);
+    let ran = env.gt(&["mq", "run", "--json"]).fails(1).json();
+    assert_ne!(status(&env, &id), "closed");
+    ran[0]["reason"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn command_that_starts_too_many_processes_is_ended() {
+    // Ends by itself, in case that it is not ended.
+    let check = "i=0; while [ $i -lt 400 ]; do sleep 61 & i=$((i+1)); done; wait\n";
+    let reason = reason_of("processes = 30\n", check);
+    assert_eq!(reason, "`sh ./check` started more than 30 processes");
+}
+
+#[test]
+fn command_that_starts_processes_without_end_is_ended() {
+    // Each process starts two more, up to a depth that bounds them all.
+    let check = "n=${1:-0}; [ $n -ge 9 ] && exec sleep 61\n\
+                 sh ./check $((n+1)) & sh ./check $((n+1)) & wait\n";
+    let reason = reason_of("processes = 30\n", check);
+    assert_eq!(reason, "`sh ./check` started more than 30 processes");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn command_that_uses_too_much_memory_is_ended() {
+    // `tail` keeps the last line, which does not end.
+    let check = "{ head -c 400000000 /dev/zero; sleep 61; } | tail -n 1 > /dev/null\n";
+    let reason = reason_of("memory_mb = 100\n", check);
+    assert_eq!(reason, "`sh ./check` used more than 100 MiB of memory");
+}

@@ -18,6 +18,41 @@ pub(super) fn uptime_seconds() -> Option<i64> {
     Some(rustix::system::sysinfo().uptime)
 }
 
+pub(super) fn machine_memory() -> Option<u64> {
+    let info = rustix::system::sysinfo();
+    // The width of the number differs between machines.
+    let total = format!("{}", info.totalram).parse::<u64>().ok()?;
+    Some(total * u64::from(info.mem_unit))
+}
+
+pub(super) fn private_memory(pid: u32) -> Option<u64> {
+    // The process may have ended.
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let mut pages = text
+        .split_ascii_whitespace()
+        .skip(1)
+        .map_while(|word| word.parse::<u64>().ok());
+    let (resident, shared) = (pages.next()?, pages.next()?);
+    let size = u64::try_from(rustix::param::page_size()).ok()?;
+    Some(resident.saturating_sub(shared) * size)
+}
+
+pub(super) fn proportional_memory(pid: u32) -> Option<u64> {
+    // Unreadable for processes of other users, and after the end.
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+pub(super) fn sacrifice_first(pid: u32) {
+    if let Err(error) = fs::write(format!("/proc/{pid}/oom_score_adj"), "1000") {
+        tracing::debug!("the kernel may end others before process {pid}: {error}");
+    }
+}
+
 pub(super) fn boot_id() -> Option<String> {
     // Containers may hide it; certificates then have no boot.
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

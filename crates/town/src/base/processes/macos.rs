@@ -17,6 +17,24 @@ pub(super) fn uptime_seconds() -> Option<i64> {
     None
 }
 
+/// Returns `None`: the memory is not measured here.
+pub(super) fn machine_memory() -> Option<u64> {
+    None
+}
+
+/// Returns `None`: the memory is not measured here.
+pub(super) fn private_memory(_pid: u32) -> Option<u64> {
+    None
+}
+
+/// Returns `None`: the memory is not measured here.
+pub(super) fn proportional_memory(_pid: u32) -> Option<u64> {
+    None
+}
+
+/// Does nothing: the kernel has no such setting.
+pub(super) fn sacrifice_first(_pid: u32) {}
+
 pub(super) fn boot_id() -> Option<String> {
     None
 }

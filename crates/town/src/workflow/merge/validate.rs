@@ -8,6 +8,7 @@
 //! The commands run code of the branch. So they get only the variables that an agent gets.
 
 use super::capture::Capture;
+use super::resources::{self, ResourceLimits};
 use crate::base::clock::Clock;
 use crate::base::git::Git;
 use crate::base::{files, processes};
@@ -63,7 +64,10 @@ pub(super) fn validate(
     if settings.validate.is_empty() {
         return Ok(ValidationResult::Green);
     }
-    let limit = Duration::from_secs(60 * settings.timeout_minutes);
+    let limits = CommandLimits {
+        time: Duration::from_secs(60 * settings.timeout_minutes),
+        resources: ResourceLimits::new(settings.memory_mb, settings.processes),
+    };
     // Processes of a killed run would work in the same folder.
     end_leftovers(town, candidate.rig);
     let tree = prepare(town, candidate)?;
@@ -77,7 +81,7 @@ pub(super) fn validate(
         writeln!(output, "$ {line}").map_err(|error| files::io_problem("write", &log, &error))?;
         let cannot = |error: std::io::Error| files::io_problem("write", &log, &error);
         let (capture, pipe) = Capture::begin(output).map_err(cannot)?;
-        let ended = run(town, candidate, &tree, line, pipe, limit);
+        let ended = run(town, candidate, &tree, line, pipe, limits);
         end_leftovers(town, candidate.rig);
         capture.finish(GRACE).map_err(cannot)?;
         let reason = match ended? {
@@ -87,6 +91,7 @@ pub(super) fn validate(
                 "`{line}` took longer than {}",
                 minutes(settings.timeout_minutes)
             ),
+            CommandEnd::TooMuch(what) => format!("`{line}` {what}"),
         };
         let tail = tail(&log)?;
         return Ok(ValidationResult::Red { reason, log, tail });
@@ -151,6 +156,14 @@ fn minutes(count: u64) -> String {
 enum CommandEnd {
     By(ExitStatus),
     TooLate,
+    /// It exceeded a limit, which is the end of a sentence.
+    TooMuch(String),
+}
+
+#[derive(Clone, Copy)]
+struct CommandLimits {
+    time: Duration,
+    resources: ResourceLimits,
 }
 
 fn run(
@@ -159,7 +172,7 @@ fn run(
     tree: &Path,
     line: &str,
     output: PipeWriter,
-    limit: Duration,
+    limits: CommandLimits,
 ) -> Result<CommandEnd> {
     let around = town.around();
     let cannot = |error: std::io::Error| {
@@ -193,16 +206,23 @@ fn run(
     let mut child = command.spawn().map_err(cannot)?;
     // It holds the write ends of the pipe.
     drop(command);
+    processes::sacrifice_first(child.id());
     let began = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(cannot)? {
             return Ok(CommandEnd::By(status));
         }
-        let late = began.elapsed() > limit;
+        let late = began.elapsed() > limits.time;
         if late || around.cancel.is_set() {
             end(town, candidate.rig, &mut child);
             around.cancel.check()?;
             return Ok(CommandEnd::TooLate);
+        }
+        if let Some(what) = limits.resources.exceeded_by(child.id()) {
+            resources::kill_tree(child.id(), || processes_of(town, candidate.rig));
+            // It is killed; `end_leftovers` handles the rest.
+            let _ = child.wait();
+            return Ok(CommandEnd::TooMuch(what));
         }
         // Poll: the end of a child and Ctrl-C cannot be awaited together.
         std::thread::sleep(Duration::from_millis(20));
