@@ -5,10 +5,14 @@
 //! holds the visibility, the retention and the text of each type. Types that are not in the table
 //! are valid too.
 
+mod chain;
 mod state;
 mod table;
 mod text;
 
+pub use chain::{
+    ChainBreak, ChainHead, ChainReport, ChainVerifier, FileHash, LONGEST_SEAL, StoredHead,
+};
 pub use state::{asks_another, resumed, state_event};
 pub use table::{EventKind, KINDS, OTHER, kind_of};
 
