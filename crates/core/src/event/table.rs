@@ -121,6 +121,7 @@ pub const KINDS: &[EventKind] = &[
     row("patrol_*", Audit, 1, Rapid, "{actor}: {type}[: {reason}]"),
     row("polecat_checked", Audit, 1, Rapid, "{actor} checked {polecat}[: {status}]"),
     row("polecat_nudged", Audit, 1, Rapid, "{actor} nudged {polecat}[: {reason}]"),
+    row("events_accepted", Both, 30, Flat, "{actor} accepted a break of the event log: {reason}"),
     row("krc_prune", Audit, 1, Rapid, "{removed} old events were dropped"),
 ];
 

@@ -48,7 +48,8 @@ const COMMANDS: &[(&str, Need)] = &[
     ("down", Each(Stop)),
     ("escalate", Each(Message)), ("escalate list", Nothing), ("escalate show", Nothing), ("escalate ack", Each(Answer)), ("escalate close", Each(Answer)),
     ("estop", Town(Stop)),
-    ("events", Nothing), ("events emit", Each(Report)),
+    // `--accept` is checked by the command.
+    ("events", Nothing), ("events emit", Each(Report)), ("events verify", Nothing),
     ("feed", Nothing),
     ("formula", Nothing),
     ("handoff", Each(Hook)),

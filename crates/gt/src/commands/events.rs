@@ -3,6 +3,7 @@ use crate::context::Context;
 use crate::output;
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
+use gt_core::capability::Capability;
 use gt_core::event::{Event, Visibility};
 use gt_town::Town;
 use gt_town::agents::target;
@@ -59,6 +60,17 @@ pub(crate) struct ViewFlags {
 #[command(defer = true)]
 enum EventsCommand {
     Emit(EmitArgs),
+    Verify(VerifyArgs),
+}
+
+/// Check that the log is as gt wrote it, by its hash chain
+///
+/// Exits with 1 if a line was changed, removed, inserted or moved, and prints the first one.
+#[derive(Debug, Args)]
+struct VerifyArgs {
+    /// Accept the break, with an event: the chain begins anew after it. Only people may do so
+    #[arg(long)]
+    accept: bool,
 }
 
 /// Write an event; for scripts and agents
@@ -99,6 +111,7 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
     match args.command {
         Some(EventsCommand::Emit(args)) => emit(args, &town, context)?,
+        Some(EventsCommand::Verify(args)) => return verify(&args, &town, context),
         None if args.serve => serve(&town, context)?,
         None => {
             let actor = args.actor.as_deref().map(|text| {
@@ -232,6 +245,38 @@ fn emit(args: EmitArgs, town: &Town, context: &Context) -> Result<(), Problem> {
         }
     }
     Ok(())
+}
+
+fn verify(args: &VerifyArgs, town: &Town, context: &Context) -> CommandResult {
+    if args.accept {
+        town.check_town_capability(Capability::Config)?;
+        let accepted = events::accept_break(town)?;
+        if context.json {
+            output::json(&json!({"accepted": accepted}))?;
+        } else {
+            output::line(match accepted {
+                Some(found) => format!("Accepted: {}.", found.words()),
+                None => "The log is as gt wrote it; there is nothing to accept.".to_owned(),
+            })?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = Events::of(town).verify()?;
+    if context.json {
+        output::json(&report)?;
+    } else {
+        output::line(match &report.broken {
+            Some(found) => format!(
+                "The log is not as gt wrote it: {}.\n`gt events verify --accept` accepts this, with an event.",
+                found.words()
+            ),
+            None => report.words(),
+        })?;
+    }
+    Ok(match report.broken {
+        Some(_) => ExitCode::FAILURE,
+        None => ExitCode::SUCCESS,
+    })
 }
 
 fn audit_line(event: &Event) -> String {

@@ -113,6 +113,33 @@ fn events_are_found_by_type_actor_and_time() {
 }
 
 #[test]
+fn changed_log_is_reported_until_a_person_accepts_it() {
+    let env = TestEnv::with_town();
+    for kind in ["one", "two", "three"] {
+        env.gt(&["events", "emit", kind]).ok();
+    }
+    assert_eq!(env.json(&["events", "verify"])["head"]["seq"], 3);
+    let log = env.town().join(".events.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    fs::write(&log, text.replace("\"two\"", "\"six\"")).unwrap();
+    let said = env.gt(&["events", "verify"]).fails(1).stdout;
+    assert!(said.contains("line 2 ("), "{said}");
+    assert!(said.contains("the hash does not match"), "{said}");
+    let report = env.gt(&["events", "verify", "--json"]).fails(1).json();
+    assert_eq!(report["break"]["line"], 2);
+    let doctor = env.gt(&["doctor"]).fails(1).stdout;
+    assert!(
+        doctor.contains("the log is not as gt wrote it: line 2"),
+        "{doctor}"
+    );
+    env.gt(&["events", "verify", "--accept"]).ok();
+    env.gt(&["events", "verify"]).ok();
+    let told = events(&env, &["--type", "events_accepted"]);
+    assert_eq!(told[0]["actor"], login());
+    assert_eq!(told[0]["command"], "gt events verify");
+}
+
+#[test]
 fn many_deaths_at_once_are_one_event_more() {
     let env = TestEnv::with_crew(&["amy", "bob", "max"]);
     let all = ["gastown/crew/amy", "gastown/crew/bob", "gastown/crew/max"];

@@ -36,9 +36,23 @@ impl Lines {
 
     /// Appends complete lines, all or none. The caller holds the lock.
     pub(crate) fn append(&self, text: &[u8], durability: Durability) -> Result<()> {
+        self.append_after(0, durability, |_| Ok(text.to_vec()))
+    }
+
+    /// Appends lines that depend on the last line: the callback gets the last `length` bytes of the
+    /// complete lines. The caller holds the lock.
+    pub(crate) fn append_after(
+        &self,
+        length: usize,
+        durability: Durability,
+        text: impl FnOnce(&[u8]) -> Result<Vec<u8>>,
+    ) -> Result<()> {
         let mut file = self.open_to_append()?;
         let before = self.move_torn_line(&mut file)?;
-        let written = file.write_all(text).and_then(|()| match durability {
+        let end = end_before(&file, before, length)
+            .map_err(|error| files::io_problem("read", &self.path, &error))?;
+        let text = text(&end)?;
+        let written = file.write_all(&text).and_then(|()| match durability {
             Durability::OnDisk => file.sync_data(),
             Durability::InSystem => Ok(()),
         });
@@ -159,6 +173,14 @@ pub(crate) fn whole_length(file: &File, length: u64) -> std::io::Result<u64> {
         end = start;
     }
     Ok(0)
+}
+
+/// Returns the bytes of a file before a position, at most this many.
+pub(crate) fn end_before(file: &File, end: u64, length: usize) -> std::io::Result<Vec<u8>> {
+    let start = end.saturating_sub(length as u64);
+    let mut text = vec![0; usize::try_from(end - start).unwrap_or_default()];
+    file.read_exact_at(&mut text, start)?;
+    Ok(text)
 }
 
 /// Reads up to the size of the buffer, or to the end of the file.

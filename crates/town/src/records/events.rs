@@ -3,7 +3,11 @@
 //! The log has every event; the feed has those that interest people. Events are appended under one
 //! lock, with one write per file and without fsync: they are operational data, and the journal of
 //! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old
-//! events; [`crate::records::stream`] follows new ones.
+//! events; [`crate::records::stream`] follows new ones; [`chain`] makes changes of the log evident.
+
+mod chain;
+
+pub use chain::accept_break;
 
 use crate::base::clock::Clock;
 use crate::base::files;
@@ -14,7 +18,7 @@ use crate::base::surroundings::Deadline;
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::capability::Capability;
-use gt_core::event::{Event, EventOrigin, matches_pattern};
+use gt_core::event::{Event, EventOrigin, LONGEST_SEAL, matches_pattern};
 use gt_core::work::Item;
 use jiff::{SignedDuration, Timestamp};
 use std::fs::File;
@@ -31,6 +35,8 @@ const DISORDER: SignedDuration = SignedDuration::from_secs(60);
 pub struct Events {
     log: Lines,
     feed: Lines,
+    /// The file that holds the head of the log's chain.
+    head: PathBuf,
     lock: PathBuf,
     deadline: Deadline,
     clock: Clock,
@@ -90,6 +96,7 @@ impl Events {
         Events {
             log: Lines::at(root.join(".events.jsonl")),
             feed: Lines::at(root.join(".feed.jsonl")),
+            head: root.join(".runtime/events/head"),
             lock: root.join(".runtime/locks/events.lock"),
             deadline: Deadline::default(),
             clock: Clock::default(),
@@ -115,19 +122,31 @@ impl Events {
     pub fn append(&self, mut events: Vec<Event>) -> Result<Vec<Event>> {
         let _lock = self.lock()?;
         let now = self.clock.text();
-        let (mut log, mut feed) = (Vec::new(), Vec::new());
+        let (mut lines, mut feed) = (Vec::new(), Vec::new());
         for event in &mut events {
             event.set_origin(&self.origin);
             if event.ts.is_empty() {
                 event.ts.clone_from(&now);
             }
             let line = line(event)?;
-            log.extend_from_slice(&line);
             if event.visibility.is_in_feed() {
                 feed.extend_from_slice(&line);
+                feed.push(b'\n');
             }
+            lines.push(line);
         }
-        self.log.append(&log, Durability::InSystem)?;
+        let mut chain = None;
+        self.log
+            .append_after(LONGEST_SEAL, Durability::InSystem, |end| {
+                let chain = chain.insert(self.open_chain(end)?);
+                Ok(lines
+                    .iter()
+                    .flat_map(|line| chain.head.seal(line))
+                    .collect())
+            })?;
+        if let Some(chain) = chain {
+            self.store_head(&chain);
+        }
         if !feed.is_empty() {
             self.feed.append(&feed, Durability::InSystem)?;
         }
@@ -233,12 +252,10 @@ pub fn note_denied(town: &Town, problem: &Problem) {
     Events::of(town).note(vec![event]);
 }
 
-/// Serializes an event as a line of the log.
+/// Serializes an event, without the fields of the chain and without a newline.
 pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(event)
-        .map_err(|error| Problem::failed("cannot write an event").caused_by(error))?;
-    line.push(b'\n');
-    Ok(line)
+    serde_json::to_vec(event)
+        .map_err(|error| Problem::failed("cannot write an event").caused_by(error))
 }
 
 /// Parses a line of the log. Returns `None` for a line that a crash has cut off or damaged.

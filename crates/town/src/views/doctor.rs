@@ -109,6 +109,7 @@ const CHECKS: &[Check] = &[
     agents::check_pids,
     leftovers::check_leftovers,
     unattended::check_log,
+    unattended::check_events,
     unattended::check_saves,
 ];
 

@@ -2,6 +2,7 @@
 
 use super::{Anchor, ChainHead, FileHash, Seal};
 use crate::event::Event;
+use crate::plural::counted;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -192,6 +193,24 @@ impl ChainVerifier {
             at: None,
             reason,
         })
+    }
+}
+
+impl ChainReport {
+    /// Describes a log without a break.
+    pub fn words(&self) -> String {
+        let lines = counted(self.lines, "line");
+        let old = match self.unchained {
+            0 => String::new(),
+            old => format!(", {old} of them from an earlier version and without a hash"),
+        };
+        match self.head.seq {
+            0 => format!("The log has {lines}{old}."),
+            seq => format!(
+                "The log is as gt wrote it: {lines}{old}. The last event is number {seq}, with the hash {}.",
+                self.head.hash
+            ),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::base::settings::KrcSettings;
 use crate::records::events::{self, Events};
 use gt_core::Caller;
 use gt_core::Problem;
-use gt_core::event::{Event, Policy};
+use gt_core::event::{ChainBreak, Event, FileHash, Policy};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -50,6 +50,8 @@ pub(super) fn prune_log_and_feed(
         dry_run,
         files: Vec::new(),
     };
+    // The prune must not hide that the log was changed.
+    let broken = events.verify()?.broken;
     for (lines, is_log) in [(events.log(), true), (events.feed(), false)] {
         let name = lines.path().file_name().unwrap_or_default();
         let mut told = PrunedFile {
@@ -66,7 +68,12 @@ pub(super) fn prune_log_and_feed(
             )?;
             plan.add_to(&mut told);
             if !dry_run && plan.changes() {
-                told.bytes_after = replace(events, lines, &mut file, &plan, is_log, clock)?;
+                let anchor = is_log.then_some(AnchorFacts {
+                    events,
+                    broken: broken.as_ref(),
+                    clock,
+                });
+                told.bytes_after = replace(events, lines, &mut file, &plan, anchor.as_ref())?;
             }
         }
         pruned.files.push(told);
@@ -170,8 +177,7 @@ fn replace(
     lines: &Lines,
     old: &mut File,
     plan: &PrunePlan,
-    is_log: bool,
-    clock: &Clock,
+    anchor: Option<&AnchorFacts<'_>>,
 ) -> Result<u64> {
     let path = lines.path();
     // The name is fixed, so that the next prune overwrites the leftovers of a crash.
@@ -180,7 +186,7 @@ fn replace(
         .map_err(|error| files::io_problem("write", &beside, &error))
         .and_then(|new| {
             let _lock = events.lock()?;
-            finish(new, &beside, path, old, plan, is_log, clock)
+            finish(new, &beside, path, old, plan, anchor)
         });
     if written.is_err() {
         // If this fails, the next prune overwrites the leftover.
@@ -189,54 +195,90 @@ fn replace(
     written
 }
 
-fn write_beside(beside: &Path, old: &mut File, plan: &PrunePlan) -> io::Result<BufWriter<File>> {
+/// The input of the event about a prune, which is the anchor of the log's chain.
+struct AnchorFacts<'a> {
+    events: &'a Events,
+    /// The break of the chain before the prune.
+    broken: Option<&'a ChainBreak>,
+    clock: &'a Clock,
+}
+
+/// A writer that hashes what it writes.
+struct HashingWriter {
+    file: BufWriter<File>,
+    hash: FileHash,
+}
+
+impl Write for HashingWriter {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let length = self.file.write(text)?;
+        self.hash.add(text.get(..length).unwrap_or_default());
+        Ok(length)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn write_beside(beside: &Path, old: &mut File, plan: &PrunePlan) -> io::Result<HashingWriter> {
     let new = File::options()
         .write(true)
         .create(true)
         .truncate(true)
         .mode(0o600)
         .open(beside)?;
-    let mut new = BufWriter::with_capacity(1 << 18, new);
+    let mut new = HashingWriter {
+        file: BufWriter::with_capacity(1 << 18, new),
+        hash: FileHash::default(),
+    };
     for (begin, end) in &plan.spans {
         copy(old, *begin, *end, &mut new)?;
     }
     new.flush()?;
     // Outside the lock, so that writers do not wait for the disk.
-    new.get_ref().sync_data()?;
+    new.file.get_ref().sync_data()?;
     Ok(new)
 }
 
 /// Completes the replacement under the writers' lock.
 fn finish(
-    mut new: BufWriter<File>,
+    mut new: HashingWriter,
     beside: &Path,
     path: &Path,
     old: &mut File,
     plan: &PrunePlan,
-    is_log: bool,
-    clock: &Clock,
+    anchor: Option<&AnchorFacts<'_>>,
 ) -> Result<u64> {
     let cannot = |error| files::io_problem("replace", path, &error);
     let meta = old.metadata().map_err(cannot)?;
     let whole = whole_length(old, meta.len()).map_err(cannot)?;
     copy(old, plan.end, whole, &mut new).map_err(cannot)?;
-    if is_log {
+    let mut chain = None;
+    if let Some(anchor) = anchor {
         let told = Event {
-            ts: clock.text(),
+            ts: anchor.clock.text(),
             ..Event::new(MARKER, Caller::Gt)
                 .with("removed", plan.removed)
                 .with("damaged", plan.damaged)
                 .with("replaced", meta.ino())
+                .with_break(anchor.broken)
         };
-        new.write_all(&events::line(&told)?).map_err(cannot)?;
+        let chain = chain.insert(anchor.events.open_chain_of(old)?);
+        let line = chain.head.seal_anchor(&events::line(&told)?, &new.hash);
+        new.write_all(&line).map_err(cannot)?;
     }
     let mut put_in_place = || -> io::Result<u64> {
         new.flush()?;
-        new.get_ref().sync_data()?;
+        new.file.get_ref().sync_data()?;
         std::fs::rename(beside, path)?;
-        Ok(new.get_ref().metadata()?.len())
+        Ok(new.file.get_ref().metadata()?.len())
     };
-    put_in_place().map_err(cannot)
+    let length = put_in_place().map_err(cannot)?;
+    if let (Some(anchor), Some(chain)) = (anchor, chain) {
+        anchor.events.store_head(&chain);
+    }
+    Ok(length)
 }
 
 fn copy(from: &mut File, begin: u64, end: u64, to: &mut impl Write) -> io::Result<()> {

@@ -5,6 +5,7 @@ use crate::Town;
 use crate::base::log::Log;
 use crate::base::time::timestamp;
 use crate::lifecycle::save;
+use crate::records::events::Events;
 use crate::terminal::containers;
 use gt_core::state::State;
 use jiff::SignedDuration;
@@ -35,6 +36,22 @@ pub(super) fn check_log(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
         newest.command, newest.text
     );
     vec![DoctorFinding::warning("hooks", message).hint("`gt logs` shows them")]
+}
+
+/// Verifies the hash chain of the event log.
+pub(super) fn check_events(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
+    let finding = match Events::of(town).verify() {
+        Ok(report) => match &report.broken {
+            Some(found) => {
+                let message = format!("the log is not as gt wrote it: {}", found.words());
+                DoctorFinding::error("events", message)
+                    .hint("`gt events verify --accept` accepts this, with an event")
+            }
+            None => DoctorFinding::ok("events", "the log is as gt wrote it"),
+        },
+        Err(problem) => DoctorFinding::of("events", &problem),
+    };
+    vec![finding]
 }
 
 /// Checks that the town saves itself. Starts and ends of turns request saves, so an old save is
