@@ -115,6 +115,26 @@ fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
     lines.join("\n")
 }
 
+/// Returns the lines of a text that begins with a label. A text that is too wide is broken, also
+/// inside a word that does not fit, and the next lines are indented below its beginning.
+pub(crate) fn hanging(label: &str, text: &str, columns: Option<usize>) -> Vec<String> {
+    let body = text.trim_start_matches(' ');
+    let indent = label.width() + text.len() - body.len();
+    let whole = format!("{label}{text}");
+    let Some(columns) = columns.filter(|columns| *columns < whole.width()) else {
+        return vec![whole];
+    };
+    let lines = table::wrap(body, columns.saturating_sub(indent).max(1));
+    let lines = lines.iter().enumerate();
+    let head = |at: usize| if at == 0 { label } else { "" };
+    lines
+        .map(|(at, line)| {
+            let padding = " ".repeat(indent - head(at).width());
+            format!("{}{padding}{line}", head(at))
+        })
+        .collect()
+}
+
 /// Splits a text into words; a command in backquotes is one of them.
 fn phrases(text: &str) -> Vec<String> {
     let mut phrases: Vec<String> = Vec::new();
@@ -139,7 +159,8 @@ pub(crate) fn lines(text: &str) -> Result<(), Problem> {
     text.lines().try_for_each(|text| line(with_tabs(text)))
 }
 
-fn with_tabs(line: &str) -> String {
+/// Cleans a line, and keeps its tabs.
+pub(crate) fn with_tabs(line: &str) -> String {
     let parts: Vec<String> = line.split('\t').map(clean).collect();
     parts.join("\t")
 }
@@ -247,6 +268,9 @@ pub(crate) struct Paint {
 }
 
 impl Paint {
+    #[cfg(test)]
+    pub(crate) const OFF: Paint = Paint { on: false };
+
     pub(crate) fn for_stdout() -> Self {
         Paint {
             on: std::io::stdout().is_terminal() && wanted(),

@@ -1,6 +1,6 @@
 use super::CommandResult;
 use crate::context::Context;
-use crate::output;
+use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Identity;
 use gt_core::answer::{Choice, fingerprint, listed, number};
@@ -11,6 +11,9 @@ use gt_town::messaging::{nudge, signal};
 use gt_town::terminal::adopted;
 use serde_json::{Value, json};
 use std::process::ExitCode;
+
+/// Maximum width of the descriptions of options.
+const MOST_COLUMNS: usize = 100;
 
 /// Answer the question of an agent
 ///
@@ -109,10 +112,21 @@ fn show(
         output::json(&document)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let paint = output::Paint::for_stdout();
-    output::lines(&asking.text)?;
+    let columns = output::terminal_columns();
+    output::print(&rendered(asking, columns, Paint::for_stdout()))?;
+    let command = format!("`gt answer {identity}{} NUMBER` answers.", beside(window));
+    output::fitted(&command, 0)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Renders a question and its options. Lines that are wider than the terminal are broken.
+fn rendered(asking: &Asking, columns: Option<usize>, paint: Paint) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in asking.text.lines() {
+        lines.extend(output::hanging("", &output::with_tabs(line), columns));
+    }
     if asking.options.is_empty() {
-        output::line(listed(asking))?;
+        lines.extend(output::hanging("", &listed(asking), columns));
     }
     for (at, option) in asking.options.iter().enumerate() {
         let mark = if asking.marked == Some(at) {
@@ -120,17 +134,97 @@ fn show(
         } else {
             ' '
         };
-        output::line(format!("{mark} {} {option}", number(asking, at)))?;
+        let label = format!("{mark} {} ", number(asking, at));
+        lines.extend(output::hanging(&label, &output::clean(option), columns));
         let description = asking.descriptions.get(at).map_or("", String::as_str);
-        for line in output::wrapped(description, output::columns(100).saturating_sub(6)) {
-            if !line.is_empty() {
-                output::line(format!("      {}", paint.dim(&output::clean(&line))))?;
-            }
+        // Long lines are hard to read, also in a wide terminal.
+        let narrow = columns.unwrap_or(MOST_COLUMNS).min(MOST_COLUMNS);
+        let description = output::clean(description.trim());
+        if !description.is_empty() {
+            let description = output::hanging("      ", &description, Some(narrow));
+            lines.extend(description.iter().map(|line| paint.dim(line)));
         }
     }
-    output::line(format!(
-        "`gt answer {identity}{} NUMBER` answers.",
-        beside(window)
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use insta::assert_snapshot;
+    use unicode_width::UnicodeWidthStr;
+
+    fn question(columns: usize) -> String {
+        let asking = Asking {
+            kind: "question".to_owned(),
+            text: "Which colour should the button have that removes all of the settings?\n    \
+                   ~/projects/a-project/with/a/long/path/that/has/no/blanks/settings.rs:120"
+                .to_owned(),
+            options: vec![
+                "Red".to_owned(),
+                "Blue, as in all of the other dialogs of the settings (recommended)".to_owned(),
+                "Type something.".to_owned(),
+            ],
+            marked: Some(1),
+            across: false,
+            numbers: vec![Some(1), Some(2), Some(3)],
+            descriptions: vec![
+                "Red warns, and is the colour of all buttons that remove something in the other \
+                 parts of the program"
+                    .to_owned(),
+                "The present colour".to_owned(),
+                String::new(),
+            ],
+        };
+        let text = rendered(&asking, Some(columns), Paint::OFF);
+        for line in text.lines() {
+            assert!(line.width() <= columns, "{line}");
+        }
+        text
+    }
+
+    #[test]
+    fn a_question_fits_60_columns() {
+        assert_snapshot!(question(60), @"
+        Which colour should the button have that removes all of the
+        settings?
+            ~/projects/a-project/with/a/long/path/that/has/no/blanks
+            /settings.rs:120
+          1. Red
+              Red warns, and is the colour of all buttons that
+              remove something in the other parts of the program
+        ❯ 2. Blue, as in all of the other dialogs of the settings
+             (recommended)
+              The present colour
+          3. Type something.
+        ");
+    }
+
+    #[test]
+    fn a_question_fits_80_columns() {
+        assert_snapshot!(question(80), @"
+        Which colour should the button have that removes all of the settings?
+            ~/projects/a-project/with/a/long/path/that/has/no/blanks/settings.rs:120
+          1. Red
+              Red warns, and is the colour of all buttons that remove something in the
+              other parts of the program
+        ❯ 2. Blue, as in all of the other dialogs of the settings (recommended)
+              The present colour
+          3. Type something.
+        ");
+    }
+
+    #[test]
+    fn a_question_fits_140_columns() {
+        assert_snapshot!(question(140), @"
+        Which colour should the button have that removes all of the settings?
+            ~/projects/a-project/with/a/long/path/that/has/no/blanks/settings.rs:120
+          1. Red
+              Red warns, and is the colour of all buttons that remove something in the other parts of the
+              program
+        ❯ 2. Blue, as in all of the other dialogs of the settings (recommended)
+              The present colour
+          3. Type something.
+        ");
+    }
 }

@@ -222,7 +222,7 @@ fn wrap_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
 }
 
 /// Breaks a text into lines of this width, between words where possible.
-fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for line in super::wrapped(text, width) {
         let mut rest = line;

@@ -86,6 +86,13 @@ fn agents_fit_the_width_and_questions_have_their_command() {
             .stdout
             .contains("every command of the tool")
     );
+    for (columns, line) in [
+        (30, "Which colour should the button"),
+        (60, "Which colour should the button in the settings have?"),
+    ] {
+        let text = at_width(&env, columns, &["answer", "amy"]).ok().stdout;
+        assert_eq!(text.lines().next(), Some(line), "{text}");
+    }
     assert_snapshot!(env.snapshot(&["answer", "amy"]), @r"
         exit code: 0
         --- stdout
