@@ -123,6 +123,7 @@ pub enum ServerDeed {
 /// An operation on an entry of the merge queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeDeed {
+    Approve,
     Retry,
     Reject,
     Run,

@@ -247,21 +247,32 @@ fn unknown(scope: SettingScope, key: &str) -> Problem {
         Some(hint) => problem.hint(hint),
         None => problem,
     };
-    let others = SettingScope::ALL
-        .into_iter()
-        .filter(|other| *other != scope);
-    let found: Vec<&str> = others
+    let others = || SettingScope::ALL.into_iter().filter(|it| *it != scope);
+    let found: Vec<&str> = others()
         .filter(|other| other.settings().iter().any(|row| row.key == key))
-        .map(|other| match other {
-            SettingScope::Town => "of the town (no option)",
-            SettingScope::Rig => "of a rig (`--rig NAME`)",
-            SettingScope::Role => "of a role (`--role NAME`)",
-            SettingScope::Harness => "of a harness (`--harness NAME`)",
-            SettingScope::Project => "of a project (`--project`)",
-        })
+        .map(place)
         .collect();
-    match found.as_slice() {
-        [] => problem.hint("`gt config list` shows the settings"),
-        found => problem.hint(format!("it is a setting {}", found.join(", and "))),
+    if !found.is_empty() {
+        return problem.hint(format!("it is a setting {}", found.join(", and ")));
+    }
+    let near = others().filter_map(|other| {
+        let keys = other.settings().iter().map(|row| row.key);
+        // A key of another scope must be closer than one of this scope.
+        let near = similar::similar(key, keys).into_iter().next()?;
+        let is_close = strsim::osa_distance(key, near) <= 2;
+        is_close.then(|| format!("{near} is a setting {}", place(other)))
+    });
+    let problem = near.fold(problem, Problem::hint);
+    problem.hint("`gt config list` shows the settings")
+}
+
+/// Returns the scope with the option that selects it.
+fn place(scope: SettingScope) -> &'static str {
+    match scope {
+        SettingScope::Town => "of the town (no option)",
+        SettingScope::Rig => "of a rig (`--rig NAME`)",
+        SettingScope::Role => "of a role (`--role NAME`)",
+        SettingScope::Harness => "of a harness (`--harness NAME`)",
+        SettingScope::Project => "of a project (`--project`)",
     }
 }

@@ -10,6 +10,10 @@ use gt_core::work::WorkId;
 pub(crate) fn merge(deed: MergeDeed, entry: &MergeFacts) -> Option<CommandDraft> {
     let id = &entry.id;
     Some(match deed {
+        MergeDeed::Approve => {
+            let words = ["mq", "approve", id.as_str(), "--json"];
+            CommandDraft::new(id, format!("Approving {id}"), &words)
+        }
         MergeDeed::Retry => {
             let words = ["mq", "retry", id.as_str(), "--json"];
             CommandDraft::new(id, format!("Queueing {id} again"), &words)

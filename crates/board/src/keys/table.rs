@@ -219,6 +219,7 @@ pub const TABLE: &[Binding] = rows! {
 
     MergeQueue  "j Down"             Down,                         "The next entry";
     MergeQueue  "k Up"               Up,                           "The entry before";
+    MergeQueue  "a"                  Merge(MergeDeed::Approve),    "Approve an entry that is held: it is merged", "gt mq approve ENTRY";
     MergeQueue  "r"                  Merge(MergeDeed::Retry),      "Retry: queue it again with the present commit", "gt mq retry ENTRY";
     MergeQueue  "x"                  Merge(MergeDeed::Reject),     "Reject: its item is open again", "gt mq reject ENTRY --reason TEXT --reopen";
     MergeQueue  "m"                  Merge(MergeDeed::Run),        "Merge what waits in its rig", "gt mq run RIG";

@@ -72,6 +72,23 @@ fn entries_are_retried_rejected_and_merged() {
 }
 
 #[test]
+fn held_entry_is_approved_and_others_are_not() {
+    let mut facts = town();
+    facts.merges = merges();
+    facts.merges[1].status = merge::MergeStatus::Held;
+    let mut stage = Stage::with(100, 30, BoardTheme::Dark, facts);
+    stage.press("Qj");
+    stage.assert_shows("a approve");
+    assert_eq!(
+        commands(&stage.press("a")),
+        ["run: gt mq approve mr-00bbb --json"]
+    );
+    let mut stage = queued();
+    assert_eq!(commands(&stage.press("Qja")), Vec::<String>::new());
+    stage.assert_shows("mr-00bbb is conflict, not held");
+}
+
+#[test]
 fn selection_of_the_queue_stays_on_its_entry() {
     let mut stage = queued();
     stage.press("Qj");

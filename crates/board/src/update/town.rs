@@ -5,6 +5,7 @@ use crate::action::{BoardAction, MergeDeed};
 use crate::board::Board;
 use crate::command;
 use crate::overlay::{Overlay, WritePurpose, step};
+use gt_core::merge::MergeStatus;
 
 impl Board {
     pub(super) fn show_merge_queue(&mut self, now: Moment) {
@@ -50,6 +51,10 @@ impl Board {
                 let about = vec![format!("{}  {}  {}", entry.id, entry.item, entry.branch)];
                 let purpose = WritePurpose::Reject(entry.id.clone());
                 self.write(purpose, about);
+            }
+            BoardAction::Merge(MergeDeed::Approve) if entry.status != MergeStatus::Held => {
+                let note = format!("{} is {}, not held", entry.id, entry.status.as_str());
+                self.note(&note, now);
             }
             BoardAction::Merge(deed) => {
                 let draft = command::town::merge(deed, entry);

@@ -145,8 +145,9 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Comm
     if context.json {
         output::json(&documents(agents, town))?;
     } else if agents.is_empty() {
-        output::line(
+        output::fitted(
             "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.",
+            0,
         )?;
     } else {
         print(agents, town, false)?;

@@ -67,9 +67,10 @@ fn show(town: &Town, context: &Context) -> Result<(), Problem> {
         }));
     }
     if all.is_empty() {
-        return output::line(
+        return output::fitted(
             "No budget is set. `day = 20` under [budget] in town.toml limits a day to $20; `rig`, `agent` \
              and `item` limit those.",
+            0,
         );
     }
     print(&all)

@@ -135,10 +135,11 @@ fn show(costs: &Costs, by: CostsBy) -> Result<(), Problem> {
         true => String::new(),
         false => format!(" of {}", models.join(", ")),
     };
-    output::line(format!(
+    let note = format!(
         "+ {} tokens{of} have no price: add it to prices.toml in the town.",
         usage::tokens(total.unpriced_tokens)
-    ))
+    );
+    output::fitted(&output::clean(&note), 0)
 }
 
 /// A `+` after a cost means that some tokens have no price.

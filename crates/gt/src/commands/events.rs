@@ -281,16 +281,25 @@ fn verify(args: &VerifyArgs, town: &Town, context: &Context) -> CommandResult {
 
 fn audit_line(event: &Event) -> String {
     let at = local(event, "%Y-%m-%d %H:%M:%S");
-    output::clean(&format!("{at}  {:<22} {}", event.kind, event.line())) + "\n"
+    fitted(&format!("{at}  {:<22} ", event.kind), event)
 }
 
 /// Formats an event as a line of the feed.
 pub(crate) fn feed_line(event: &Event) -> String {
-    output::clean(&format!(
-        "{}  {}",
-        local(event, "%m-%d %H:%M"),
-        event.line()
-    )) + "\n"
+    fitted(&format!("{}  ", local(event, "%m-%d %H:%M")), event)
+}
+
+/// Formats an event after its head. Its text is broken to fit the terminal, below the head if there
+/// is little room beside it.
+fn fitted(head: &str, event: &Event) -> String {
+    let (head, text) = (output::clean(head), output::clean(&event.line()));
+    let columns = output::terminal_columns();
+    let mut lines = output::hanging(&head, &text, columns);
+    if lines.len() > 1 && columns.is_some_and(|columns| head.len() * 2 > columns) {
+        lines = vec![head.trim_end().to_owned()];
+        lines.extend(output::hanging("    ", &text, columns));
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Returns the local time of an event.

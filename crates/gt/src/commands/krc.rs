@@ -59,10 +59,12 @@ pub(crate) fn run(command: KrcCommand, context: &Context) -> CommandResult {
             } else {
                 let every = length(krc.prune_interval.0);
                 output::print(&rules_table(&rules).render(Paint::for_stdout()))?;
-                output::line(format!(
-                    "`gt krc prune --auto` prunes every {every}; the newest {} always stay.",
-                    krc.minimum_kept
-                ))?;
+                let kept = krc.minimum_kept;
+                let note = "`gt krc prune --auto` prunes every";
+                output::fitted(
+                    &format!("{note} {every}; the newest {kept} always stay."),
+                    0,
+                )?;
             }
         }
     }
@@ -79,14 +81,15 @@ fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
         })));
     }
     for file in files {
-        output::line(format!(
+        let summary = format!(
             "{}: {}, {}, {} over, {} that cannot be read",
             file.file,
             counted(file.events, "event"),
             size(file.bytes),
             file.expired,
             counted(file.damaged, "line")
-        ))?;
+        );
+        output::fitted(&summary, 2)?;
         let mut table = Table::new(&["TYPE", "COUNT", "OVER", "VALUE", "SIZE", "OLDEST", "NEWEST"]);
         for kind in file.types {
             table.row([

@@ -277,7 +277,8 @@ fn rules(settings: &gt_core::patrol::RuleSettings, context: &Context) -> Command
     let paint = Paint::for_stdout();
     for rule in RULES {
         let name = paint.bold(rule.name);
-        output::line(format!("{name}: {} → {}", rule.condition, rule.action))?;
+        let line = format!("{name}: {} → {}", rule.condition, rule.action);
+        output::fitted(&line, 4)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
-use gt_town::catalog::{directory, roles};
+use gt_town::catalog::{directory, harnesses, roles};
 use gt_town::supervision::{daemon, digest};
 
 /// Start the town's own agents and those of its rigs
@@ -51,6 +51,12 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
         }
     }
     wanted.extend(crew);
+    // A wrong option changes nothing.
+    let mut options = args.flags.options(context)?;
+    options.create = true;
+    if let Some(harness) = &options.harness {
+        harnesses::resolve(&town, harness)?;
+    }
     // Before the daemon: if it cannot be started, timers still wake role agents.
     digest::mark_up(&town)?;
     if !args.no_daemon && daemon::running(&town).is_none() {
@@ -59,8 +65,6 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
             output::line(format!("Started the daemon (process {pid})."))?;
         }
     }
-    let mut options = args.flags.options(context)?;
-    options.create = true;
     let started = start::start_many(
         &town,
         &wanted,

@@ -2,7 +2,7 @@
 
 use super::Paint;
 use std::collections::BTreeMap;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 /// Cell: its text and its colour. Its width is that of the text alone.
 #[derive(Clone, Debug)]
@@ -115,7 +115,11 @@ impl Table {
             })
             .collect();
         if let Some(columns) = columns {
+            let whole = widths.clone();
             self.narrow(&mut widths, columns);
+            if total(&widths) > columns && self.header.len() > 2 {
+                return self.render_blocks(&whole, columns, paint);
+            }
         }
         let mut text = String::new();
         for (index, row) in lines().enumerate() {
@@ -132,6 +136,39 @@ impl Table {
             }
         }
         text
+    }
+
+    /// Renders a table with too many columns as several ones below each other, each with the first
+    /// column.
+    fn render_blocks(&self, widths: &[usize], columns: usize, paint: Paint) -> String {
+        let first = widths[0].min(columns / 3);
+        let mut blocks: Vec<Vec<usize>> = Vec::new();
+        let mut used = columns;
+        for (at, width) in widths.iter().enumerate().skip(1) {
+            if used + GAP + width > columns {
+                blocks.push(vec![0]);
+                used = first;
+            }
+            used += GAP + width;
+            if let Some(block) = blocks.last_mut() {
+                block.push(at);
+            }
+        }
+        let block = |picked: &Vec<usize>| {
+            let cells = |row: &Vec<Cell>| {
+                let cell = |at: &usize| row.get(*at).cloned().unwrap_or_else(|| "".into());
+                picked.iter().map(cell).collect()
+            };
+            let table = Table {
+                header: picked.iter().map(|at| self.header[*at]).collect(),
+                rows: self.rows.iter().map(cells).collect(),
+                notes: BTreeMap::new(),
+                ..*self
+            };
+            table.render_for(Some(columns), paint)
+        };
+        let blocks: Vec<String> = blocks.iter().map(block).collect();
+        blocks.join("\n")
     }
 
     /// Makes the last column, which often is a text, and then the widest columns narrower until the
@@ -164,6 +201,13 @@ impl Table {
     }
 }
 
+/// Returns the width of a row.
+fn total(widths: &[usize]) -> usize {
+    let used = widths.iter().enumerate();
+    let used = used.filter(|(at, width)| has_room(*at, **width)).count();
+    widths.iter().sum::<usize>() + GAP * used.saturating_sub(1)
+}
+
 /// Renders the text below a row, indented.
 fn render_note(note: &str, columns: Option<usize>, paint: Paint) -> String {
     const INDENT: &str = "    ";
@@ -192,7 +236,7 @@ fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
                 .paint
                 .map_or_else(|| text.clone(), |with| with(paint, &text)),
         );
-        let padding = width - text.width() + GAP;
+        let padding = width.saturating_sub(text.width()) + GAP;
         line.push_str(&" ".repeat(padding));
     }
     format!("{}\n", line.trim_end())
@@ -247,11 +291,8 @@ fn cut(text: &str, width: usize) -> String {
 
 /// Splits a text after as many characters as fit, at least one.
 fn split_at_width(text: &str, width: usize) -> (&str, &str) {
-    let mut used = 0;
-    let fits = |(at, c): &(usize, char)| {
-        used += c.width().unwrap_or(0);
-        used <= width || *at == 0
-    };
+    // The width of an emoji may be more than that of its characters.
+    let fits = |(at, c): &(usize, char)| text[..at + c.len_utf8()].width() <= width || *at == 0;
     let end = text.char_indices().take_while(fits).last();
     text.split_at(end.map_or(0, |(at, c)| at + c.len_utf8()))
 }
@@ -267,6 +308,27 @@ mod tests {
         table.row(["a\u{1b}[2J".into(), "y".into()]);
         let text = table.render(Paint { on: false });
         assert_eq!(text, "A      B\n日本   x\na\u{fffd}[2J  y\n");
+    }
+
+    #[test]
+    fn emoji_of_several_characters_are_cut() {
+        let mut table = Table::new(&["A"]);
+        table.row(["⚙️⚙️⚙️⚙️⚙️ settings".into()]);
+        for columns in 6..20 {
+            let text = table.render_for(Some(columns), Paint { on: false });
+            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+        }
+    }
+
+    #[test]
+    fn table_with_too_many_columns_becomes_several_tables() {
+        let mut table = Table::new(&["NAME", "FIRST", "SECOND", "THIRD", "FOURTH"]);
+        let cells = ["max", "1", "2", "3", "4"];
+        table.row(cells.map(Cell::from));
+        assert_eq!(
+            table.render_for(Some(20), Paint { on: false }),
+            "NAME  FIRST  SECOND\nmax   1      2\n\nNAME  THIRD  FOURTH\nmax   3      4\n"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `gt status`, and tables in narrow and wide terminals.
 
+mod tables;
+
 use crate::env::{TIMEOUT, TestEnv, run_with_stdin};
 use crate::help::{assert_fits, at_width};
 use gt_tmux::Command as Tmux;

@@ -296,3 +296,13 @@ fn boot_that_is_stuck_itself_is_ended_and_escalated() {
     let boot = env.json(&["sessions", "list", "--agent", "boot"]);
     assert_eq!(boot[0]["outcome"], "stopped", "{boot}");
 }
+
+#[test]
+fn unknown_harness_fails_before_the_daemon_starts() {
+    let env = TestEnv::with_rig();
+    let refused = env.gt(&["up", "--harness", "nope"]);
+    assert_ne!(refused.code, 0, "{}", refused.stdout);
+    assert!(refused.stderr.contains("nope"), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "");
+    assert_eq!(env.json(&["agents"]), serde_json::json!([]));
+}

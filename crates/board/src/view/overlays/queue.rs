@@ -42,8 +42,12 @@ pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         below: &below,
     }
     .draw(area, canvas);
+    let deed = match selected.map(|it| it.status) {
+        Some(MergeStatus::Held) => MergeDeed::Approve,
+        _ => MergeDeed::Retry,
+    };
     let actions = [
-        BoardAction::Merge(MergeDeed::Retry),
+        BoardAction::Merge(deed),
         BoardAction::Merge(MergeDeed::Reject),
         BoardAction::Merge(MergeDeed::Run),
         BoardAction::Open,
