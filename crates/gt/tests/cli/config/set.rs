@@ -327,7 +327,7 @@ fn keys_and_values_are_completed() {
 
 #[test]
 fn similar_key_of_another_scope_is_named() {
-    let env = crate::env::TestEnv::with_rig();
+    let env = TestEnv::with_rig();
     let refused = env.gt(&["config", "set", "merge.protectd", "x"]).fails(3);
     assert!(
         refused.stderr.contains("of a rig (`--rig NAME`)"),

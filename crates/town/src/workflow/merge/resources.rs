@@ -2,7 +2,8 @@
 //!
 //! The processes are counted from outside: `RLIMIT_NPROC` counts all processes of the user and does
 //! not bind root, and `RLIMIT_DATA` refuses programs that map much memory and use little of it. A
-//! process that leaves the tree and clears its environment is not seen. If the machine runs out of
+//! process that leaves the tree is not counted; it is ended with the others if it keeps the
+//! variables of the command. If the machine runs out of
 //! memory first, the kernel ends the command before other programs.
 
 use crate::base::processes::{self, ProcessHandle};
@@ -81,6 +82,11 @@ pub(super) fn kill_tree(root: u32, others: impl Fn() -> BTreeSet<u32>) {
         signal(&found, Signal::STOP);
         stopped.extend(found.iter().map(|process| process.pid));
     }
+    // New processes appear faster than they are stopped. The first process must end all the same:
+    // the caller waits for it.
+    let table = processes::trees(&[root]);
+    let found: Vec<Process> = live(&table, root).cloned().collect();
+    signal(&found, Signal::KILL);
 }
 
 /// Sends a signal to each process. Holds one handle at a time, because a process may not open
