@@ -5,6 +5,7 @@ pub mod callback;
 pub mod clock;
 pub(crate) mod database;
 pub mod dnd;
+pub mod egress;
 pub mod estop;
 pub(crate) mod fault;
 pub(crate) mod file_watcher;
