@@ -65,7 +65,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(ProxyRequest, usize)>, Denial> {
     if !bytes[..end].iter().all(is_allowed) {
         return Err(Denial::Malformed("the head contains a control character"));
     }
-    let mut lines = Lines(&bytes[..end]);
+    let mut lines = HeadLines(&bytes[..end]);
     let first = lines.next().unwrap_or_default();
     let first = std::str::from_utf8(first)
         .ok()
@@ -85,10 +85,10 @@ pub fn parse(bytes: &[u8]) -> Result<Option<(ProxyRequest, usize)>, Denial> {
     Ok(Some((request, end + HEAD_END.len())))
 }
 
-/// Lines that end with CR and LF. Each other CR or LF stays in its line and makes it invalid.
-struct Lines<'a>(&'a [u8]);
+/// HeadLines that end with CR and LF. Each other CR or LF stays in its line and makes it invalid.
+struct HeadLines<'a>(&'a [u8]);
 
-impl<'a> Iterator for Lines<'a> {
+impl<'a> Iterator for HeadLines<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

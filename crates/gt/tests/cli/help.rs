@@ -178,6 +178,7 @@ fn help_of_a_group_lists_its_subcommands() {
       feed              Show the events of the town that matter to people
       events            Show the events of the town, the newest last
       events emit       Write an event; for scripts and agents
+      events verify     Check that the log is as gt wrote it, by its hash chain
       krc stats         Show statistics of the log and the feed, by event type
       krc prune         Remove expired events
       krc config        Show the retention and the decay curve of each event type

@@ -31,7 +31,7 @@ use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -73,12 +73,12 @@ pub fn serve(
 }
 
 /// Forwards each connection of a TCP listener to a Unix socket, until the listener fails.
-pub fn bridge(listener: &TcpListener, socket: &PathBuf) -> io::Result<()> {
-    let slots = Arc::new(Slots::default());
+pub fn bridge(listener: &TcpListener, socket: &Path) -> io::Result<()> {
+    let slots = Arc::new(ConnectionSlots::default());
     loop {
-        let slot = Slots::take(&slots, Limits::default().connections);
+        let slot = ConnectionSlots::take(&slots, Limits::default().connections);
         let client = accept(|| listener.accept().map(|(client, _)| client))?;
-        let socket = socket.clone();
+        let socket = socket.to_owned();
         start_thread(move || {
             let _slot = slot;
             let server = UnixStream::connect(socket)?;
@@ -123,9 +123,9 @@ fn resolve_with_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
 }
 
 fn serve_proxy(listener: &UnixListener, proxy: Arc<Proxy>) -> io::Result<()> {
-    let slots = Arc::new(Slots::default());
+    let slots = Arc::new(ConnectionSlots::default());
     loop {
-        let slot = Slots::take(&slots, proxy.limits.connections);
+        let slot = ConnectionSlots::take(&slots, proxy.limits.connections);
         let client = accept(|| listener.accept().map(|(client, _)| client))?;
         let proxy = Arc::clone(&proxy);
         start_thread(move || {
@@ -345,25 +345,25 @@ fn respond(client: &UnixStream, status: &str, text: &str) -> io::Result<()> {
 
 /// Counts the connections, and lets the next one wait for the end of another.
 #[derive(Default)]
-struct Slots {
+struct ConnectionSlots {
     used: Mutex<usize>,
     freed: Condvar,
 }
 
 /// One of the slots, until it is dropped.
-struct Slot(Arc<Slots>);
+struct ConnectionSlot(Arc<ConnectionSlots>);
 
-impl Slots {
-    fn take(slots: &Arc<Self>, most: usize) -> Slot {
+impl ConnectionSlots {
+    fn take(slots: &Arc<Self>, most: usize) -> ConnectionSlot {
         let used = slots.used.lock().unwrap_or_else(PoisonError::into_inner);
         let is_full = |used: &mut usize| *used >= most;
         let waited = slots.freed.wait_while(used, is_full);
         *waited.unwrap_or_else(PoisonError::into_inner) += 1;
-        Slot(Arc::clone(slots))
+        ConnectionSlot(Arc::clone(slots))
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut used = self.0.used.lock().unwrap_or_else(PoisonError::into_inner);
         *used -= 1;

@@ -147,6 +147,7 @@ impl ChainVerifier {
     }
 
     fn break_at(&self, line: &[u8], reason: String) -> ChainBreak {
+        // A line that is not JSON has no time.
         let event: Option<Value> = serde_json::from_slice(line).ok();
         let at = event.as_ref().and_then(|event| event["ts"].as_str());
         ChainBreak {
@@ -233,6 +234,7 @@ impl Event {
 
 /// Returns the break that the writer of an anchor has recorded.
 fn found_by_prune(line: &[u8]) -> Option<String> {
+    // A line that is not JSON is not an anchor.
     let event: Value = serde_json::from_slice(line).ok()?;
     let found = event["payload"][BROKEN].as_str()?;
     // The next prune records it once more.

@@ -14,7 +14,7 @@ const BUFFER: usize = 16 * 1024;
 const HALF_CLOSED_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A connected socket.
-pub(super) trait Socket: AsFd {
+pub(super) trait RelaySocket: AsFd {
     fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize>;
     fn write_some(&self, bytes: &[u8]) -> io::Result<usize>;
     fn end_writing(&self) -> io::Result<()>;
@@ -23,7 +23,7 @@ pub(super) trait Socket: AsFd {
 
 macro_rules! socket {
     ($($stream:ty),*) => {$(
-        impl Socket for $stream {
+        impl RelaySocket for $stream {
             fn read_some(&self, buffer: &mut [u8]) -> io::Result<usize> {
                 (&*self).read(buffer)
             }
@@ -53,15 +53,15 @@ pub(super) enum BodyLimit {
 /// Forwards until both directions have ended. `pending` are bytes of the client that were already
 /// read. The end of one direction is passed on, and the other one continues.
 pub(super) fn relay(
-    client: &impl Socket,
-    server: &impl Socket,
+    client: &impl RelaySocket,
+    server: &impl RelaySocket,
     pending: Vec<u8>,
     limit: BodyLimit,
 ) -> io::Result<()> {
     client.unblock()?;
     server.unblock()?;
-    let mut up = Direction::new(pending, limit)?;
-    let mut down = Direction::new(Vec::new(), BodyLimit::None)?;
+    let mut up = RelayDirection::new(pending, limit)?;
+    let mut down = RelayDirection::new(Vec::new(), BodyLimit::None)?;
     while !(up.is_done && down.is_done) {
         up.copy(client, server)?;
         down.copy(server, client)?;
@@ -75,7 +75,7 @@ pub(super) fn relay(
 }
 
 /// One direction of a connection.
-struct Direction {
+struct RelayDirection {
     buffer: Vec<u8>,
     /// The part of the buffer that is to be written.
     start: usize,
@@ -85,7 +85,7 @@ struct Direction {
     is_done: bool,
 }
 
-impl Direction {
+impl RelayDirection {
     fn new(pending: Vec<u8>, limit: BodyLimit) -> io::Result<Self> {
         let end = pending.len();
         let mut buffer = pending;
@@ -119,7 +119,7 @@ impl Direction {
     }
 
     /// Copies until one of the sockets would block.
-    fn copy(&mut self, from: &impl Socket, to: &impl Socket) -> io::Result<()> {
+    fn copy(&mut self, from: &impl RelaySocket, to: &impl RelaySocket) -> io::Result<()> {
         while !self.is_done {
             if self.wants_to_read() {
                 match from.read_some(&mut self.buffer) {
@@ -155,12 +155,12 @@ impl Direction {
 
 /// Waits until a direction can continue. Fails after a long silence of a half-closed connection.
 fn wait(
-    client: &impl Socket,
-    server: &impl Socket,
-    up: &Direction,
-    down: &Direction,
+    client: &impl RelaySocket,
+    server: &impl RelaySocket,
+    up: &RelayDirection,
+    down: &RelayDirection,
 ) -> io::Result<()> {
-    let events = |reads: &Direction, writes: &Direction| {
+    let events = |reads: &RelayDirection, writes: &RelayDirection| {
         let mut events = PollFlags::empty();
         events.set(PollFlags::IN, reads.wants_to_read());
         events.set(PollFlags::OUT, !writes.is_empty());
