@@ -171,6 +171,24 @@ fn is_hang_up(error: &io::Error) -> bool {
     )
 }
 
+/// Feeds received bytes to an exchange and returns its outcome and replies as text.
+#[cfg(any(test, feature = "testing"))]
+pub(crate) fn exchange_with(is_long: bool, parts: &[&[u8]]) -> String {
+    let layout = match is_long {
+        true => HeaderLayout::Long,
+        false => HeaderLayout::Short,
+    };
+    let mut exchange = Exchange::new(layout, b"input");
+    let mut step = ExchangeStep::Continue;
+    for part in parts.iter().filter(|part| !part.is_empty()) {
+        step = exchange.take(part);
+        if matches!(step, ExchangeStep::Done(_)) {
+            break;
+        }
+    }
+    format!("{step:?} {:?}", exchange.take_replies())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

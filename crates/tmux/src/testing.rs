@@ -232,3 +232,10 @@ mod tests {
         wait_until("pigs fly", Duration::from_millis(5), || None::<()>);
     }
 }
+
+/// Runs an exchange with a server that sends these bytes, and returns its outcome and replies as
+/// text. `is_long` selects the header layout of tmux 3.6. For fuzzing.
+#[doc(hidden)]
+pub fn exchange(is_long: bool, parts: &[&[u8]]) -> String {
+    crate::socket::exchange_with(is_long, parts)
+}
