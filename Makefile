@@ -1,7 +1,7 @@
 # `make` lists what there is. The recipes are POSIX sh; GNU make 3.81 is enough.
 
 .DEFAULT_GOAL := help
-.PHONY: test-cases test-checks test-agents test-beads help demo demo-clean test lint bench board-image build install docs
+.PHONY: fuzz test-cases test-checks test-agents test-beads help demo demo-clean test lint bench board-image build install docs
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
@@ -52,6 +52,10 @@ test-beads: ## build the real br, which takes a quarter of an hour, and test aga
 	[ -x "$$root/bin/br" ] || $(BR) --root "$$root"; \
 	"$$root/bin/br" --version; \
 	GT_TEST_BR="$$root/bin/br" cargo test -p gt --test cli beads::
+
+fuzz: ## fuzz every parser of external bytes for MINUTES each (FUZZ_TARGETS selects some)
+	@sh scripts/need.sh cargo cc
+	@sh scripts/fuzz.sh "$${MINUTES:-1}"
 
 lint: ## formatting, clippy, and where installed cargo deny and a check for macOS
 	@sh scripts/need.sh cargo cc
