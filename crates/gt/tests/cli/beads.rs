@@ -437,6 +437,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     ✓ pids: no stray processes
     ✓ leftovers: no files of killed processes
     ✓ hooks: no warnings in the log of the last hour
+    ✓ events: the log is as gt wrote it
     "#);
     let id = item(env, &["Own"]);
     assert!(id.starts_with("gt-"), "{id}");
