@@ -206,6 +206,13 @@ pub fn wait_until_or<T>(
     }
 }
 
+/// Runs an exchange with a server that sends these bytes, and returns its outcome and replies as
+/// text. `is_long` selects the header layout of tmux 3.6. For fuzzing.
+#[doc(hidden)]
+pub fn exchange(is_long: bool, parts: &[&[u8]]) -> String {
+    crate::socket::exchange_with(is_long, parts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,11 +238,4 @@ mod tests {
     fn a_condition_that_stays_false_is_named() {
         wait_until("pigs fly", Duration::from_millis(5), || None::<()>);
     }
-}
-
-/// Runs an exchange with a server that sends these bytes, and returns its outcome and replies as
-/// text. `is_long` selects the header layout of tmux 3.6. For fuzzing.
-#[doc(hidden)]
-pub fn exchange(is_long: bool, parts: &[&[u8]]) -> String {
-    crate::socket::exchange_with(is_long, parts)
 }
