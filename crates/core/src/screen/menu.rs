@@ -190,7 +190,8 @@ fn numbered(lines: &[ScreenLine], rows: &[Option<MenuRow>]) -> Option<MenuRows> 
 /// right.
 fn count_down(lines: &[ScreenLine], rows: &[Option<MenuRow>], last: usize) -> Option<Vec<usize>> {
     let end = rows[last].as_ref()?;
-    let mut wanted = end.number?;
+    // Programs count their rows from one: "0." begins a line of text.
+    let mut wanted = end.number.filter(|number| *number > 0)?;
     let mut run = Vec::new();
     for at in (0..=last).rev() {
         match &rows[at] {
