@@ -30,6 +30,15 @@ pub(crate) struct ItemForm {
     pub(crate) at: usize,
     /// Whether a frame has shown the form. It may open without a key, so earlier keys are ignored.
     pub(crate) is_shown: bool,
+    /// Input that arrived before the item was read, in order.
+    pub(crate) early: Vec<EarlyInput>,
+}
+
+/// Input for a form whose fields are not known yet.
+#[derive(Debug)]
+pub(crate) enum EarlyInput {
+    Action(BoardAction),
+    Text(String),
 }
 
 #[derive(Debug)]
@@ -93,6 +102,7 @@ impl ItemForm {
             fields: Vec::new(),
             at: 0,
             is_shown: true,
+            early: Vec::new(),
         };
         form.fill(&ItemFields {
             priority: 2,
@@ -129,7 +139,13 @@ impl ItemForm {
             fields: Vec::new(),
             at: 0,
             is_shown: true,
+            early: Vec::new(),
         }
+    }
+
+    /// Returns whether the form waits for the item that it changes.
+    pub(crate) fn waits_for_item(&self) -> bool {
+        matches!(self.purpose, FormPurpose::Edit { before: None, .. })
     }
 
     /// Sets the fields to those of an item.

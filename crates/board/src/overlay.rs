@@ -271,6 +271,14 @@ impl Overlay {
         }
     }
 
+    /// Returns the form if it waits for its item. It keeps input until then.
+    pub(crate) fn waiting_form(&mut self) -> Option<&mut ItemForm> {
+        match self {
+            Overlay::Form { form } => Some(form).filter(|form| form.waits_for_item()),
+            _ => None,
+        }
+    }
+
     /// Marks the overlay as not shown yet, because it opens again without a key.
     pub(crate) fn hide_until_drawn(&mut self) {
         match self {

@@ -122,6 +122,26 @@ fn item_without_a_title_is_not_created() {
 }
 
 #[test]
+fn keys_pressed_before_the_item_is_read_are_kept() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h e!<Tab>");
+    stage.happens(BoardEvent::Paste("More".to_owned()));
+    let early = stage.press("<Tab><Enter>");
+    assert_eq!(commands(&early), Vec::<String>::new());
+    let (order, result) = (stage.board.orders, Ok(item()));
+    let requests = stage.happens(BoardEvent::ItemRead { order, result });
+    let [(words, input)] = &with_input(&requests)[..] else {
+        panic!("{requests:?}");
+    };
+    assert!(
+        words.ends_with("--json --title=Fix the login flow! --description=-"),
+        "{words}"
+    );
+    assert_eq!(input.as_deref(), Some("It fails.\nAlways.\nMore"));
+    stage.assert_mode(KeyMode::Board);
+}
+
+#[test]
 fn only_changed_fields_are_sent() {
     let mut stage = editing();
     assert_snapshot!("edit_item", stage.screen());

@@ -4,7 +4,7 @@ use super::super::overlay::{Overlay, Pick, WritePurpose};
 use crate::action::BoardAction;
 use crate::board::Board;
 use crate::command::{self, CommandDraft};
-use crate::form::{FormPurpose, ItemForm};
+use crate::form::{EarlyInput, FormPurpose, ItemForm};
 use crate::input::TextInput;
 use crate::toast::ToastKind;
 use crate::{ItemFields, Moment};
@@ -63,6 +63,12 @@ impl Board {
             Ok(item) => {
                 *before = Some(item.clone());
                 form.fill(&item);
+                for input in std::mem::take(&mut form.early) {
+                    match input {
+                        EarlyInput::Action(action) => self.act(action, now),
+                        EarlyInput::Text(text) => self.type_text(&text),
+                    }
+                }
             }
             Err(why) => {
                 let text = format!("{id} cannot be read: {why}");

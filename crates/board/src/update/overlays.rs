@@ -2,6 +2,7 @@
 
 use crate::action::BoardAction;
 use crate::board::Board;
+use crate::form::EarlyInput;
 use crate::input::TextInput;
 use crate::overlay::{self, Overlay, step};
 use crate::sort::Sort;
@@ -20,6 +21,10 @@ impl Board {
         let Some(overlay) = &mut self.overlay else {
             return;
         };
+        if let Some(form) = overlay.waiting_form() {
+            form.early.push(EarlyInput::Action(action));
+            return;
+        }
         if let Some(input) = overlay.input()
             && input.edit(action)
         {
@@ -267,6 +272,10 @@ impl Board {
 
     pub(super) fn type_text(&mut self, text: &str) {
         if self.overlay.as_ref().is_some_and(Overlay::is_unseen) {
+            return;
+        }
+        if let Some(form) = self.overlay.as_mut().and_then(Overlay::waiting_form) {
+            form.early.push(EarlyInput::Text(text.to_owned()));
             return;
         }
         let mut letters = text.chars();

@@ -3,16 +3,25 @@
 use super::*;
 use crate::env::TIMEOUT;
 use crate::sling::polecats;
-use gt_tmux::testing::wait_until;
+use gt_tmux::testing::wait_until_or;
 use serde_json::json;
 
 /// Waits for the first item that fits.
 #[track_caller]
-fn wait_item(env: &TestEnv, what: &str, fits: impl Fn(&serde_json::Value) -> bool) -> String {
-    wait_until(what, TIMEOUT, || {
-        let items = env.json(&["work", "list", "--all"]);
+fn wait_item(
+    env: &TestEnv,
+    board: &Terminal<'_>,
+    what: &str,
+    fits: impl Fn(&serde_json::Value) -> bool,
+) -> String {
+    let list = || env.json(&["work", "list", "--all"]);
+    let find = || {
+        let items = list();
         let found = items.as_array()?.iter().find(|item| fits(item))?;
         Some(found["id"].as_str()?.to_owned())
+    };
+    wait_until_or(what, TIMEOUT, find, || {
+        format!("{}\n{:#}", board.screen(), list())
     })
 }
 
@@ -34,7 +43,7 @@ fn item_is_created_and_edited_in_a_form() {
     board.press(&["Tab"]);
     board.write("cli, parser");
     board.press(&["Enter"]);
-    let id = wait_item(&env, "the new item", |item| {
+    let id = wait_item(&env, &board, "the new item", |item| {
         item["title"] == "Fix --the 'parser'"
     });
     let item = env.json(&["work", "show", &id]);
@@ -51,7 +60,6 @@ fn item_is_created_and_edited_in_a_form() {
     board.wait_text("Open 2");
     board.act("e");
     board.wait_text(&format!("Edit {id}"));
-    board.wait_text("Second: ");
     board.write("!");
     board.press(&["Tab", "C-u"]);
     board.write("Shorter");
@@ -62,7 +70,7 @@ fn item_is_created_and_edited_in_a_form() {
     board.press(&["Tab"]);
     board.write(&other);
     board.press(&["Enter"]);
-    wait_item(&env, "the changed item", |item| {
+    wait_item(&env, &board, "the changed item", |item| {
         item["title"] == "Fix --the 'parser'!" && item["deps"] == json!([other])
     });
     let item = env.json(&["work", "show", &id]);
