@@ -120,6 +120,8 @@ pub struct ProgramSandbox {
     pub folders: Vec<String>,
     /// Files that the program writes, relative to the home folder.
     pub files: Vec<String>,
+    /// Hosts that the program needs, for a strict sandbox.
+    pub hosts: Vec<String>,
     /// Variables that are set inside a sandbox.
     pub env: BTreeMap<String, String>,
 }

@@ -326,6 +326,8 @@ pub struct SandboxConfig {
     pub writable: Vec<String>,
     /// Further files and folders that the agents do not see.
     pub hidden: Vec<String>,
+    /// Further hosts that the agents reach from a strict sandbox.
+    pub hosts: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

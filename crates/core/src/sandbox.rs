@@ -9,6 +9,11 @@ use std::fmt;
 
 /// Folder inside the sandbox with the socket of the broker.
 pub const BROKER_FOLDER: &str = "/run/gt";
+/// Socket of the egress proxy in [`BROKER_FOLDER`].
+pub const EGRESS_SOCKET: &str = "egress.sock";
+/// Port of 127.0.0.1 inside a strict sandbox on which programs find the proxy. The sandbox has a
+/// network of its own, so the port is free.
+pub const EGRESS_PORT: u16 = 3128;
 /// Variable that names the socket of the broker, for `gt` inside the sandbox.
 pub const BROKER_VARIABLE: &str = "GT_BROKER";
 /// Variable of the commands that a broker runs for the agent inside.
@@ -23,15 +28,22 @@ pub enum SandboxLevel {
     None,
     /// The agent writes only to its worktree, its own branches and its program's folders.
     Workspace,
+    /// Additionally, the agent reaches only the hosts that are listed.
+    Strict,
 }
 
 impl SandboxLevel {
-    pub const ALL: [SandboxLevel; 2] = [SandboxLevel::None, SandboxLevel::Workspace];
+    pub const ALL: [SandboxLevel; 3] = [
+        SandboxLevel::None,
+        SandboxLevel::Workspace,
+        SandboxLevel::Strict,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             SandboxLevel::None => "none",
             SandboxLevel::Workspace => "workspace",
+            SandboxLevel::Strict => "strict",
         }
     }
 
@@ -97,6 +109,9 @@ pub struct SandboxPlan {
     /// The folder on this machine that holds the broker's socket.
     pub broker: String,
     pub work_dir: String,
+    /// Whether the program has the network of this machine, or only a loopback interface of its
+    /// own.
+    pub has_network: bool,
     /// Whether the program gets a terminal session of its own, because this kernel lets it type
     /// into its terminal otherwise (TIOCSTI).
     pub new_session: bool,
@@ -132,6 +147,9 @@ impl SandboxPlan {
             }
         }
         add(&["--unshare-pid", "--unshare-ipc", "--unshare-cgroup-try"]);
+        if !self.has_network {
+            add(&["--unshare-net"]);
+        }
         add(&["--cap-drop", "ALL", "--die-with-parent"]);
         if self.new_session {
             add(&["--new-session"]);
@@ -156,6 +174,7 @@ mod tests {
             ],
             broker: "/b".to_owned(),
             work_dir: "/t/w".to_owned(),
+            has_network: true,
             new_session: false,
         };
         let words = plan.bwrap().join(" ");
@@ -167,11 +186,15 @@ mod tests {
             words.ends_with("--die-with-parent --chdir /t/w --"),
             "{words}"
         );
+        assert!(!words.contains("--unshare-net"), "{words}");
         let own = SandboxPlan {
+            has_network: false,
             new_session: true,
             ..plan
         };
-        assert!(own.bwrap().contains(&"--new-session".to_owned()));
+        for word in ["--new-session", "--unshare-net"] {
+            assert!(own.bwrap().contains(&word.to_owned()), "{word}");
+        }
     }
 
     #[test]

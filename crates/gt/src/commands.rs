@@ -24,6 +24,7 @@ pub(crate) mod doctor;
 pub(crate) mod dog;
 pub(crate) mod done;
 pub(crate) mod down;
+pub(crate) mod egress_bridge;
 pub(crate) mod escalate;
 pub(crate) mod estop;
 pub(crate) mod events;

@@ -12,6 +12,7 @@ use clap::builder::ValueParser;
 use clap::parser::ValueSource;
 use gt_core::Problem;
 use gt_core::sandbox::{BROKER_VARIABLE, SANDBOXED_VARIABLE};
+use gt_town::base::callback::Call;
 use gt_town::terminal::broker;
 use std::path::Path;
 use std::process::ExitCode;
@@ -71,6 +72,10 @@ pub(crate) fn forward() -> Option<ExitCode> {
     let mut args = std::env::args_os().skip(1).peekable();
     let first = args.peek().and_then(|word| word.to_str());
     if first.is_some_and(|word| INSIDE.contains(&word)) {
+        return None;
+    }
+    let words = std::env::args_os().skip(1).take(2);
+    if words.eq(Call::EgressBridge.words()) {
         return None;
     }
     Some(match broker::call(Path::new(&socket), args) {

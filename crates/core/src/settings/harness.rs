@@ -304,6 +304,10 @@ pub(super) const ROWS: &[Setting] = &[
         "sandbox.files",
         "Files that the program writes inside a sandbox, relative to the home folder.",
     ),
+    list(
+        "sandbox.hosts",
+        "Hosts that the program needs inside a strict sandbox.",
+    ),
     value(
         "sandbox.env",
         Map(&Text),

@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Setting] = &[
     ),
     value(
         "sandbox.level",
-        Choice(&["none", "workspace"]),
+        Choice(&["none", "workspace", "strict"]),
         "\"none\"",
         "The sandbox of the role's agents.",
     ),
@@ -162,6 +162,12 @@ pub(super) const ROWS: &[Setting] = &[
         Texts,
         "[]",
         "Further files and folders that the agents do not see in a sandbox.",
+    ),
+    value(
+        "sandbox.hosts",
+        Texts,
+        "[]",
+        "Further hosts that the agents reach from a strict sandbox, such as \"*.crates.io\".",
     ),
     value(
         "record.enabled",

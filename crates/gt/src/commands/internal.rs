@@ -4,8 +4,8 @@
 //! names of earlier versions to these.
 
 use super::{
-    CommandResult, await_death, budget, cycle, done, handoff, init_step, mq, notify, nudge, record,
-    replay, respawn, run_agent, save, schedule, sync,
+    CommandResult, await_death, budget, cycle, done, egress_bridge, handoff, init_step, mq, notify,
+    nudge, record, replay, respawn, run_agent, save, schedule, sync,
 };
 use crate::context::Context;
 use clap::{Args, Subcommand};
@@ -25,6 +25,7 @@ pub(crate) enum InternalCommand {
     DeliverNotice,
     /// Deliver the messages that were held during a do-not-disturb; for tmux
     EndDnd,
+    EgressBridge(egress_bridge::EgressBridgeArgs),
     /// End the session of an agent that has submitted its work; for tmux
     EndSession(AgentArgs),
     InitStep(init_step::InitStepArgs),
@@ -101,6 +102,7 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::ReplayScrollback(args) => replay::run(&args),
         InternalCommand::Respawn(args) => respawn::run(args, context),
         InternalCommand::ResumeLimited => resume_limited(context),
+        InternalCommand::EgressBridge(args) => egress_bridge::run(&args),
         InternalCommand::RunAgent(args) => run_agent::run(args, context),
         InternalCommand::Save(args) => save::run_unattended(args.timer, context),
         InternalCommand::Schedule => schedule::run_unattended(context),

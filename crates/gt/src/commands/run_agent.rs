@@ -1,18 +1,22 @@
 use super::CommandResult;
 use crate::context::Context;
 use clap::Args;
-use gt_core::sandbox::{BROKER_FOLDER, BROKER_VARIABLE, SandboxLevel};
+use gt_core::egress::AllowList;
+use gt_core::sandbox::{BROKER_FOLDER, BROKER_VARIABLE, EGRESS_PORT, EGRESS_SOCKET, SandboxLevel};
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::sandbox;
+use gt_town::base::callback::Call;
+use gt_town::base::egress::{self, EgressEvent};
 use gt_town::base::files;
 use gt_town::base::job::{Job, JobEnd};
 use gt_town::catalog::{harnesses, roles, secrets};
+use gt_town::records::events;
 use gt_town::terminal::broker;
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::io::Read;
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -42,20 +46,22 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
     let agent = Identity::from_address(&args.agent, town.registry()).ok_or_else(|| {
         Problem::usage(format!("{:?} is not the address of an agent", args.agent))
     })?;
-    let role = roles::resolve(&town, agent.role(), agent.rig())?.value;
+    let mut role = roles::resolve(&town, agent.role(), agent.rig())?.value;
     let values = secrets::resolve(&town, &role)?;
     let Some((program, words)) = args.program.split_first() else {
         return Err(Problem::usage("there is no program to become"));
     };
-    let level = args.sandbox.as_deref().map(SandboxLevel::from_word);
-    let mut command = match level {
-        None | Some(Some(SandboxLevel::None)) => {
-            let error = Command::new(program).args(words).envs(values).exec();
-            return Err(cannot_start(program).caused_by(error));
-        }
-        Some(Some(SandboxLevel::Workspace)) => Command::new(sandbox::check_available(&town)?),
-        Some(None) => return Err(Problem::usage("there is no such sandbox")),
+    let level = match args.sandbox.as_deref() {
+        None => SandboxLevel::None,
+        Some(word) => SandboxLevel::from_word(word)
+            .ok_or_else(|| Problem::usage(format!("there is no sandbox {word:?}")))?,
     };
+    if level == SandboxLevel::None {
+        let error = Command::new(program).args(words).envs(values).exec();
+        return Err(cannot_start(program).caused_by(error));
+    }
+    role.sandbox.level = level;
+    let mut command = Command::new(sandbox::check_available(&town)?);
     let harness = args.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(&town, harness)?.value;
     let folder = BrokerFolder::make(&town)?;
@@ -68,8 +74,15 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         &folder.path,
         Path::new(program),
     )?;
+    command.args(plan.bwrap());
+    if level == SandboxLevel::Strict {
+        let allowed = sandbox::allowed_hosts(&role, &preset)?;
+        command.envs(allowed.proxy_variables(EGRESS_PORT));
+        command.arg(&town.around().gt);
+        command.args(Call::EgressBridge.words()).arg("--");
+        serve_egress(&town, &agent, &folder.path, allowed)?;
+    }
     command
-        .args(plan.bwrap())
         .arg(program)
         .args(words)
         .envs(values)
@@ -96,6 +109,31 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
             )))
         }
     }
+}
+
+/// Serves the proxy through which the agent reaches its allowed hosts.
+fn serve_egress(
+    town: &Town,
+    agent: &Identity,
+    folder: &Path,
+    allowed: AllowList,
+) -> Result<(), Problem> {
+    let listener = UnixListener::bind(folder.join(EGRESS_SOCKET))
+        .map_err(|error| Problem::failed("cannot serve the proxy").caused_by(error))?;
+    let (town, agent) = (town.clone(), agent.address());
+    let note = move |event: EgressEvent| {
+        let reason = match event.destination {
+            Some(destination) => format!("connection to {destination}: {}", event.denial),
+            None => format!("connection: {}", event.denial),
+        };
+        events::note_sandbox_denial(&town, &agent, &reason);
+    };
+    std::thread::spawn(move || {
+        if let Err(error) = egress::serve(listener, allowed, note) {
+            tracing::error!("the proxy of the sandbox has ended: {error}");
+        }
+    });
+    Ok(())
 }
 
 /// Passes the signals that ask the pane's first process to end on to the program.

@@ -111,7 +111,8 @@ pub(crate) struct PermissionFlags {
 }
 
 fn sandbox_level(word: &str) -> Result<SandboxLevel, String> {
-    SandboxLevel::from_word(word).ok_or_else(|| "the levels are none and workspace".to_owned())
+    SandboxLevel::from_word(word)
+        .ok_or_else(|| "the levels are none, workspace and strict".to_owned())
 }
 
 impl StartFlags {

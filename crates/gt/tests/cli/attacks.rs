@@ -5,4 +5,6 @@ mod environment;
 mod git_programs;
 mod identity;
 mod sandbox;
+#[cfg(target_os = "linux")]
+mod strict_sandbox;
 mod validation;

@@ -11,9 +11,10 @@ use crate::base::program::{self, RunLimits};
 use crate::catalog::harnesses;
 use crate::repo::workspace;
 use crate::{Result, Town};
+use gt_core::egress::AllowList;
 use gt_core::harness::Preset;
 use gt_core::role::{Role, RoleConfig};
-use gt_core::sandbox::{Mount, SECRET_PATHS, SandboxPlan};
+use gt_core::sandbox::{Mount, SECRET_PATHS, SandboxLevel, SandboxPlan};
 use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -153,6 +154,13 @@ impl GitFolders {
     }
 }
 
+/// Returns the hosts that an agent reaches from a strict sandbox: those of its program, and those
+/// of its role.
+pub fn allowed_hosts(role: &RoleConfig, preset: &Preset) -> Result<AllowList> {
+    AllowList::parse(preset.sandbox.hosts.iter().chain(&role.sandbox.hosts))
+        .map_err(|problem| problem.hint("see `sandbox.hosts` of the role and of the harness"))
+}
+
 /// Returns the sandbox of an agent whose program is started by this process, with this
 /// environment.
 pub fn plan(
@@ -202,6 +210,7 @@ pub fn plan(
         mount_git(git, identity, work_dir, &mut mounts)?;
     }
     Ok(SandboxPlan {
+        has_network: role.sandbox.level != SandboxLevel::Strict,
         mounts: mounts.list,
         broker: text(broker)?,
         work_dir: text(work_dir)?,

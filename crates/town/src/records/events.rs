@@ -252,6 +252,16 @@ pub fn note_denied(town: &Town, problem: &Problem) {
     Events::of(town).note(vec![event]);
 }
 
+/// Records that the sandbox of an agent has refused a connection.
+pub fn note_sandbox_denial(town: &Town, agent: &str, reason: &str) {
+    let event = town.event("denied");
+    let event = Event {
+        actor: agent.to_owned(),
+        ..event
+    };
+    Events::of(town).note(vec![event.with("reason", reason)]);
+}
+
 /// Serializes an event, without the fields of the chain and without a newline.
 pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
     serde_json::to_vec(event)

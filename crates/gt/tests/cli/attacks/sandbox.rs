@@ -33,7 +33,7 @@ const POSSIBLE_OUTSIDE: &[&str] = &[
 ];
 
 /// Plants the secrets, and returns a town with the crew `max` and `joe`.
-fn town_with_secrets() -> TestEnv {
+pub(super) fn town_with_secrets() -> TestEnv {
     let env = TestEnv::with_crew(&["max", "joe"]);
     for secret in [
         ".ssh/id",
@@ -57,12 +57,10 @@ fn worktree(env: &TestEnv, name: &str) -> PathBuf {
 }
 
 /// Runs the attempts as `max` and returns the lines that it wrote.
-fn attempts(env: &TestEnv, level: &str) -> Vec<String> {
+pub(super) fn attempts(env: &TestEnv, level: &str) -> Vec<String> {
     env.tmux(Tmux::new("new-session").args(["-d", "-s", "outside", "sleep 1000"]));
     let outside =
         env.tmux(Tmux::new("display-message").args(["-p", "-t", "=outside:", "#{pane_pid}"]));
-    let folder = worktree(env, "max");
-    fs::write(folder.join("escapes.py"), ESCAPES).unwrap();
     let words = [
         env.home().display().to_string(),
         env.town().display().to_string(),
@@ -74,8 +72,20 @@ fn attempts(env: &TestEnv, level: &str) -> Vec<String> {
             .display()
             .to_string(),
     ];
+    run_script(env, level, ESCAPES, &words)
+}
+
+/// Runs a script as `max` and returns the lines that it wrote, the last of which begins with `end`.
+pub(super) fn run_script(
+    env: &TestEnv,
+    level: &str,
+    script: &str,
+    words: &[String],
+) -> Vec<String> {
+    let folder = worktree(env, "max");
+    fs::write(folder.join("script.py"), script).unwrap();
     let line = format!(
-        "python3 escapes.py '{}' >result 2>&1; sleep 1000",
+        "python3 script.py '{}' >result 2>&1; sleep 1000",
         words.join("' '")
     );
     let start = ["start", "gastown/max", "--sandbox", level, "--command"];

@@ -16,6 +16,8 @@ pub enum Call {
     DeliverNotice,
     /// Delivers what was held until the end of a do-not-disturb.
     EndDnd,
+    /// Becomes a program inside a strict sandbox, and forwards its connections.
+    EgressBridge,
     /// Ends the session of an agent that has submitted its work.
     EndSession,
     /// Runs one init command of a worktree.
@@ -49,12 +51,13 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 21] = [
+    pub const ALL: [Call; 22] = [
         Call::AwaitDeath,
         Call::CheckBudgets,
         Call::Cycle,
         Call::Deliver,
         Call::DeliverNotice,
+        Call::EgressBridge,
         Call::EndDnd,
         Call::EndSession,
         Call::InitStep,
@@ -81,6 +84,7 @@ impl Call {
             Call::Cycle => "cycle",
             Call::Deliver => "deliver",
             Call::DeliverNotice => "deliver-notice",
+            Call::EgressBridge => "egress-bridge",
             Call::EndDnd => "end-dnd",
             Call::EndSession => "end-session",
             Call::InitStep => "init-step",

@@ -353,6 +353,10 @@ impl<'a> Prepared<'a> {
         match self.role.sandbox.level {
             SandboxLevel::None => Ok(()),
             SandboxLevel::Workspace => sandbox::prepare(town, self.identity, &self.work_dir),
+            SandboxLevel::Strict => {
+                sandbox::allowed_hosts(&self.role, &self.preset)?;
+                sandbox::prepare(town, self.identity, &self.work_dir)
+            }
         }
     }
 }
