@@ -254,6 +254,11 @@ impl Stage {
         })
     }
 
+    /// Returns address and port of the model.
+    pub(crate) fn model_address(&self) -> String {
+        self.model.url().trim_start_matches("http://").to_owned()
+    }
+
     /// Returns all requests to the model so far.
     pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
         self.model.requests()
