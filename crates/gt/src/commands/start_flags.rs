@@ -69,7 +69,7 @@ pub(crate) struct StartFlags {
     theme: Option<String>,
     #[command(flatten)]
     permissions: PermissionFlags,
-    /// The sandbox, `none` or `workspace` [default: the role's]
+    /// The sandbox, `none`, `workspace` or `strict` [default: the role's]
     #[arg(long, value_name = "LEVEL", value_parser = sandbox_level)]
     sandbox: Option<SandboxLevel>,
     /// Do not wait until it is ready

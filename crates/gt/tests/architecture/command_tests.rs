@@ -21,6 +21,7 @@ const NO_COMMANDS: &[&str] = &[
     "await_death",
     "no_command",
     "cycle",
+    "egress_bridge",
     "hook_report",
     "ids",
     "init_step",
