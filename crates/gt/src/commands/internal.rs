@@ -23,9 +23,9 @@ pub(crate) enum InternalCommand {
     Deliver(AgentArgs),
     /// Send the notification that the environment describes
     DeliverNotice,
+    EgressBridge(egress_bridge::EgressBridgeArgs),
     /// Deliver the messages that were held during a do-not-disturb; for tmux
     EndDnd,
-    EgressBridge(egress_bridge::EgressBridgeArgs),
     /// End the session of an agent that has submitted its work; for tmux
     EndSession(AgentArgs),
     InitStep(init_step::InitStepArgs),
@@ -92,6 +92,7 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::Cycle(args) => cycle::run(args, context),
         InternalCommand::Deliver(args) => nudge::deliver_waiting(&args.agent, context),
         InternalCommand::DeliverNotice => notify::deliver(context),
+        InternalCommand::EgressBridge(args) => egress_bridge::run(&args),
         InternalCommand::EndDnd => end_dnd(context),
         InternalCommand::EndSession(args) => done::end_session(&args.agent, context),
         InternalCommand::InitStep(args) => init_step::run(&args, context),
@@ -102,7 +103,6 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
         InternalCommand::ReplayScrollback(args) => replay::run(&args),
         InternalCommand::Respawn(args) => respawn::run(args, context),
         InternalCommand::ResumeLimited => resume_limited(context),
-        InternalCommand::EgressBridge(args) => egress_bridge::run(&args),
         InternalCommand::RunAgent(args) => run_agent::run(args, context),
         InternalCommand::Save(args) => save::run_unattended(args.timer, context),
         InternalCommand::Schedule => schedule::run_unattended(context),

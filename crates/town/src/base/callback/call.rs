@@ -14,10 +14,10 @@ pub enum Call {
     Deliver,
     /// Notifies people of an event.
     DeliverNotice,
-    /// Delivers what was held until the end of a do-not-disturb.
-    EndDnd,
     /// Becomes a program inside a strict sandbox, and forwards its connections.
     EgressBridge,
+    /// Delivers what was held until the end of a do-not-disturb.
+    EndDnd,
     /// Ends the session of an agent that has submitted its work.
     EndSession,
     /// Runs one init command of a worktree.
