@@ -90,6 +90,11 @@ impl Drop for Home {
     }
 }
 
+/// Returns the measured program: `GT_BENCH_PROGRAM`, such as an earlier version, or this build.
 pub(crate) fn gt() -> &'static str {
-    env!("CARGO_BIN_EXE_gt")
+    static PROGRAM: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        let named = std::env::var("GT_BENCH_PROGRAM");
+        named.unwrap_or_else(|_| env!("CARGO_BIN_EXE_gt").to_owned())
+    });
+    &PROGRAM
 }
