@@ -6,7 +6,7 @@
 
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::problem::Problem;
-use crate::sandbox::SandboxLevel;
+use crate::sandbox::{CacheUse, SandboxLevel, SandboxLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -321,9 +321,12 @@ pub enum OnCompact {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxConfig {
-    pub level: SandboxLevel,
+    /// Absent means the town's `sandbox.default`.
+    pub level: Option<SandboxLevel>,
     /// Further files and folders that the agents may write, such as caches; `~/` is the home folder.
     pub writable: Vec<String>,
+    pub caches: CacheUse,
+    pub limits: SandboxLimits,
     /// Further files and folders that the agents do not see.
     pub hidden: Vec<String>,
     /// Further hosts that the agents reach from a strict sandbox.

@@ -4,6 +4,11 @@
 //! [`SandboxPlan::bwrap`] turns it into arguments. The engine finds the paths and starts the
 //! program. Everything that is not listed is readable and not writable.
 
+pub mod caches;
+mod limits;
+
+pub use limits::SandboxLimits;
+
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,6 +63,63 @@ impl fmt::Display for SandboxLevel {
     }
 }
 
+/// A town's setting for agents that run without permission prompts and whose role names no level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum DefaultSandbox {
+    /// `workspace` where it works, otherwise `none`.
+    Auto,
+    Level(SandboxLevel),
+}
+
+impl Default for DefaultSandbox {
+    fn default() -> Self {
+        DefaultSandbox::Level(SandboxLevel::None)
+    }
+}
+
+impl DefaultSandbox {
+    pub const AUTO: &str = "auto";
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        match word {
+            Self::AUTO => Some(DefaultSandbox::Auto),
+            _ => SandboxLevel::from_word(word).map(DefaultSandbox::Level),
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DefaultSandbox::Auto => Self::AUTO,
+            DefaultSandbox::Level(level) => level.as_str(),
+        }
+    }
+}
+
+impl TryFrom<String> for DefaultSandbox {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::from_word(&text).ok_or_else(|| format!("there is no sandbox {text:?}"))
+    }
+}
+
+/// Returns the level of an agent. `explicit` is the level of its start or its role; `works` is
+/// called only if the level depends on whether a `workspace` sandbox works for the agent.
+pub fn level(
+    explicit: Option<SandboxLevel>,
+    default: DefaultSandbox,
+    is_bypassing: bool,
+    works: impl FnOnce() -> bool,
+) -> SandboxLevel {
+    match (explicit, default) {
+        (Some(level), _) => level,
+        (None, DefaultSandbox::Level(level)) if is_bypassing => level,
+        (None, DefaultSandbox::Auto) if is_bypassing && works() => SandboxLevel::Workspace,
+        (None, _) => SandboxLevel::None,
+    }
+}
+
 /// Files and folders of the home folder that hold secrets of common programs.
 pub const SECRET_PATHS: &[&str] = &[
     ".ssh",
@@ -99,6 +161,34 @@ pub enum Mount {
     HideFile(String),
     Read(String),
     Write(String),
+    /// A folder of the agent's own, in place of another one.
+    Replace {
+        path: String,
+        with: String,
+    },
+}
+
+impl Mount {
+    pub fn path(&self) -> &str {
+        match self {
+            Mount::HideFolder(path)
+            | Mount::HideFile(path)
+            | Mount::Read(path)
+            | Mount::Write(path)
+            | Mount::Replace { path, .. } => path,
+        }
+    }
+}
+
+/// The caches of toolchains that an agent uses inside its sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheUse {
+    /// Caches that only sandboxed agents of the same rig use.
+    #[default]
+    Own,
+    /// Those of the person, which the agent cannot write to.
+    ReadOnly,
 }
 
 /// The sandbox of one agent.
@@ -109,6 +199,8 @@ pub struct SandboxPlan {
     /// The folder on this machine that holds the broker's socket.
     pub broker: String,
     pub work_dir: String,
+    /// Variables that are set inside.
+    pub env: Vec<(String, String)>,
     /// Whether the program has the network of this machine, or only a loopback interface of its
     /// own.
     pub has_network: bool,
@@ -137,6 +229,7 @@ impl SandboxPlan {
                 Mount::HideFile(path) => add(&["--ro-bind", "/dev/null", path]),
                 Mount::Read(path) => add(&["--ro-bind", path, path]),
                 Mount::Write(path) => add(&["--bind", path, path]),
+                Mount::Replace { path, with } => add(&["--bind", with, path]),
             }
         }
         add(&["--bind", &self.broker, BROKER_FOLDER]);
@@ -171,15 +264,20 @@ mod tests {
                 Mount::HideFile("/s/socket".to_owned()),
                 Mount::Write("/t/w".to_owned()),
                 Mount::Read("/t/w/.git".to_owned()),
+                Mount::Replace {
+                    path: "/t/g".to_owned(),
+                    with: "/t/p".to_owned(),
+                },
             ],
             broker: "/b".to_owned(),
             work_dir: "/t/w".to_owned(),
+            env: Vec::new(),
             has_network: true,
             new_session: false,
         };
         let words = plan.bwrap().join(" ");
         let expected = "--tmpfs /run --tmpfs /t --ro-bind /dev/null /s/socket --bind /t/w /t/w \
-                        --ro-bind /t/w/.git /t/w/.git --bind /b /run/gt --remount-ro /t \
+                        --ro-bind /t/w/.git /t/w/.git --bind /t/p /t/g --bind /b /run/gt --remount-ro /t \
                         --unshare-pid";
         assert!(words.contains(expected), "{words}");
         assert!(
@@ -198,7 +296,33 @@ mod tests {
     }
 
     #[test]
+    fn default_applies_only_to_agents_that_bypass_permissions_and_have_no_level() {
+        use SandboxLevel::{None as Open, Strict, Workspace};
+        let auto = DefaultSandbox::Auto;
+        let fixed = DefaultSandbox::Level(Strict);
+        for (explicit, default, is_bypassing, works, expected) in [
+            (None, auto, true, true, Workspace),
+            (None, auto, true, false, Open),
+            (None, auto, false, true, Open),
+            (None, fixed, true, false, Strict),
+            (None, fixed, false, true, Open),
+            (None, DefaultSandbox::default(), true, true, Open),
+            (Some(Open), auto, true, true, Open),
+            (Some(Strict), auto, false, false, Strict),
+        ] {
+            let found = level(explicit, default, is_bypassing, || works);
+            assert_eq!(found, expected, "{explicit:?} {default:?} {is_bypassing}");
+        }
+        // An explicit level needs no look at this machine.
+        level(Some(Workspace), auto, true, || panic!("not needed"));
+    }
+
+    #[test]
     fn levels_have_one_word_each() {
+        for word in ["auto", "none", "workspace", "strict"] {
+            assert_eq!(DefaultSandbox::from_word(word).unwrap().as_str(), word);
+        }
+        assert!(DefaultSandbox::try_from("x".to_owned()).is_err());
         for level in SandboxLevel::ALL {
             assert_eq!(SandboxLevel::from_word(level.as_str()), Some(level));
         }

@@ -8,6 +8,7 @@ use crate::environment::{self, EnvironmentFacts};
 use crate::harness::{Preset, PromptStyle};
 use crate::identity::Identity;
 use crate::role::RoleConfig;
+use crate::sandbox::SandboxLevel;
 use crate::session::SessionId;
 use crate::state::{State, StateSource};
 use std::collections::BTreeMap;
@@ -40,6 +41,8 @@ pub mod tag {
     pub const PRIMED: &str = "@gt_primed";
     /// The program runs without permission prompts.
     pub const NEVER_ASKS: &str = "@gt_never_asks";
+    /// Level of its sandbox.
+    pub const SANDBOX: &str = "@gt_sandbox";
     /// The program was started with a prompt that its hook has not reported yet.
     pub const FIRST_PROMPT: &str = "@gt_first_prompt";
     /// Number of tasks that the last turn left running in the background, as the hook reports.
@@ -139,6 +142,7 @@ pub struct StartRequest<'a> {
     pub model: Option<&'a str>,
     /// Id of the digest for which gt starts the agent.
     pub digest: Option<&'a str>,
+    pub sandbox: SandboxLevel,
     pub passed_env: &'a [(String, String)],
     pub extra_env: &'a [(String, String)],
     /// Arguments that make the program call our hooks.
@@ -179,6 +183,11 @@ pub struct LaunchPlan {
 /// folder. Without a folder the program uses its default one.
 pub fn account_key(harness: &str, config_dir: Option<&str>) -> String {
     format!("{harness} {}", config_dir.unwrap_or_default())
+}
+
+/// Returns whether `gt` starts the program so that it does not ask for permissions.
+pub fn never_asks(role: &RoleConfig, preset: &Preset) -> bool {
+    role.start.skip_permissions && !preset.command.skip_permissions.is_empty()
 }
 
 pub fn plan(request: &StartRequest<'_>) -> LaunchPlan {
@@ -250,13 +259,12 @@ pub fn plan(request: &StartRequest<'_>) -> LaunchPlan {
         ""
     };
     tags.push((tag::AUTO_RESPAWN, auto_respawn.to_owned()));
-    let never_asks = request.role.start.skip_permissions
-        && !request.preset.command.skip_permissions.is_empty()
-        && !own_line;
+    let never_asks = !own_line && never_asks(request.role, request.preset);
     tags.push((
         tag::NEVER_ASKS,
         if never_asks { "1" } else { "" }.to_owned(),
     ));
+    tags.push((tag::SANDBOX, request.sandbox.as_str().to_owned()));
     let reports_first_prompt = request.prompt.is_some() && !typed && !own_line && request.has_hooks;
     let first_prompt = if reports_first_prompt { "1" } else { "" };
     tags.push((tag::FIRST_PROMPT, first_prompt.to_owned()));
@@ -387,6 +395,7 @@ mod tests {
             config_dir: None,
             model: None,
             digest: None,
+            sandbox: SandboxLevel::None,
             passed_env: &[],
             extra_env: &[],
             hook_args: &[],

@@ -28,7 +28,10 @@ const ALLOWED: &[&str] = &[
     "budget",
     "checkpoint",
     "costs",
+    "deacon",
     "dnd",
+    "doctor",
+    "dog",
     "done",
     "escalate",
     "events",
@@ -40,6 +43,7 @@ const ALLOWED: &[&str] = &[
     "interrupt",
     "keys",
     "mail",
+    "mayor",
     "mol",
     "mq",
     "nudge",
@@ -47,6 +51,7 @@ const ALLOWED: &[&str] = &[
     "peek",
     "polecat",
     "prime",
+    "refinery",
     "restart",
     "rig",
     "role",
@@ -60,6 +65,7 @@ const ALLOWED: &[&str] = &[
     "stop",
     "unhook",
     "wait",
+    "witness",
     "work",
 ];
 
@@ -151,6 +157,8 @@ mod tests {
             &["done"],
             &["signal", "claude"],
             &["nudge", "mayor", "hello"],
+            &["deacon", "status"],
+            &["dog", "run", "an errand"],
         ] {
             assert_eq!(check_words(allowed), Ok(()), "{allowed:?}");
         }

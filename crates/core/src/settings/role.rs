@@ -145,23 +145,41 @@ pub(super) const ROWS: &[Setting] = &[
         "\"auto\"",
         "Before a program compacts its context: save the state, begin another session, or nothing.",
     ),
-    value(
+    absent(
         "sandbox.level",
         Choice(&["none", "workspace", "strict"]),
-        "\"none\"",
+        ("the town's sandbox.default", "\"workspace\""),
         "The sandbox of the role's agents.",
     ),
     value(
         "sandbox.writable",
         Texts,
         "[]",
-        "Further files and folders that the agents may write in a sandbox, such as caches.",
+        "Further files and folders that the agents may write in a sandbox.",
+    ),
+    value(
+        "sandbox.caches",
+        Choice(&["own", "read-only"]),
+        "\"own\"",
+        "Caches of toolchains in a sandbox: own ones, which the rig's agents share, or yours, which they only read.",
     ),
     value(
         "sandbox.hidden",
         Texts,
         "[]",
         "Further files and folders that the agents do not see in a sandbox.",
+    ),
+    value(
+        "sandbox.limits.processes",
+        NUMBER,
+        "4096",
+        "Maximum number of processes in a sandbox; 0 means no maximum. The kernel does not apply it to root.",
+    ),
+    value(
+        "sandbox.limits.file_mb",
+        NUMBER,
+        "0",
+        "Maximum size of a file that a process in a sandbox writes, in megabytes; 0 means no maximum.",
     ),
     value(
         "sandbox.hosts",

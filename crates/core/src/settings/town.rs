@@ -449,6 +449,13 @@ pub(super) const ROWS: &[Setting] = &[
         "Settings of a repository's own git configuration that git uses although they name a program.",
     ),
     value(
+        "sandbox.default",
+        Choice(&["none", "auto", "workspace", "strict"]),
+        "\"none\"",
+        "The sandbox of agents that run without permission prompts and whose role names none; auto \
+         is workspace where it works. `gt init` sets auto.",
+    ),
+    value(
         "env.pass",
         Texts,
         "[]",

@@ -13,7 +13,7 @@ impl Home {
         let path = PathBuf::from(format!("/tmp/{name}{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a folder");
         let home = Home { path };
-        home.ok(&["init", "--harness", "demo"]);
+        home.ok(&["init", "--harness", "demo", "--sandbox", "none"]);
         home
     }
 

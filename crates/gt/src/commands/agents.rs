@@ -17,6 +17,9 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::process::ExitCode;
 
+/// Note about the agents that are marked.
+const UNCONFINED: &str = "! no permission prompts and no sandbox: `gt doctor`";
+
 /// List the agents that run
 ///
 /// The mayor first, then the deacon, then rig by rig. WHAT is the open question, the work
@@ -102,9 +105,12 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
             } else if agents.is_empty() {
                 output::line(none_found(role, args.rig.as_deref(), args.stopped))?;
             } else {
-                print(&agents, &town, args.wide)?;
+                print_table(&agents, &town, args.wide, true)?;
                 for line in questions(&agents) {
                     output::fitted(&line, 2)?;
+                }
+                if agents.iter().any(AgentView::is_unconfined) {
+                    output::fitted(UNCONFINED, 2)?;
                 }
             }
             Ok(ExitCode::SUCCESS)
@@ -157,6 +163,11 @@ pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> Comm
 
 /// Prints agents as a table.
 pub(crate) fn print(agents: &[AgentView], town: &Town, wide: bool) -> Result<(), Problem> {
+    print_table(agents, town, wide, false)
+}
+
+/// Prints agents as a table. `marks` are signs behind the states of unconfined agents.
+fn print_table(agents: &[AgentView], town: &Town, wide: bool, marks: bool) -> Result<(), Problem> {
     let items = hooked_items(town);
     let mut titles = vec!["AGENT", "STATE", "SINCE"];
     if wide {
@@ -168,7 +179,14 @@ pub(crate) fn print(agents: &[AgentView], town: &Town, wide: bool) -> Result<(),
         let since = agent.report.since.or(agent.created_at);
         let mut row: Vec<Cell> = vec![
             agent.identity.address().into(),
-            state_cell(agent),
+            state_cell_with(
+                agent,
+                if marks && agent.is_unconfined() {
+                    " !"
+                } else {
+                    ""
+                },
+            ),
             since.map(output::age).unwrap_or_default().into(),
         ];
         if wide {
@@ -294,7 +312,11 @@ fn remarks(agent: &AgentView) -> String {
 }
 
 pub(crate) fn state_cell(agent: &AgentView) -> Cell {
-    let word = agent.report.label();
+    state_cell_with(agent, "")
+}
+
+fn state_cell_with(agent: &AgentView, sign: &str) -> Cell {
+    let word = format!("{}{sign}", agent.report.label());
     match agent.report.state {
         State::Busy => Cell::painted(word, Paint::green),
         State::Waiting | State::Limited | State::Initializing | State::Starting => {
@@ -373,6 +395,8 @@ pub(crate) fn document(agent: &AgentView) -> Value {
         "adopted": agent.adopted.then_some(true),
         "socket": agent.socket,
         "keepalive_age_seconds": agent.keepalive_age,
+        "sandbox": agent.sandbox,
+        "never_asks": agent.never_asks.then_some(true),
         "dnd": agent.dnd.as_ref().map(dnd::document),
     }))
 }

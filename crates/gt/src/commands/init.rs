@@ -4,8 +4,10 @@ use crate::output;
 use crate::output::question;
 use clap::Args;
 use gt_core::Problem;
+use gt_core::sandbox::DefaultSandbox;
 use gt_core::settings::{SettingKey, SettingScope};
 use gt_town::Town;
+use gt_town::agents::sandbox::bubblewrap;
 use gt_town::catalog::config::{ConfigFile, ConfigTarget};
 use gt_town::catalog::harnesses;
 use serde_json::json;
@@ -31,6 +33,10 @@ pub(crate) struct InitArgs {
     /// The agent program for roles that name none [default: claude]
     #[arg(long, value_name = "NAME")]
     harness: Option<String>,
+    /// The sandbox of agents that run without permission prompts: `none`, `workspace`, `strict`, or
+    /// `auto` for `workspace` where it works [default: auto]
+    #[arg(long, value_name = "LEVEL", value_parser = default_sandbox)]
+    sandbox: Option<DefaultSandbox>,
     /// Ask nothing: take the defaults
     #[arg(long, short)]
     yes: bool,
@@ -67,8 +73,10 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
     };
     let name = args.name.as_deref();
     let root = Town::init(&path, name, &chosen.socket, &chosen.harness)?;
+    let sandbox = args.sandbox.unwrap_or(DefaultSandbox::Auto);
+    set(&root, "sandbox.default", sandbox.as_str(), context)?;
     if chosen.desktop {
-        turn_on_notifications(&root, context)?;
+        set(&root, "notify.desktop", "true", context)?;
     }
     let town = Town::open(&root, around.clone())?;
     // Reports a misspelt harness now instead of at the first start.
@@ -90,12 +98,31 @@ pub(crate) fn run(args: InitArgs, context: &Context) -> CommandResult {
     if let Err(problem) = known {
         output::warn(problem.message());
     }
+    if sandbox == DefaultSandbox::Auto {
+        warn_without_sandbox(&town);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn turn_on_notifications(root: &Path, context: &Context) -> Result<(), Problem> {
+fn set(root: &Path, key: &str, value: &str, context: &Context) -> Result<(), Problem> {
     let file = ConfigFile::of(root, ConfigTarget::Town, context.around())?;
-    let key = SettingKey::find(SettingScope::Town, "notify.desktop")?;
-    file.set(&key, &["true"])?;
+    let key = SettingKey::find(SettingScope::Town, key)?;
+    file.set(&key, &[value])?;
     Ok(())
+}
+
+fn default_sandbox(word: &str) -> Result<DefaultSandbox, String> {
+    DefaultSandbox::from_word(word)
+        .ok_or_else(|| "the words are auto, none, workspace and strict".to_owned())
+}
+
+/// Warns that agents have no sandbox although it is the default.
+fn warn_without_sandbox(town: &Town) {
+    if let Err(problem) = bubblewrap::check_again(town) {
+        let hint = problem.hints().first();
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        output::warn(format!(
+            "agents run without permission prompts and without a sandbox: {problem}{hint}"
+        ));
+    }
 }

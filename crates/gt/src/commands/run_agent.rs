@@ -5,7 +5,7 @@ use gt_core::egress::AllowList;
 use gt_core::sandbox::{BROKER_FOLDER, BROKER_VARIABLE, EGRESS_PORT, EGRESS_SOCKET, SandboxLevel};
 use gt_core::{Identity, Problem};
 use gt_town::Town;
-use gt_town::agents::sandbox;
+use gt_town::agents::sandbox::{self, bubblewrap};
 use gt_town::base::callback::Call;
 use gt_town::base::egress::{self, EgressEvent};
 use gt_town::base::files;
@@ -20,6 +20,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// Time within which a sandbox that the system refuses has ended.
+const COMES_UP: Duration = Duration::from_secs(5);
 
 /// Become an agent's program, with the secret variables of its role; started by tmux
 ///
@@ -60,8 +64,8 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         let error = Command::new(program).args(words).envs(values).exec();
         return Err(cannot_start(program).caused_by(error));
     }
-    role.sandbox.level = level;
-    let mut command = Command::new(sandbox::check_available(&town)?);
+    role.sandbox.level = Some(level);
+    let mut command = Command::new(bubblewrap::locate(&town)?);
     let harness = args.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(&town, harness)?.value;
     let folder = BrokerFolder::make(&town)?;
@@ -83,14 +87,17 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         serve_egress(&town, &agent, &folder.path, allowed)?;
     }
     command
+        .args(role.sandbox.limits.words())
         .arg(program)
         .args(words)
+        .envs(plan.env)
         .envs(values)
         .envs(&preset.sandbox.env)
         .env(
             BROKER_VARIABLE,
             format!("{BROKER_FOLDER}/{}", broker::SOCKET),
         );
+    let began = Instant::now();
     let (around, work_dir) = (town.around().clone(), town.around().current_dir.clone());
     std::thread::spawn(move || broker::serve(listener, around, work_dir));
     let job = Job::start(command).map_err(|error| cannot_start(program).caused_by(error))?;
@@ -99,6 +106,9 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         .wait()
         .map_err(|error| Problem::failed("cannot wait for the sandbox").caused_by(error))?;
     drop(folder);
+    if ended != JobEnd::Exited(0) && began.elapsed() < COMES_UP {
+        bubblewrap::forget(&town);
+    }
     match ended {
         JobEnd::Exited(code) => Ok(ExitCode::from(code)),
         JobEnd::Signalled(signal) => {

@@ -69,7 +69,7 @@ pub(crate) struct StartFlags {
     theme: Option<String>,
     #[command(flatten)]
     permissions: PermissionFlags,
-    /// The sandbox, `none`, `workspace` or `strict` [default: the role's]
+    /// The sandbox: `none`, `workspace` or `strict` [default: the role's, the town's]
     #[arg(long, value_name = "LEVEL", value_parser = sandbox_level)]
     sandbox: Option<SandboxLevel>,
     /// Do not wait until it is ready
@@ -157,6 +157,7 @@ impl StartFlags {
             config_dir: self.config_dir.clone(),
             account: self.account.clone(),
             keeps_folder: false,
+            continues: false,
             theme: self.theme.clone(),
             wait_for_agent: off(self.no_wait),
             keep_on_timeout: self.keep_on_timeout,

@@ -59,7 +59,7 @@ impl Stage {
         for (path, text) in program.settings {
             stage.write(path, text);
         }
-        stage.ok(&["init", "--harness", program.harness]);
+        stage.ok(&["init", "--harness", program.harness, "--sandbox", "none"]);
         let source = stage.path("source");
         std::fs::create_dir(&source).unwrap();
         stage.git(&source, &["init", "--quiet", "--initial-branch=main"]);

@@ -102,7 +102,9 @@ fn an_agents_document_has_the_promised_fields() {
       "state_source": "hook",
       "state_reason": "started",
       "health": "healthy",
-      "attached": false
+      "attached": false,
+      "sandbox": "none",
+      "never_asks": true
     }
     "#);
 }

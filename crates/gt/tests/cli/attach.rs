@@ -192,7 +192,7 @@ fn the_menu_knows_the_servers_of_other_towns() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    in_other(&["init", "other", "--harness", "demo"]);
+    in_other(&["init", "other", "--harness", "demo", "--sandbox", "none"]);
     in_other(&["start", "deacon"]);
     assert_snapshot!(env.snapshot(&["agents", "menu", "--print"]), @"
     exit code: 0

@@ -90,7 +90,8 @@ fn exhausted_day_pauses_at_the_end_of_the_turn_refuses_starts_and_a_raise_resume
     exit code: 0
     --- stdout
     AGENT  STATE  SINCE  WHAT
-    mayor  paused  [N]  budget of the day: $[N] of $[N]
+    mayor  paused !  [N]  budget of the day: $[N] of $[N]
+    ! no permission prompts and no sandbox: `gt doctor`
     ");
     assert_eq!(budget(&env, "day")["level"], "exhausted");
     // No start, with the figure and the command that helps.

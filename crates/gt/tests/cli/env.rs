@@ -84,11 +84,12 @@ impl TestEnv {
         }
     }
 
-    /// Makes a town whose default harness is the demo agent. Merge queues run only when a test runs
+    /// Makes a town whose default harness is the demo agent, without sandboxes. Merge queues run only when a test runs
     /// them, and `gt task merge` does not ask for confirmation.
     pub(crate) fn with_town() -> Self {
         let env = Self::empty();
-        env.gt(&["init", "--harness", "demo"]).ok();
+        env.gt(&["init", "--harness", "demo", "--sandbox", "none"])
+            .ok();
         env.add_settings("[merge]\nautomatic = false\nconfirm = false\n");
         env
     }

@@ -59,7 +59,8 @@ fn a_town_whose_path_is_hostile_works_and_runs_nothing() {
         let env = TestEnv::empty();
         let town = env.path(trap);
         let town = town.to_str().unwrap();
-        env.gt(&["init", town, "--harness", "demo"]).ok();
+        env.gt(&["init", town, "--harness", "demo", "--sandbox", "none"])
+            .ok();
         let at = |args: &[&str]| env.gt(&[&["--town", town], args].concat());
         env.repository("source");
         at(&["rig", "add", "gastown", "source"]).ok();

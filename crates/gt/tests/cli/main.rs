@@ -70,6 +70,7 @@ mod restart;
 mod restore;
 mod rig;
 mod role;
+mod sandbox;
 mod save;
 mod schedule;
 mod seance;

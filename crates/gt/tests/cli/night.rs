@@ -98,7 +98,8 @@ struct Night {
 impl Night {
     fn new(seed: u64) -> Self {
         let env = TestEnv::empty();
-        env.gt(&["init", "--harness", "demo"]).ok();
+        env.gt(&["init", "--harness", "demo", "--sandbox", "none"])
+            .ok();
         let settings = env.town().join("town.toml");
         let text = fs::read_to_string(&settings).unwrap();
         let text = text.replace(

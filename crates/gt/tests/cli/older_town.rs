@@ -106,6 +106,8 @@ fn an_older_town_answers_as_before_while_its_agents_run() {
     let changing = [
         "created_at",
         "keepalive_age_seconds",
+        "never_asks",
+        "sandbox",
         "state_reason",
         "state_since",
         "state_source",

@@ -301,7 +301,8 @@ fn a_hostile_town_is_recorded_and_runs_nothing() {
     let env = TestEnv::empty();
     let town = env.path("$(touch TRAP) 'q\" #(touch TRAP) %H ;");
     let town = town.to_str().unwrap();
-    env.gt(&["init", town, "--harness", "demo"]).ok();
+    env.gt(&["init", town, "--harness", "demo", "--sandbox", "none"])
+        .ok();
     let role = Path::new(town).join("roles/mayor.toml");
     fs::write(role, "[record]\nenabled = true\n").unwrap();
     let started = env.json(&["--town", town, "start", "mayor", "--no-prompt"]);

@@ -353,7 +353,8 @@ fn each_town_of_a_server_saves_itself() {
     let env = TestEnv::with_town();
     let other = env.path("other");
     let other = other.to_str().unwrap();
-    env.gt(&["init", other, "--harness", "demo"]).ok();
+    env.gt(&["init", other, "--harness", "demo", "--sandbox", "none"])
+        .ok();
     // The other town's save stays pending while another process holds its save lock.
     let lock = env.path("other/.runtime/locks/save.lock");
     fs::create_dir_all(lock.parent().unwrap()).unwrap();

@@ -109,6 +109,8 @@ const PID_NAMES: &[&str] = &["pid", "process"];
 
 /// Tells whether a state is a column of a table, or the state after a start.
 fn is_volatile_state(before: &str, after: &str) -> bool {
+    // The mark of an agent without a sandbox.
+    let after = after.strip_prefix(" !").unwrap_or(after);
     let is_column = before.ends_with("  ") && (after.is_empty() || after.starts_with("  "));
     is_column || before.starts_with('✓') && after.starts_with(" in ")
 }
@@ -211,6 +213,7 @@ fn values_that_differ_are_replaced() {
     );
     check("11-18 09:10:00  x", "[TIME] [TIME]  x");
     check("mayor  busy  3s", "mayor  [STATE]  [N]");
+    check("mayor  busy !  3s", "mayor  [STATE] !  [N]");
     check("✓ max idle in gt-crew-max", "✓ max [STATE] in gt-crew-max");
     check("it is busy.", "it is busy.");
     check("  NAME      STATE   ~/x", "  NAME  STATE  ~/x");

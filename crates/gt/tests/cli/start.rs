@@ -361,7 +361,8 @@ fn two_towns_on_one_server_do_not_touch_each_other() {
     let env = TestEnv::with_town();
     let other = env.path("other");
     let other = other.to_str().unwrap();
-    env.gt(&["init", other, "--harness", "demo"]).ok();
+    env.gt(&["init", other, "--harness", "demo", "--sandbox", "none"])
+        .ok();
     env.gt(&["mayor", "start"]).ok();
     assert_snapshot!(env.snapshot(&["--town", other, "mayor", "start"]), @"
     exit code: 4

@@ -34,26 +34,29 @@ fn agents_fit_the_width_and_questions_have_their_command() {
         exit code: 0
         --- stdout
         AGENT  STATE  SINCE  WHAT
-        gastown/crew/amy  waiting  [N]  asks: Which colour should the button in the settings have?
-        gastown/crew/max  [STATE]  [N]
-        gastown/polecats/Toast  [STATE]  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
+        gastown/crew/amy  waiting !  [N]  asks: Which colour should the button in the settings have?
+        gastown/crew/max  [STATE] !  [N]
+        gastown/polecats/Toast  [STATE] !  [N]  gt-[ID] Write the whole of the manual, with examples for every command of the tool
         gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`
+        ! no permission prompts and no sandbox: `gt doctor`
         ");
     assert_snapshot!(at_width(&env, 60, &["agents"]).ok().rendered(&env), @r"
         exit code: 0
         --- stdout
         AGENT  STATE  SINCE  WHAT
-        gastown/crew/amy  waiting  [N]  asks: Which colour…
-        gastown/crew/max  [STATE]  [N]
-        gastown/polecats/Toast  [STATE]  [N]  gt-[ID] Write the…
+        gastown/crew/amy  waiting !  [N]  asks: Which colour…
+        gastown/crew/max  [STATE] !  [N]
+        gastown/polecats/Toast  [STATE] !  [N]  gt-[ID] Write the…
         gastown/crew/amy waits for an answer:
           `gt answer gastown/crew/amy`
+        ! no permission prompts and no sandbox: `gt doctor`
         ");
     assert_snapshot!(env.snapshot(&["agents", "--wide", "max"]), @r"
         exit code: 0
         --- stdout
         AGENT  STATE  SINCE  HEALTH  HARNESS  CONTAINER  NOTES  WHAT
-        gastown/crew/max  [STATE]  [N]  healthy  demo  gt-crew-max
+        gastown/crew/max  [STATE] !  [N]  healthy  demo  gt-crew-max
+        ! no permission prompts and no sandbox: `gt doctor`
         ");
     let session = env.agent("gastown/crew/max")["session"].clone();
     let session = session.as_str().unwrap();
@@ -256,22 +259,24 @@ fn status_at_three_widths() {
     exit code: 0
     --- stdout
     AGENT  STATE  SINCE  WHAT
-    gastown/crew/amy  waiting  [N]  asks: Which colour should…
-    gastown/crew/bob  limited  [N]  You've hit your limit
+    gastown/crew/amy  waiting !  [N]  asks: Which colour shou…
+    gastown/crew/bob  limited !  [N]  You've hit your limit
     gastown/crew/cat  crashed  [N]  killed by signal 9
-    gastown/crew/max  [STATE]  [N]
+    gastown/crew/max  [STATE] !  [N]
     gastown/crew/amy waits for an answer:
       `gt answer gastown/crew/amy`
+    ! no permission prompts and no sandbox: `gt doctor`
     ");
     assert_snapshot!(at_width(&env, 140, &["agents", "--wide"]).ok().rendered(&env), @"
     exit code: 0
     --- stdout
     AGENT  STATE  SINCE  HEALTH  HARNESS  CONTAINER  NOTES  WHAT
-    gastown/crew/amy  waiting  [N]  healthy  demo  gt-crew-amy  asks: Which colour should the button in the settings have?
-    gastown/crew/bob  limited  [N]  limited  demo  gt-crew-bob  You've hit your limit
+    gastown/crew/amy  waiting !  [N]  healthy  demo  gt-crew-amy  asks: Which colour should the button in the settings have?
+    gastown/crew/bob  limited !  [N]  limited  demo  gt-crew-bob  You've hit your limit
     gastown/crew/cat  crashed  [N]  agent dead  demo  gt-crew-cat  killed by signal 9
-    gastown/crew/max  [STATE]  [N]  healthy  demo  gt-crew-max
+    gastown/crew/max  [STATE] !  [N]  healthy  demo  gt-crew-max
     gastown/crew/amy waits for an answer: `gt answer gastown/crew/amy`
+    ! no permission prompts and no sandbox: `gt doctor`
     ");
 }
 

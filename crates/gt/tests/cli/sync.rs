@@ -348,8 +348,15 @@ fn hooks_of_the_user_and_of_other_towns_stay() {
         let town = ["--town", other.to_str().unwrap()];
         env.gt(&[&town, args].concat()).ok()
     };
-    env.gt(&["init", other.to_str().unwrap(), "--harness", "demo"])
-        .ok();
+    env.gt(&[
+        "init",
+        other.to_str().unwrap(),
+        "--harness",
+        "demo",
+        "--sandbox",
+        "none",
+    ])
+    .ok();
     in_other(&["start", "agent/away", "--create"]);
     for _ in 0..2 {
         env.gt(&["start", "mayor"]).ok();

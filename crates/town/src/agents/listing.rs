@@ -10,6 +10,7 @@ use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::process::ProcessTable;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::session::SessionId;
 use gt_core::state::{State, StateReport, StateSource};
 use gt_core::{Identity, Role};
@@ -38,6 +39,10 @@ pub struct AgentView {
     pub socket: Option<String>,
     /// Seconds since its last `gt` command; `None` if it does not run or has never run one.
     pub keepalive_age: Option<i64>,
+    /// Level of the sandbox of its program; `None` if it does not run.
+    pub sandbox: Option<SandboxLevel>,
+    /// Whether its program runs without permission prompts.
+    pub never_asks: bool,
     /// Set while do-not-disturb is on.
     pub dnd: Option<DndNote>,
 }
@@ -46,6 +51,11 @@ impl AgentView {
     /// Returns whether the agent's process runs. A dead agent may still have a container.
     pub fn is_alive(&self) -> bool {
         !matches!(self.health, Health::SessionDead | Health::AgentDead)
+    }
+
+    /// Returns whether it can do what its user can, without asking.
+    pub fn is_unconfined(&self) -> bool {
+        self.is_alive() && self.never_asks && self.sandbox == Some(SandboxLevel::None)
     }
 }
 
@@ -172,6 +182,9 @@ fn view(
         adopted: container.adopted().is_some(),
         socket: container.socket().map(|path| path.display().to_string()),
         keepalive_age: keepalive::read(town, identity).and_then(|it| keepalive::age(&it, now)),
+        // Agents of earlier versions have no tag, and no sandbox.
+        sandbox: Some(SandboxLevel::from_word(&pane.tag_sandbox).unwrap_or_default()),
+        never_asks: pane.tag_never_asks,
         dnd: dnd::read(town, &identity.address()),
     }
 }
@@ -197,6 +210,8 @@ fn stopped(town: &Town, identity: Identity) -> Result<AgentView> {
         adopted: false,
         socket: None,
         keepalive_age: None,
+        sandbox: None,
+        never_asks: false,
         dnd: dnd::read(town, &identity.address()),
         identity,
     })

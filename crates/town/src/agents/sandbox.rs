@@ -1,27 +1,26 @@
-//! The sandbox of an agent: finds its paths on this machine, and checks that bubblewrap works.
+//! The sandbox of an agent: decides its level, and finds its paths on this machine.
 //!
-//! [`gt_core::sandbox`] turns the paths into arguments. [`prepare`] runs at a start, before tmux is
-//! touched; [`plan`] runs in the pane's first process, which starts the program inside
-//! (`crate::terminal::broker` serves the `gt` calls from inside).
+//! [`gt_core::sandbox`] turns the paths into arguments. [`level`] and [`prepare`] run at a start,
+//! before tmux is touched; [`plan`] runs in the pane's first process, which starts the program
+//! inside (`crate::terminal::broker` serves the `gt` calls from inside). [`bubblewrap`] checks that
+//! the sandbox works.
+
+pub mod bubblewrap;
 
 use crate::agents::account;
 use crate::base::files;
 use crate::base::git::{self, Git};
-use crate::base::program::{self, RunLimits};
 use crate::catalog::harnesses;
 use crate::repo::workspace;
 use crate::{Result, Town};
 use gt_core::egress::AllowList;
 use gt_core::harness::Preset;
 use gt_core::role::{Role, RoleConfig};
-use gt_core::sandbox::{Mount, SECRET_PATHS, SandboxLevel, SandboxPlan};
+use gt_core::sandbox::caches;
+use gt_core::sandbox::{self, CacheUse, Mount, SECRET_PATHS, SandboxLevel, SandboxPlan};
 use gt_core::{Identity, Problem};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
-
-const PROGRAM: &str = "bwrap";
 
 /// Folders that are private inside a sandbox. Paths below them that the agent needs are mounted
 /// again.
@@ -38,88 +37,79 @@ const RESOLVER: &[&str] = &[
 /// branches.
 const BRANCH: &str = "main";
 
-/// Returns the path of bubblewrap. Fails if it is missing, or if the system does not allow it to
-/// create namespaces.
-pub fn check_available(town: &Town) -> Result<PathBuf> {
-    let around = town.around();
-    let bwrap = around.find_program(PROGRAM).ok_or_else(|| {
-        Problem::environment("the sandbox needs bubblewrap, and there is no program bwrap")
-            .hint("install it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`")
-            .hint("`--sandbox none` starts the agent without a sandbox")
-    })?;
-    let mut command = Command::new(&bwrap);
-    command
-        .args([
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-            "--unshare-pid",
-        ])
-        .args(["--", "/bin/sh", "-c", ":"])
-        .stdin(Stdio::null());
-    let limits = RunLimits {
-        time: Some(Duration::from_secs(10)),
-        cancel: Some(&around.cancel),
-        grace: None,
-    };
-    let output = program::output(command, &limits)
-        .map_err(|error| Problem::environment("cannot run bwrap").caused_by(error))?
-        .map_err(|reason| Problem::environment(format!("bwrap was stopped: {reason}")))?;
-    if output.status.success() {
-        return Ok(bwrap);
+/// Folder in the git folder of a worktree with the refs that only its agent sees. It is removed with
+/// the worktree.
+const OWN_REFS: &str = "gt-refs";
+
+/// Returns the level of an agent that is started in this folder.
+pub fn level(
+    town: &Town,
+    identity: &Identity,
+    role: &RoleConfig,
+    preset: &Preset,
+    work_dir: &Path,
+    is_bypassing: bool,
+) -> SandboxLevel {
+    let default = town.settings().sandbox.default;
+    sandbox::level(role.sandbox.level, default, is_bypassing, || {
+        let has_folders = !(preset.sandbox.folders.is_empty() && preset.sandbox.files.is_empty());
+        has_folders
+            && check_fits(town, identity, work_dir).is_ok()
+            && can_commit(town, identity, work_dir)
+            && bubblewrap::works(town)
+    })
+}
+
+/// Returns whether the worktree is on a branch that a sandbox opens.
+fn can_commit(town: &Town, identity: &Identity, work_dir: &Path) -> bool {
+    let is_linked = GitFolders::of(work_dir).is_some_and(|git| git.shared.is_some());
+    let branch = is_linked.then(|| workspace::current_branch(town, work_dir));
+    let branch = branch.flatten();
+    branch.is_none_or(|branch| workspace::is_branch_of(identity, &branch))
+}
+
+/// Fails if a sandbox cannot separate this agent.
+fn check_fits(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
+    // A folder that does not exist yet is made for the agent.
+    let real = work_dir.canonicalize();
+    let real = real.as_deref().unwrap_or(work_dir);
+    let is_inside = |path: &Path| path.canonicalize().is_ok_and(|path| path.starts_with(real));
+    if is_inside(town.root()) || town.around().home().is_some_and(is_inside) {
+        return Err(Problem::usage(format!(
+            "{identity} cannot run in a sandbox: its folder {} contains your home folder or the town",
+            work_dir.display()
+        ))
+        .hint("choose another folder; `--sandbox none` starts it without a sandbox"));
     }
-    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(namespace_hints(
-        Problem::environment("bubblewrap cannot create a sandbox on this system").cause(said),
-    ))
-}
-
-/// Adds the settings of the kernel that forbid namespaces.
-fn namespace_hints(problem: Problem) -> Problem {
-    let is = |file: &str, value: &str| {
-        fs::read_to_string(Path::new("/proc/sys").join(file)).is_ok_and(|text| text.trim() == value)
-    };
-    let rows = [
-        (
-            "kernel/apparmor_restrict_unprivileged_userns",
-            "1",
-            "AppArmor forbids user namespaces (Ubuntu 24.04): add a profile for bwrap, or set \
-             kernel.apparmor_restrict_unprivileged_userns=0",
-        ),
-        (
-            "kernel/unprivileged_userns_clone",
-            "0",
-            "the kernel forbids user namespaces: set kernel.unprivileged_userns_clone=1",
-        ),
-        (
-            "user/max_user_namespaces",
-            "0",
-            "the kernel forbids user namespaces: set user.max_user_namespaces",
-        ),
-    ];
-    let rows = rows.into_iter().filter(|(file, value, _)| is(file, value));
-    rows.fold(problem, |problem, (_, _, hint)| problem.hint(hint))
-        .hint("`--sandbox none` starts the agent without a sandbox")
-}
-
-/// Prepares the agent's repository for a sandbox: its branch is in a folder of its own.
-pub fn prepare(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
-    check_available(town)?;
-    let Some(git) = GitFolders::of(work_dir) else {
+    let Some(shared) = GitFolders::of(work_dir).and_then(|git| git.shared) else {
         return Ok(());
     };
-    let Some(shared) = &git.shared else {
-        return Ok(());
-    };
-    let Some(namespace) = namespace(identity) else {
+    if shared.join("reftable").is_dir() {
+        return Err(Problem::usage(format!(
+            "{identity} cannot run in a sandbox: its repository keeps all refs in one table"
+        ))
+        .hint(
+            "`git refs migrate --ref-format=files`; `--sandbox none` starts it without a sandbox",
+        ));
+    }
+    if namespace(identity).is_none() {
         return Err(Problem::usage(format!(
             "{identity} cannot run in a sandbox: its branch has no folder of its own"
         ))
         .hint("crew workers and polecats can; `--sandbox none` starts it without a sandbox"));
+    }
+    Ok(())
+}
+
+/// Prepares the agent's repository for a sandbox: its branch is in a folder of its own.
+pub fn prepare(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
+    bubblewrap::check(town)?;
+    check_fits(town, identity, work_dir)?;
+    let Some(shared) = GitFolders::of(work_dir).and_then(|git| git.shared) else {
+        return Ok(());
+    };
+    let Some(namespace) = namespace(identity) else {
+        return Ok(());
     };
     if workspace::current_branch(town, work_dir).as_deref() == Some(namespace.as_str()) {
         let to = format!("{namespace}/{BRANCH}");
@@ -209,13 +199,50 @@ pub fn plan(
     if let Some(git) = &git {
         mount_git(git, identity, work_dir, &mut mounts)?;
     }
+    let env = own_caches(town, identity, role, home, &mut mounts)?;
     Ok(SandboxPlan {
-        has_network: role.sandbox.level != SandboxLevel::Strict,
-        mounts: mounts.list,
+        has_network: role.sandbox.level != Some(SandboxLevel::Strict),
+        mounts: mounts.by_depth(),
+        env,
         broker: text(broker)?,
         work_dir: text(work_dir)?,
         new_session: may_type_into_terminal(),
     })
+}
+
+/// Opens the caches that the sandboxed agents of a rig share, and returns the variables that lead
+/// there. Variables that the role sets, and caches that it makes writable, stay.
+fn own_caches(
+    town: &Town,
+    identity: &Identity,
+    role: &RoleConfig,
+    home: &Path,
+    mounts: &mut Mounts,
+) -> Result<Vec<(String, String)>> {
+    if role.sandbox.caches == CacheUse::ReadOnly {
+        return Ok(Vec::new());
+    }
+    let owner = match identity.rig() {
+        Some(rig) => format!("rig-{rig}"),
+        None => identity.address().replace('/', "-"),
+    };
+    let folder = town.runtime_dir().join("caches").join(owner);
+    files::make_dir(&folder)?;
+    mounts.write(&folder)?;
+    let writable = role.sandbox.writable.iter();
+    let writable: Vec<PathBuf> = writable.map(|path| expanded(home, path)).collect();
+    let is_open = |usual: &str| {
+        writable
+            .iter()
+            .any(|path| path.starts_with(home.join(usual)))
+    };
+    let folder = text(&folder)?;
+    let variables = caches::variables(&folder, is_open);
+    let is_unset = |name: &str| !role.env.contains_key(name);
+    let variables = variables.filter(|(name, _)| is_unset(name));
+    Ok(variables
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect())
 }
 
 /// Returns whether a process can type into its own terminal (TIOCSTI), and so into the broker's.
@@ -294,7 +321,10 @@ fn mount_git(
     mounts: &mut Mounts,
 ) -> Result<()> {
     let Some(shared) = &git.shared else {
+        // The folder cannot be renamed while it is a mount.
+        mounts.write(&git.own)?;
         files::make_dir(&git.own.join("hooks"))?;
+        make_file(&git.own.join("config.worktree"))?;
         for part in ["config", "config.worktree", "hooks"] {
             mounts.read(&git.own.join(part))?;
         }
@@ -302,17 +332,66 @@ fn mount_git(
     };
     mounts.read(shared)?;
     mounts.write(&shared.join("objects"))?;
+    // What is not there could be made by the agent.
+    files::make_dir(&shared.join("objects/info"))?;
     mounts.read(&shared.join("objects/info"))?;
+    mount_refs(git, shared, mounts)?;
     if let Some(namespace) = namespace(identity) {
         for refs in ["refs/heads", "logs/refs/heads"] {
-            mounts.write(&shared.join(refs).join(&namespace))?;
+            let folder = Path::new(refs).join(&namespace);
+            make_real_dir(&git.own.join(OWN_REFS), &folder)?;
+            mounts.write(&shared.join(folder))?;
         }
     }
     mounts.write(&git.own)?;
-    for part in ["commondir", "gitdir", "config.worktree"] {
+    make_file(&git.own.join("config.worktree"))?;
+    for part in ["commondir", "gitdir", "config.worktree", OWN_REFS] {
         mounts.read(&git.own.join(part))?;
     }
     mounts.read(&work_dir.join(".git"))
+}
+
+/// Makes an empty file, which can be mounted read-only.
+fn make_file(path: &Path) -> Result<()> {
+    match path.exists() {
+        true => Ok(()),
+        false => files::write_whole(path, b""),
+    }
+}
+
+/// Gives the agent refs of its own beside those of the repository, which it only reads. So commands
+/// such as `git stash`, whose ref all worktrees share, work and reach no other worktree.
+fn mount_refs(git: &GitFolders, shared: &Path, mounts: &mut Mounts) -> Result<()> {
+    let own = git.own.join(OWN_REFS);
+    make_real_dir(&git.own, Path::new(OWN_REFS))?;
+    for kind in ["refs", "logs"] {
+        files::make_dir(&shared.join(kind))?;
+        make_real_dir(&own, Path::new(kind))?;
+        mounts.replace(&shared.join(kind), &own.join(kind))?;
+    }
+    for kind in ["heads", "tags", "remotes", "gt"] {
+        files::make_dir(&shared.join("refs").join(kind))?;
+    }
+    for kind in files::folder_names(&shared.join("refs")) {
+        let kind = Path::new("refs").join(kind);
+        make_real_dir(&own, &kind)?;
+        mounts.read(&shared.join(kind))?;
+    }
+    Ok(())
+}
+
+/// Makes a folder below `base`. The agent can write there, so links on the way are removed.
+fn make_real_dir(base: &Path, folder: &Path) -> Result<()> {
+    let mut path = base.to_owned();
+    for part in folder.components() {
+        path.push(part);
+        let is_other = fs::symlink_metadata(&path).is_ok_and(|found| !found.is_dir());
+        if is_other {
+            files::remove_if_there(&path)?;
+        }
+        files::make_dir(&path)?;
+    }
+    Ok(())
 }
 
 fn expanded(home: &Path, path: &str) -> PathBuf {
@@ -349,6 +428,11 @@ impl Mounts {
         self.add(path, |path, _| Mount::Write(path))
     }
 
+    fn replace(&mut self, path: &Path, with: &Path) -> Result<()> {
+        let with = text(with)?;
+        self.add(path, |path, _| Mount::Replace { path, with })
+    }
+
     fn add(&mut self, path: &Path, mount: impl FnOnce(String, bool) -> Mount) -> Result<()> {
         // A path that does not exist needs no mount: nothing can be read there, or written.
         let Ok(real) = path.canonicalize() else {
@@ -357,6 +441,14 @@ impl Mounts {
         let is_folder = real.is_dir();
         self.list.push(mount(text(&real)?, is_folder));
         Ok(())
+    }
+
+    /// Returns the mounts so that none is covered by one of a folder above it. A folder that the
+    /// agent may write to does not uncover a hidden one inside.
+    fn by_depth(mut self) -> Vec<Mount> {
+        self.list
+            .sort_by_key(|mount| Path::new(mount.path()).components().count());
+        self.list
     }
 }
 
@@ -372,6 +464,37 @@ mod tests {
             Some("crew/max")
         );
         assert_eq!(of(Identity::town(Role::Mayor)), None);
+    }
+
+    #[test]
+    fn links_of_the_agent_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().join("base");
+        let outside = folder.path().join("outside");
+        fs::create_dir_all(base.join("logs")).unwrap();
+        fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, base.join("logs/refs")).unwrap();
+        make_real_dir(&base, Path::new("logs/refs/heads")).unwrap();
+        assert!(base.join("logs/refs/heads").is_dir());
+        assert!(!outside.join("heads").exists());
+    }
+
+    #[test]
+    fn hidden_folder_inside_a_writable_one_stays_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("home/.ssh")).unwrap();
+        let mut mounts = Mounts::default();
+        mounts.hide(&root.join("home/.ssh")).unwrap();
+        mounts.write(&root.join("home")).unwrap();
+        let path = |name: &str| root.join(name).to_str().unwrap().to_owned();
+        assert_eq!(
+            mounts.by_depth(),
+            [
+                Mount::Write(path("home")),
+                Mount::HideFolder(path("home/.ssh"))
+            ]
+        );
     }
 
     #[test]

@@ -17,6 +17,7 @@ use gt_core::environment::is_inherited;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
 use gt_core::overlay::broken_toml;
+use gt_core::sandbox::DefaultSandbox;
 use gt_core::settings::NewTown;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -48,6 +49,7 @@ pub struct TownSettings {
     pub git: GitSettings,
     pub board: BoardSettings,
     pub env: EnvSettings,
+    pub sandbox: SandboxSettings,
     /// Overrides of the table of capabilities, by role.
     pub capabilities: CapabilityOverrides,
     /// Settings of single rigs, by name.
@@ -85,6 +87,13 @@ impl EnvSettings {
         let is_wanted = is_inherited(name) || self.pass.iter().any(|passed| passed == name);
         is_wanted && !self.remove.iter().any(|removed| removed == name)
     }
+}
+
+/// Sandboxes of agents whose role names none.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SandboxSettings {
+    pub default: DefaultSandbox,
 }
 
 /// Settings of the git calls.

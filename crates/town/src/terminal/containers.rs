@@ -68,6 +68,7 @@ gt_tmux::query! {
         pub tag_deaths: String = "#{@gt_deaths}",
         pub tag_chain: String = "#{@gt_chain}",
         pub tag_never_asks: bool = "#{@gt_never_asks}",
+        pub tag_sandbox: String = "#{@gt_sandbox}",
         pub tag_harness_session: String = "#{@gt_harness_session}",
         pub tag_window: String = "#{@gt_window}",
         pub tag_beside: String = "#{@gt_beside}",

@@ -104,6 +104,7 @@ const CHECKS: &[Check] = &[
     configuration::check_prices,
     agents::check_names,
     agents::check_agents,
+    agents::check_sandbox,
     server::check_hook,
     server::check_sync_hooks,
     agents::check_pids,

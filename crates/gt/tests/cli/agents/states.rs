@@ -103,7 +103,8 @@ fn a_pause_outlasts_its_own_interrupt_and_ends_with_a_prompt() {
         exit code: 0
         --- stdout
         AGENT  STATE  SINCE  WHAT
-        gastown/crew/max  paused  [N]  for "lunch"; #{pid} $(x) 'y'
+        gastown/crew/max  paused !  [N]  for "lunch"; #{pid} $(x) 'y'
+        ! no permission prompts and no sandbox: `gt doctor`
         "#);
     // A message would end the pause, so it is queued.
     let sent = env.json(&["nudge", MAX, "later"]);

@@ -56,7 +56,8 @@ fn agents_of_a_role_that_do_not_run_are_named_with_their_start() {
     exit code: 0
     --- stdout
     AGENT  STATE  SINCE  WHAT
-    deacon/dogs/rex  [STATE]  [N]
+    deacon/dogs/rex  [STATE] !  [N]
+    ! no permission prompts and no sandbox: `gt doctor`
     ");
 }
 

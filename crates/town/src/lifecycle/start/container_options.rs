@@ -15,13 +15,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const OF_THE_SESSION: &str = "GT_SESSION_UUID";
 
 /// Tags that only a start sets.
-const LASTING_TAGS: [&str; 8] = [
+const LASTING_TAGS: [&str; 9] = [
     tag::TOWN,
     tag::AGENT,
     tag::CHAIN,
     tag::HARNESS,
     tag::PROCESS_NAMES,
     tag::NEVER_ASKS,
+    tag::SANDBOX,
     tag::ACCOUNT,
     tag::DIGEST,
 ];

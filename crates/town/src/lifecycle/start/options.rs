@@ -61,6 +61,9 @@ pub struct StartOptions {
     /// Keep the configuration folder of the last start, even if it had none.
     #[serde(skip)]
     pub keeps_folder: bool,
+    /// The options are those of an earlier start, so a default that came later does not apply.
+    #[serde(skip)]
+    pub continues: bool,
     /// Theme instead of the role's.
     pub theme: Option<String>,
     pub wait_for_agent: Option<bool>,
@@ -92,7 +95,7 @@ pub struct StartOptions {
     pub track_pid: Option<bool>,
     pub verify_survived: Option<bool>,
     pub skip_permissions: Option<bool>,
-    /// Sandbox instead of the role's.
+    /// Sandbox instead of the role's. In a tag it is that of the last start.
     pub sandbox: Option<SandboxLevel>,
     /// Pass the beacon as the first prompt.
     pub prompt: Option<bool>,
@@ -133,6 +136,7 @@ impl StartOptions {
         })?;
         Ok(StartOptions {
             keeps_folder: true,
+            continues: true,
             ..options
         })
     }
@@ -167,7 +171,7 @@ impl StartOptions {
             }
         }
         if let Some(level) = self.sandbox {
-            role.sandbox.level = level;
+            role.sandbox.level = Some(level);
         }
         // The next session must read the handoff message, even if the first session was started
         // without a prompt.
@@ -209,7 +213,7 @@ mod tests {
         let tag = asking.to_tag();
         let read = StartOptions::from_tag(&tag).unwrap();
         assert_eq!(read.skip_permissions, Some(false));
-        assert!(read.keeps_folder);
+        assert!(read.keeps_folder && read.continues);
         for damaged in [&tag[..tag.len() - 1], "{\"skip_permissions\":\"no\"}", "x"] {
             let problem = StartOptions::from_tag(damaged).unwrap_err();
             assert!(!problem.hints().is_empty(), "{problem}");

@@ -40,6 +40,7 @@ pub(crate) struct Prepared<'a> {
     server_env: ServerEnvironment,
     pub(super) config_dir: Option<String>,
     pub(super) model: Option<String>,
+    pub(super) sandbox: SandboxLevel,
     /// The window beside the agent in which the program runs; `None` for the agent itself.
     pub(super) window: Option<&'a str>,
 }
@@ -86,6 +87,11 @@ impl<'a> Prepared<'a> {
             Some(dir) => town.around().current_dir.join(dir),
             None => workspace::path(town, identity, &role)?,
         };
+        let is_bypassing = !program.as_os_str().is_empty() && startup::never_asks(&role, &preset);
+        let sandbox = match options.continues {
+            true => role.sandbox.level.unwrap_or_default(),
+            false => sandbox::level(town, identity, &role, &preset, &work_dir, is_bypassing),
+        };
         let instructions = options.instructions.clone().or(file.prompt);
         let prompt = prompt(
             town,
@@ -129,6 +135,7 @@ impl<'a> Prepared<'a> {
             server_env,
             config_dir,
             model,
+            sandbox,
             window: None,
         })
     }
@@ -264,10 +271,12 @@ impl<'a> Prepared<'a> {
     }
 
     /// Returns the options for a respawn. They name the configuration folder of this start, because
-    /// the conversation is there, even if the default changes.
+    /// the conversation is there, even if the default changes, and its sandbox, which a respawn or
+    /// a handoff does not change.
     pub(super) fn start_tag(&self) -> String {
         let options = StartOptions {
             config_dir: self.config_dir.clone(),
+            sandbox: Some(self.sandbox),
             ..self.options.clone()
         };
         options.to_tag()
@@ -311,6 +320,7 @@ impl<'a> Prepared<'a> {
             config_dir: self.config_dir.as_deref(),
             model: self.model.as_deref(),
             digest: self.options.digest.as_deref(),
+            sandbox: self.sandbox,
             passed_env: &[self.passed_env.as_slice(), &wiring.env].concat(),
             extra_env: &self.options.extra_env,
             hook_args: &[wiring.args.as_slice(), ignore].concat(),
@@ -332,7 +342,7 @@ impl<'a> Prepared<'a> {
     /// Returns the words that start the program with the role's secret variables, and in its
     /// sandbox.
     fn run_agent_prefix(&self, town: &Town) -> Vec<String> {
-        let level = self.role.sandbox.level;
+        let level = self.sandbox;
         let is_sandboxed = level != SandboxLevel::None;
         if self.secrets.is_empty() && !is_sandboxed {
             return Vec::new();
@@ -350,7 +360,7 @@ impl<'a> Prepared<'a> {
 
     /// Prepares the sandbox of the agent, if it has one. Fails if this system has none.
     pub(super) fn prepare_sandbox(&self, town: &Town) -> Result<()> {
-        match self.role.sandbox.level {
+        match self.sandbox {
             SandboxLevel::None => Ok(()),
             SandboxLevel::Workspace => sandbox::prepare(town, self.identity, &self.work_dir),
             SandboxLevel::Strict => {

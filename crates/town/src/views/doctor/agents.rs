@@ -2,6 +2,8 @@
 
 use super::DoctorFinding;
 use crate::Town;
+use crate::agents::listing::{self, AgentFilter};
+use crate::agents::sandbox::bubblewrap;
 use crate::base::processes;
 use crate::catalog::directory;
 use crate::lifecycle::stop;
@@ -9,6 +11,7 @@ use crate::terminal::containers::{self, Owner};
 use crate::terminal::pidfile;
 use gt_core::Role;
 use gt_core::plural::counted;
+use gt_core::sandbox::DefaultSandbox;
 
 /// Finds folders whose names are not valid agent names.
 pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
@@ -41,16 +44,48 @@ pub(super) fn check_names(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     findings
 }
 
+/// Reports whether agents that run without permission prompts get a sandbox.
+pub(super) fn check_sandbox(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
+    let Ok(agents) = listing::list(town, AgentFilter::default()) else {
+        // The check of the agents reports it.
+        return Vec::new();
+    };
+    let open = agents.iter().filter(|agent| agent.is_unconfined()).count();
+    let open = u64::try_from(open).unwrap_or_default();
+    let count = match open {
+        0 => String::new(),
+        _ => format!(
+            "; without permission prompts and without a sandbox: {}",
+            counted(open, "agent")
+        ),
+    };
+    let default = town.settings().sandbox.default;
+    if default == DefaultSandbox::default() {
+        let message = format!("sandbox.default is none: only roles that name one have one{count}");
+        return vec![DoctorFinding::ok("sandbox", message)];
+    }
+    vec![match bubblewrap::check_again(town) {
+        Ok(_) => DoctorFinding::ok(
+            "sandbox",
+            format!(
+                "sandbox.default is {}, and bubblewrap works{count}",
+                default.as_str()
+            ),
+        ),
+        Err(problem) => {
+            let of = DoctorFinding::of("sandbox", &problem);
+            let hint = of.hint.unwrap_or_default();
+            DoctorFinding::warning("sandbox", format!("{}{count}", of.message)).hint(hint)
+        }
+    }]
+}
+
 pub(super) fn check_agents(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
     let containers = match containers::list_everywhere(town) {
         Ok(containers) => containers,
         Err(problem) => return vec![DoctorFinding::of("agents", &problem)],
     };
-    let agents = match crate::agents::listing::list_among(
-        town,
-        &containers,
-        crate::agents::listing::AgentFilter::default(),
-    ) {
+    let agents = match listing::list_among(town, &containers, AgentFilter::default()) {
         Ok(agents) => agents,
         Err(problem) => return vec![DoctorFinding::of("agents", &problem)],
     };
