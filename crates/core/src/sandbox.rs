@@ -6,6 +6,7 @@
 
 pub mod caches;
 mod limits;
+mod seatbelt;
 
 pub use limits::SandboxLimits;
 
