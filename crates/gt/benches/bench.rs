@@ -34,6 +34,7 @@ fn main() {
     stage.processes_spawned();
     stage.clear();
     stage.start_and_stop();
+    stage.start_in_a_sandbox();
 }
 
 struct Stage {
@@ -254,6 +255,36 @@ impl Stage {
             our_stops,
         );
         self.stop_fifty();
+    }
+
+    /// Measures the start until ready without and with a sandbox.
+    fn start_in_a_sandbox(&self) {
+        let start = |level: &str| {
+            let took = time(&mut self.gt(&["crew", "start", "w00", "--sandbox", level]));
+            self.ok(&["crew", "stop", "w00", "--force"]);
+            took
+        };
+        if !self
+            .gt(&["crew", "start", "w00", "--sandbox", "workspace"])
+            .status()
+            .is_ok_and(|it| it.success())
+        {
+            println!("start in a sandbox: not measured (bubblewrap does not work here)");
+            return;
+        }
+        self.ok(&["crew", "stop", "w00", "--force"]);
+        for level in ["workspace", "strict"] {
+            let [mut open, mut inside] = [const { Vec::new() }; 2];
+            for _ in 0..20 {
+                open.push(start("none"));
+                inside.push(start(level));
+            }
+            report(
+                &format!("start until ready, {level} (no sandbox)"),
+                median(open),
+                median(inside),
+            );
+        }
     }
 
     /// Returns the tmux command line that has the effect of a start: a session with the environment

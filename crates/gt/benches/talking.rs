@@ -91,13 +91,13 @@ fn messages(stage: &Stage, preset: &Preset) {
     stage.ok(&["stop", "gastown/max", "--force"]);
 }
 
-/// Measures from a start to the prompt.
+/// Measures from a start to the prompt, also in a sandbox.
 fn readiness(stage: &Stage, preset: &Preset) {
     const RUNS: usize = 5;
     // The files that a first start leaves speed up both sides.
     stage.start(&["--no-prompt"]);
     stage.ok(&["stop", "gastown/max", "--force"]);
-    let [mut bare, mut ours] = [const { Vec::new() }; 2];
+    let [mut bare, mut ours, mut inside] = [const { Vec::new() }; 3];
     for _ in 0..RUNS {
         let began = Instant::now();
         let command = &preset.command;
@@ -109,9 +109,16 @@ fn readiness(stage: &Stage, preset: &Preset) {
         stage.start(&["--no-prompt"]);
         ours.push(began.elapsed());
         stage.ok(&["stop", "gastown/max", "--force"]);
+        let began = Instant::now();
+        stage.start(&["--no-prompt", "--sandbox", "workspace"]);
+        inside.push(began.elapsed());
+        stage.ok(&["stop", "gastown/max", "--force"]);
     }
+    let ours = median(ours);
     let label = format!("{}: start to ready (bare program)", preset.name);
-    report(&label, median(bare), median(ours));
+    report(&label, median(bare), ours);
+    let label = format!("{}: the same in a sandbox (gt without one)", preset.name);
+    report(&label, ours, median(inside));
 }
 
 /// Returns whether the screen shows a ready agent, by the rules that `gt` uses.
