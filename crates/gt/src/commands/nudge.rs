@@ -1,17 +1,17 @@
+mod queue;
+
 use super::{CommandResult, stdin};
 use crate::context::Context;
 use crate::output;
 use crate::output::progress::ProgressLine;
-use crate::output::table::Table;
 use clap::{Args, ValueEnum};
-use gt_core::nudge::{Message, NotNow, Priority, Proof};
+use gt_core::nudge::{NotNow, Priority, Proof};
 use gt_core::{Caller, Identity, Problem, ProblemKind};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::messaging::nudge::{
     self, Deliverer, DeliveryMode, LaterDelivery, NudgeOutcome, NudgeRequest, SentMessage,
 };
-use gt_town::messaging::queue::MessageQueue;
 use gt_town::terminal::{adopted, containers};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -93,13 +93,13 @@ pub(crate) fn run(args: NudgeArgs, context: &Context) -> CommandResult {
     let identity = target::resolve(&town, &args.target)?;
     let town = adopted::home_of(&town, &identity).into_owned();
     if args.list {
-        return list(&town, &identity, context);
+        return queue::list(&town, &identity, context);
     }
     if let Some(id) = &args.cancel {
-        return cancel(&town, &identity, id, context);
+        return queue::cancel(&town, &identity, id, context);
     }
     if let Some(id) = &args.again {
-        return requeue(&town, &identity, id, context);
+        return queue::requeue(&town, &identity, id, context);
     }
     if args.if_fresh && !is_fresh(&town, context)? {
         return Ok(ExitCode::SUCCESS);
@@ -339,179 +339,5 @@ pub(crate) fn code(mode: DeliveryMode, sent: &SentMessage) -> ExitCode {
             ExitCode::from(ProblemKind::Queued.exit_code())
         }
         _ => ExitCode::SUCCESS,
-    }
-}
-
-/// Message as `--list` shows it.
-struct Listed {
-    message: Message,
-    phase: &'static str,
-    /// Reason why it was set aside.
-    reason: Option<String>,
-}
-
-fn listed(queue: &MessageQueue) -> Vec<Listed> {
-    let row = |message, phase, reason| Listed {
-        message,
-        phase,
-        reason,
-    };
-    let begun = queue.interrupted().into_iter();
-    let begun = begun.map(|taken| row(taken.message, taken.phase.as_str(), None));
-    let waiting = queue.waiting().into_iter();
-    let waiting = waiting.map(|message| row(message, "waiting", None));
-    let aside = queue.set_aside_messages().into_iter();
-    let aside = aside.map(|it| row(it.message, "set aside", Some(it.reason)));
-    begun.chain(waiting).chain(aside).collect()
-}
-
-fn list(town: &Town, identity: &Identity, context: &Context) -> CommandResult {
-    let queue = MessageQueue::of(town, identity);
-    for problem in queue.unreadable() {
-        output::warn(problem.line());
-    }
-    let rows = listed(&queue);
-    // A message sent before the present session began is stale.
-    let session = match rows.is_empty() {
-        true => None,
-        false => containers::of_agent(town, identity)?.and_then(|container| container.session_id()),
-    };
-    let stale = |message: &Message| nudge::stale_reason(message, session.as_ref()?);
-    if context.json {
-        let documents: Vec<Value> = rows
-            .iter()
-            .map(|row| {
-                let message = &row.message;
-                output::without_nulls(json!({
-                    "id": message.id,
-                    "sender": message.sender.as_ref().or(message.caller.as_ref()),
-                    "text": message.text,
-                    "priority": message.priority,
-                    "phase": row.phase,
-                    "reason": row.reason,
-                    "created_at": output::time(message.created_at),
-                    "expires_at": message.expires_at.and_then(output::time),
-                    "stale": stale(message).is_some(),
-                    "stale_reason": stale(message),
-                }))
-            })
-            .collect();
-        output::json(&documents)?;
-    } else if rows.is_empty() {
-        output::line(format!("Nothing waits for {identity}."))?;
-    } else {
-        let mut table = Table::new(&["ID", "PRIORITY", "PHASE", "AGE", "FROM", "MESSAGE"]);
-        let mut reasons = Vec::new();
-        for Listed {
-            message,
-            phase,
-            reason,
-        } in rows
-        {
-            let phase = match stale(&message) {
-                Some(_) => format!("{phase}, stale"),
-                None => phase.to_owned(),
-            };
-            let priority = match message.priority {
-                Priority::Urgent => "urgent",
-                Priority::Normal => "normal",
-            };
-            reasons.extend(reason.map(|reason| format!("{}: {reason}.", message.id)));
-            table.row([
-                message.id.into(),
-                priority.into(),
-                phase.into(),
-                output::age(message.created_at).into(),
-                message.sender.or(message.caller).unwrap_or_default().into(),
-                on_one_line(&message.text).into(),
-            ]);
-        }
-        output::print(&table.render(output::Paint::for_stdout()))?;
-        for reason in reasons {
-            output::line(reason)?;
-        }
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Returns the beginning of a message in one line. `⏎` replaces line breaks.
-fn on_one_line(text: &str) -> String {
-    const MOST: usize = 60;
-    let clean = gt_core::nudge::clean(text);
-    let lines: Vec<&str> = clean.lines().map(str::trim).collect();
-    let line = lines.join(" ⏎ ");
-    match line.chars().count() > MOST {
-        true => line.chars().take(MOST - 1).chain(['…']).collect(),
-        false => line,
-    }
-}
-
-/// Returns the id of the listed message with this prefix.
-fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
-    let queue = MessageQueue::of(town, identity);
-    let ids: Vec<String> = listed(&queue)
-        .into_iter()
-        .map(|row| row.message.id)
-        .collect();
-    let hits: Vec<&String> = ids.iter().filter(|known| known.starts_with(id)).collect();
-    match hits.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => Err(
-            Problem::not_found(format!("no message {id} waits for {identity}")).hint(
-                "it may be delivered already; `gt nudge --list TARGET` shows the waiting messages",
-            ),
-        ),
-        _ => Err(Problem::usage(format!("{id} is a prefix of several ids"))),
-    }
-}
-
-fn requeue(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
-    let found = find(town, identity, id)?;
-    let sent = nudge::requeue(town, identity, &found)?;
-    if context.json {
-        let until = sent.until.and_then(output::time);
-        output::json(&output::without_nulls(json!({
-            "id": found,
-            "deliverer": sent.by.as_str(),
-            "tries_until": until,
-        })))?;
-    } else {
-        output::line(format!(
-            "Waits in the queue of {identity}. {}",
-            later(identity, sent)
-        ))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn cancel(town: &Town, identity: &Identity, id: &str, context: &Context) -> CommandResult {
-    let found = find(town, identity, id)?;
-    if !nudge::cancel(town, identity, &found)? {
-        return Err(
-            Problem::conflict(format!("the message {found} is being delivered"))
-                .hint("text that is already in the agent's input line can only be removed there"),
-        );
-    }
-    if context.json {
-        output::json(&json!({"id": found, "cancelled": true}))?;
-    } else {
-        output::line(format!("Cancelled {found}."))?;
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::on_one_line;
-
-    #[test]
-    fn line_breaks_are_shown_by_a_sign() {
-        assert_eq!(
-            on_one_line("one\r\ntwo\n\n three\tfour\n"),
-            "one ⏎ two ⏎  ⏎ three four"
-        );
-        let long = on_one_line(&"word\n".repeat(40));
-        assert!(long.ends_with('…') && long.chars().count() == 60, "{long}");
-        assert!(!long.contains('\u{fffd}'), "{long}");
     }
 }
