@@ -146,10 +146,7 @@ pub(crate) enum GtCommand {
     Seance(commands::seance::SeanceArgs),
     Sync(commands::sync::SyncArgs),
     Events(commands::events::EventsArgs),
-    Feed(commands::feed::FeedArgs),
     Logs(commands::logs::LogsArgs),
-    #[command(subcommand)]
-    Krc(commands::krc::KrcCommand),
     #[command(subcommand)]
     Step(commands::step::StepCommand),
     Patrol(commands::patrol::PatrolArgs),
@@ -221,7 +218,7 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Returns the names of the given command without its arguments, which may be secret: `nudge`, `krc
+/// Returns the names of the given command without its arguments, which may be secret: `nudge`, `events
 /// prune`.
 pub(crate) fn words(matches: &ArgMatches) -> Vec<&str> {
     let mut words = Vec::new();

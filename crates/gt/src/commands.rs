@@ -28,7 +28,6 @@ pub(crate) mod egress_bridge;
 pub(crate) mod escalate;
 pub(crate) mod estop;
 pub(crate) mod events;
-pub(crate) mod feed;
 pub(crate) mod formula;
 pub(crate) mod handoff;
 pub(crate) mod harness;
@@ -40,7 +39,6 @@ mod init_step;
 pub(crate) mod internal;
 pub(crate) mod interrupt;
 pub(crate) mod keys;
-pub(crate) mod krc;
 pub(crate) mod logs;
 pub(crate) mod mail;
 pub(crate) mod menu;
@@ -136,9 +134,7 @@ pub(crate) fn run(command: GtCommand, context: &Context) -> CommandResult {
         GtCommand::Estop(args) => estop::run(&args, context),
         GtCommand::Thaw(args) => estop::run_thaw(&args, context),
         GtCommand::Events(args) => events::run(args, context),
-        GtCommand::Feed(args) => feed::run(&args, context),
         GtCommand::Logs(args) => logs::run(&args, context),
-        GtCommand::Krc(command) => krc::run(command, context),
         GtCommand::Step(command) => step::run(command, context),
         GtCommand::Patrol(args) => patrol::run(&args, context),
         GtCommand::Save(args) => save::run(&args, context),

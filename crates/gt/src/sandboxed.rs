@@ -35,7 +35,6 @@ const ALLOWED: &[&str] = &[
     "done",
     "escalate",
     "events",
-    "feed",
     "formula",
     "handoff",
     "harness",

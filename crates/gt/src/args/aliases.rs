@@ -1,7 +1,7 @@
 //! Aliases for commands of other tools: the typed words, and the words of `gt` that replace them.
 //!
 //! An alias is a row of one table, rewritten before clap parses the words. It has no code of its
-//! own, and help and suggestions do not show it.
+//! own, and help and suggestions do not show it. Completion offers it where no command fits.
 
 mod table;
 
@@ -37,6 +37,12 @@ pub(super) fn rewrite(mut words: Vec<OsString>) -> Vec<OsString> {
         .collect();
     words.splice(first..first + length, canonical);
     words
+}
+
+/// Returns the rows that are names of commands: the typed name, and the words that replace it.
+pub(super) fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let is_name = |(typed, _): &&(&str, &str)| !typed.contains(" -") && !typed.contains("{}");
+    ALIASES.iter().filter(is_name).copied()
 }
 
 /// Returns whether the words begin with those of a row. `{}` is any word but an option.
@@ -226,12 +232,17 @@ mod tests {
             "gt deacon start --agent=codex",
             "gt deacon start --harness=codex",
         ),
+        ("gt feed --since 2h", "gt events --feed --since 2h"),
         (
             "gt handoff -c -n -y he-1",
             "gt handoff --collect --dry-run he-1",
         ),
         ("gt handoff -w", "gt handoff --watch"),
         ("gt handoff max -cny", "gt handoff max --collect --dry-run"),
+        ("gt krc", "gt events stats"),
+        ("gt krc config", "gt events retention"),
+        ("gt krc prune --auto", "gt events prune --auto"),
+        ("gt krc stats", "gt events stats"),
         ("gt ls", "gt agents"),
         ("gt mail check", "gt mail inbox --unread"),
         ("gt mail delete hq-1", "gt mail archive hq-1"),
@@ -257,6 +268,10 @@ mod tests {
         (
             "gt refinery start --agent x",
             "gt refinery start --harness x",
+        ),
+        (
+            "gt sessions find --agent max",
+            "gt sessions list --agent max",
         ),
         ("gt show he-1", "gt work show he-1"),
         (

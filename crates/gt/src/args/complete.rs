@@ -6,7 +6,7 @@
 
 mod settings;
 
-use super::Cli;
+use super::{Cli, aliases};
 use crate::context::Context;
 use clap::{Arg, Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
@@ -79,7 +79,37 @@ fn table() -> Command {
     for name in names {
         table = table.mut_subcommand(&name, |command| with_completers(command, &name));
     }
+    with_aliases(table)
+}
+
+/// Adds the aliases as hidden commands: completion offers them where no other command fits.
+fn with_aliases(mut table: Command) -> Command {
+    for (typed, canonical) in aliases::commands() {
+        let command = |name: &'static str| command_of(&table, canonical).name(name).hide(true);
+        table = match typed.split_once(' ') {
+            Some((parent, name)) => {
+                let command = command(name);
+                table.mut_subcommand(parent, |parent| parent.subcommand(command))
+            }
+            None => {
+                let command = command(typed);
+                table.subcommand(command)
+            }
+        };
+    }
     table
+}
+
+/// Returns the command of these words; one without arguments if the words have its argument.
+fn command_of(table: &Command, canonical: &str) -> Command {
+    let mut command = table;
+    for word in canonical.split(' ').filter(|word| !word.starts_with('-')) {
+        match command.find_subcommand(word) {
+            Some(found) => command = found,
+            None => return Command::new(""),
+        }
+    }
+    command.clone()
 }
 
 fn with_completers(command: Command, first: &str) -> Command {

@@ -1,3 +1,5 @@
+mod retention;
+
 use super::{CommandResult, ids};
 use crate::context::Context;
 use crate::output;
@@ -35,16 +37,9 @@ pub(crate) struct EventsArgs {
     /// Only events about this agent or work item, regardless of their actor
     #[arg(long, value_name = "AGENT|ITEM")]
     about: Option<String>,
-    #[command(flatten)]
-    view: ViewFlags,
-    /// Stream events and changes of sessions to each client of the town's socket
-    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "since", "limit", "follow"])]
-    serve: bool,
-}
-
-/// Options that select events; shared with `gt feed`.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ViewFlags {
+    /// Only the feed: the events that matter to people, one short line each
+    #[arg(long)]
+    feed: bool,
     /// Only events since: 90m, 24h, yesterday, 2026-01-17
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
@@ -54,6 +49,9 @@ pub(crate) struct ViewFlags {
     /// Follow new events; with --json, one document per line
     #[arg(long, short)]
     follow: bool,
+    /// Stream events and changes of sessions to each client of the town's socket
+    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "feed", "since", "limit", "follow"])]
+    serve: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -61,6 +59,9 @@ pub(crate) struct ViewFlags {
 enum EventsCommand {
     Emit(EmitArgs),
     Verify(VerifyArgs),
+    Stats(retention::StatsArgs),
+    Prune(retention::PruneArgs),
+    Retention(retention::RetentionArgs),
 }
 
 /// Check that the log is as gt wrote it, by its hash chain
@@ -112,22 +113,13 @@ pub(crate) fn run(args: EventsArgs, context: &Context) -> CommandResult {
     match args.command {
         Some(EventsCommand::Emit(args)) => emit(args, &town, context)?,
         Some(EventsCommand::Verify(args)) => return verify(&args, &town, context),
-        None if args.serve => serve(&town, context)?,
-        None => {
-            let actor = args.actor.as_deref().map(|text| {
-                // Patterns and agents that no longer exist are matched as text.
-                target::resolve(&town, text).map_or_else(|_| text.to_owned(), |who| who.address())
-            });
-            let about = args.about.as_deref().map(|text| names_of(&town, text));
-            let about = about.transpose()?.unwrap_or_default();
-            let query = EventQuery {
-                kinds: args.kinds,
-                actor,
-                about,
-                ..EventQuery::default()
-            };
-            show(&town, query, &args.view, audit_line, context)?;
+        Some(EventsCommand::Stats(retention::StatsArgs {})) => retention::stats(&town, context)?,
+        Some(EventsCommand::Prune(args)) => retention::prune(&args, &town, context)?,
+        Some(EventsCommand::Retention(retention::RetentionArgs {})) => {
+            retention::show(&town, context)?;
         }
+        None if args.serve => serve(&town, context)?,
+        None => show(&args, &town, context)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -156,21 +148,24 @@ fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
 }
 
 /// Shows the matching events, and new ones with `--follow`.
-pub(crate) fn show(
-    town: &Town,
-    query: EventQuery,
-    view: &ViewFlags,
-    as_line: fn(&Event) -> String,
-    context: &Context,
-) -> Result<(), Problem> {
-    let since = view.since.as_deref().map(time::parse_time).transpose()?;
-    let usual = if view.follow { SHOWN_BEFORE } else { SHOWN };
+fn show(args: &EventsArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let actor = args.actor.as_deref().map(|text| {
+        // Patterns and agents that no longer exist are matched as text.
+        target::resolve(town, text).map_or_else(|_| text.to_owned(), |who| who.address())
+    });
+    let about = args.about.as_deref().map(|text| names_of(town, text));
+    let since = args.since.as_deref().map(time::parse_time).transpose()?;
+    let usual = if args.follow { SHOWN_BEFORE } else { SHOWN };
     let query = EventQuery {
+        kinds: args.kinds.clone(),
+        actor,
+        about: about.transpose()?.unwrap_or_default(),
+        feed: args.feed,
         since,
-        limit: view.limit.or((since.is_none()).then_some(usual)),
-        ..query
+        limit: args.limit.or((since.is_none()).then_some(usual)),
     };
-    if view.follow {
+    let as_line = if args.feed { feed_line } else { audit_line };
+    if args.follow {
         return follow(town, query, as_line, context);
     }
     let found = Events::of(town).find(&query)?;
@@ -285,7 +280,7 @@ fn audit_line(event: &Event) -> String {
 }
 
 /// Formats an event as a line of the feed.
-pub(crate) fn feed_line(event: &Event) -> String {
+fn feed_line(event: &Event) -> String {
     fitted(&format!("{}  ", local(event, "%m-%d %H:%M")), event)
 }
 

@@ -23,7 +23,6 @@ use upkeep::{ArchiveArgs, ExportArgs, RebuildArgs};
 #[command(defer = true)]
 pub(crate) enum SessionsCommand {
     List(ListArgs),
-    Find(ListArgs),
     Show(ShowArgs),
     Chain(ChainArgs),
     Stats(stats::StatsArgs),
@@ -65,7 +64,7 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult 
         notice_a_lost_server(&town, &sessions)?;
     }
     match command {
-        SessionsCommand::List(args) | SessionsCommand::Find(args) => {
+        SessionsCommand::List(args) => {
             let query = SessionQuery {
                 limit: Some(args.limit),
                 ..args.filter.query(&town, &sessions)?

@@ -6,7 +6,6 @@ use std::fs;
 /// Commands whose tests are in the file of a related command.
 const RELATED: &[(&str, &str)] = &[
     ("down", "stop"),
-    ("feed", "events"),
     ("formula", "mol"),
     ("keys", "nudge"),
     ("menu", "attach"),

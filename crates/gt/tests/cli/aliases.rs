@@ -55,6 +55,7 @@ const CASES: &[(&str, &str, &str)] = &[
     ),
     ("dog status", "dog status", "dog list"),
     ("dog status {}", "dog status nope", "agents --stopped nope"),
+    ("feed", "feed --limit 3", "events --feed --limit 3"),
     (
         "handoff -c",
         "handoff -n -c max",
@@ -63,6 +64,10 @@ const CASES: &[(&str, &str, &str)] = &[
     ("handoff -n", "handoff -n max", "handoff --dry-run max"),
     ("handoff -w", "handoff -w nope", "handoff --watch nope"),
     ("handoff -y", "handoff -ny max", "handoff --dry-run max"),
+    ("krc", "krc", "events stats"),
+    ("krc config", "krc config", "events retention"),
+    ("krc prune", "krc prune --dry-run", "events prune --dry-run"),
+    ("krc stats", "krc stats", "events stats"),
     ("ls", "ls", "agents"),
     ("mail check", "mail check", "mail inbox --unread"),
     (
@@ -123,6 +128,11 @@ const CASES: &[(&str, &str, &str)] = &[
         "restart --agent",
         "restart max --agent nope",
         "restart max --harness nope",
+    ),
+    (
+        "sessions find",
+        "sessions find --agent max",
+        "sessions list --agent max",
     ),
     ("show", "show ITEM", "work show ITEM"),
     (

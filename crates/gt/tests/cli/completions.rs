@@ -57,6 +57,13 @@ fn names_are_completed() {
         ["interrupt"],
         "no hidden commands"
     );
+    // Aliases, where no command fits.
+    check(&["who"], &["whoami"]);
+    assert!(!completed(&env, &["s"]).contains(&"show".to_owned()));
+    check(&["show", "gt-"], &[&item]);
+    check(&["crew", "at"], &["at", "attach"]);
+    check(&["crew", "at", "gastown/crew/m"], &["gastown/crew/max"]);
+    check(&["mayor", "attach", "ma"], &[]);
     env.gt(&["start", "mayor"]).ok();
     let session = env.agent("mayor")["session"].as_str().unwrap().to_owned();
     check(&["sessions", "show", &session[..8]], &[&session]);

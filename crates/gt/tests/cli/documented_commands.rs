@@ -70,6 +70,7 @@ const COMMANDS: &[(By, &str, i32)] = &[
     (Person, "gt seance", 0),
     (Person, "gt seance --role crew --rig gastown --recent 20", 0),
     (Person, "gt seance --talk {session} --prompt hello", 0),
+    (Person, "gt krc", 0),
     (Person, "gt krc stats", 0),
     (Person, "gt krc prune --auto", 0),
     // session-first-class.md
@@ -102,7 +103,6 @@ const CORRECTED: &[&str] = &[
     "VERBOSE=1 tsx …",
     "DATABASE_PATH=/tmp/test.sqlite tsx …",
     "gt sessions",
-    "gt krc",
     "gt handoff crew",
     "gt handoff --watch",
     "gt peek <rig/agent> [n]",

@@ -94,7 +94,7 @@ fn agent_asks_for_help_and_a_person_acknowledges_and_closes() {
         ]
     );
     assert_eq!(events[0].1, MAX);
-    assert_snapshot!(env.snapshot(&["feed"]), @"
+    assert_snapshot!(env.snapshot(&["events", "--feed"]), @"
     exit code: 0
     --- stdout
     [TIME] [TIME]  [USER] hooked gt-[ID] for gastown/crew/max

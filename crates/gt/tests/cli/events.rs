@@ -1,11 +1,12 @@
 //! `gt events`: emitting, searching, following and streaming.
 
+mod retention;
 mod sources;
 
 use crate::env::{TIMEOUT, TestEnv, login, run, signal};
-use crate::krc::{fill, forgetful};
 use gt_tmux::testing::wait_until;
 use insta::assert_snapshot;
+use retention::{fill, forgetful};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::fs;
@@ -67,7 +68,7 @@ fn sessions_and_messages_are_recorded() {
     assert_eq!(all[4]["actor"], "gastown/crew/max");
     assert_eq!(all[4]["payload"]["session_id"], sessions[1]["id"]);
     assert!(!all[1].to_string().contains("hello"), "{}", all[1]);
-    let feed = env.gt(&["feed"]).ok().stdout;
+    let feed = env.gt(&["events", "--feed"]).ok().stdout;
     assert!(feed.contains("mayor sent gastown/crew/max a message"));
     assert!(feed.contains("gastown/crew/max died"), "{feed}");
     for file in [".events.jsonl", ".feed.jsonl"] {
@@ -95,7 +96,7 @@ fn events_are_found_by_type_actor_and_time() {
     assert_eq!(found(&["--actor", "gastown/*"]), "hook");
     assert_eq!(found(&["--since", "1h", "--limit", "1"]), "hook");
     assert_eq!(found(&["--since", "0s"]), "");
-    let feed = env.gt(&["feed", "--json"]).ok().json();
+    let feed = env.gt(&["events", "--feed", "--json"]).ok().json();
     assert_eq!(
         types(feed.as_array().unwrap()),
         ["deploy_begun", "deploy_done", "hook"]
@@ -261,11 +262,11 @@ fn command_of_an_agent_refreshes_its_keepalive() {
     let age = || env.agent("gastown/crew/max")["keepalive_age_seconds"].clone();
     assert_eq!(age(), Value::Null, "none was given");
     by_agent(&["status-line"], "%1");
-    by_agent(&["krc", "stats"], "");
+    by_agent(&["events", "stats"], "");
     assert!(!sign.exists(), "tmux runs these, not the agent");
-    by_agent(&["krc", "stats"], "%1");
+    by_agent(&["events", "stats"], "%1");
     let text: Value = serde_json::from_slice(&fs::read(&sign).unwrap()).unwrap();
-    assert_eq!(text["last_command"], "gt krc stats");
+    assert_eq!(text["last_command"], "gt events stats");
     assert!(age().as_i64().unwrap() < 30);
     fs::write(&sign, "nonsense").unwrap();
     assert_eq!(age(), Value::Null, "what cannot be read is none");
@@ -316,14 +317,14 @@ fn events_are_followed_through_the_file_and_the_socket() {
     env.gt(&["events", "--serve"]).fails(4);
     let by_socket = Going::start(&env, &["events", "--follow", "--type", "first,n_*"]);
     assert_eq!(by_socket.next()["type"], "first");
-    let feed = Going::start(&env, &["feed", "--follow"]);
+    let feed = Going::start(&env, &["events", "--feed", "--follow"]);
     assert_eq!(feed.next()["type"], "first");
     let mut number = 0;
     let mut step = || {
         fill(&env, "junk", 120);
         let kind = format!("n_{number}");
         env.gt(&["events", "emit", &kind]).ok();
-        env.gt(&["krc", "prune"]).ok();
+        env.gt(&["events", "prune"]).ok();
         number += 1;
         kind
     };

@@ -88,9 +88,7 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
       seance       Talk to earlier sessions of agents
       costs        Add up tokens and costs by day, item, agent, model or rig
       budget       Show the budgets and their spending, or raise one
-      feed         Show the events of the town that matter to people
       events       Show the events of the town, the newest last
-      krc          Event retention: expiry, decay and pruning
       sync         Reconcile the recorded sessions with tmux
 
     Town roles:
@@ -162,7 +160,6 @@ fn help_of_a_group_lists_its_subcommands() {
     assert_snapshot!(at_width(&env, 80, &["help", "history"]).ok().stdout, @"
     History:
       sessions list     List sessions, the newest first
-      sessions find     List sessions, the newest first
       sessions show     Show one session in full
       sessions chain    Show a chain: the sessions that continued each other's work
       sessions stats    Add up sessions, time, tokens and cost, by agent, rig or day
@@ -175,13 +172,12 @@ fn help_of_a_group_lists_its_subcommands() {
       budget            Show the budgets and their spending, or raise one
       budget raise      Raise a budget by an amount; agents that it has paused
                         continue
-      feed              Show the events of the town that matter to people
       events            Show the events of the town, the newest last
       events emit       Write an event; for scripts and agents
       events verify     Check that the log is as gt wrote it, by its hash chain
-      krc stats         Show statistics of the log and the feed, by event type
-      krc prune         Remove expired events
-      krc config        Show the retention and the decay curve of each event type
+      events stats      Show statistics of the log and the feed, by event type
+      events prune      Remove expired events
+      events retention  Show the retention and the decay curve of each event type
       sync              Reconcile the recorded sessions with tmux
 
     `gt help COMMAND` explains a command.

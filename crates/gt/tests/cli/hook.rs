@@ -46,7 +46,7 @@ fn an_item_is_on_one_hook_and_a_hook_has_one_item() {
         .clone();
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[0]["payload"]["bead"], json!(a));
-    let feed = env.gt(&["feed"]).ok().stdout;
+    let feed = env.gt(&["events", "--feed"]).ok().stdout;
     assert!(feed.contains(&format!("hooked {a}")), "{feed}");
 }
 

@@ -19,7 +19,6 @@ const READING: &[&str] = &[
     "mq diff MERGE",
     "events --about ITEM",
     "sessions list --work ITEM",
-    "sessions find --work ITEM",
     "sessions stats --work ITEM",
     "sessions list --chain SESSION",
     "sessions show SESSION",

@@ -143,7 +143,7 @@ fn mail_is_sent_read_answered_and_archived() {
         .fails(4);
     let told = env.json(&["events", "--type", "mail"]);
     assert_eq!(told.as_array().unwrap().len(), 3, "{told}");
-    assert_snapshot!(env.snapshot(&["feed"]), @"
+    assert_snapshot!(env.snapshot(&["events", "--feed"]), @"
     exit code: 0
     --- stdout
     [TIME] [TIME]  gastown/crew/max wrote to gastown/crew/amy: Plan

@@ -50,7 +50,6 @@ mod ids;
 mod init;
 mod internal;
 mod interrupt;
-mod krc;
 mod logs;
 mod mail;
 mod mol;

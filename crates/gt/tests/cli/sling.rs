@@ -112,7 +112,7 @@ fn an_item_goes_to_a_new_polecat_that_finds_it_when_it_starts() {
     let kinds = told.as_array().unwrap().iter();
     let kinds: Vec<&str> = kinds.map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["hook", "sling", "spawn"]);
-    let feed = env.gt(&["feed"]).ok().stdout;
+    let feed = env.gt(&["events", "--feed"]).ok().stdout;
     assert!(
         feed.contains(&format!(
             "{} assigned {id} to gastown/polecats/Toast",

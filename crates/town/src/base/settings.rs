@@ -226,7 +226,7 @@ impl Default for MergeSettings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KrcSettings {
-    /// Minimum interval between two prunes of `gt krc prune --auto`.
+    /// Minimum interval between two prunes of `gt events prune --auto`.
     pub prune_interval: Length,
     /// Number of newest events that stay regardless of their age.
     pub minimum_kept: usize,

@@ -163,7 +163,7 @@ impl Events {
         }
     }
 
-    /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt krc stats`
+    /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt events stats`
     /// counts them.
     pub fn find(&self, query: &EventQuery) -> Result<Vec<Event>> {
         let lines = if query.feed { &self.feed } else { &self.log };

@@ -1,4 +1,4 @@
-//! Event retention (`gt krc`): removes expired events from the event log.
+//! Event retention (`gt events prune`): removes expired events from the event log.
 //!
 //! A prune reads the log, writes the remaining events to a second file, and replaces the log with
 //! it. Writers wait only for the last part, in which the prune copies the events that were written
@@ -46,7 +46,7 @@ pub struct LastPrune {
     pub removed: u64,
 }
 
-/// The result of `gt krc prune --auto`.
+/// The result of `gt events prune --auto`.
 #[derive(Clone, Debug)]
 pub enum AutoPrune {
     Pruned(Pruned),

@@ -1,33 +1,25 @@
-use super::CommandResult;
+//! `gt events stats|prune|retention`: how long events are kept.
+
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
-use clap::{Args, Subcommand};
+use clap::Args;
 use gt_core::Problem;
 use gt_core::event::RetentionRule;
 use gt_core::plural::counted;
+use gt_town::Town;
 use gt_town::records::retention::{AutoPrune, EventRetention, Pruned};
 use serde_json::json;
-use std::process::ExitCode;
-
-/// Event retention: expiry, decay and pruning
-#[derive(Debug, Subcommand)]
-#[command(defer = true)]
-pub(crate) enum KrcCommand {
-    Stats(StatsArgs),
-    Prune(PruneArgs),
-    Config(ConfigArgs),
-}
 
 /// Show statistics of the log and the feed, by event type
 #[derive(Debug, Args)]
-pub(crate) struct StatsArgs {}
+pub(super) struct StatsArgs {}
 
 /// Remove expired events
 ///
 /// The newest events stay regardless of their age. Events that are written meanwhile are not lost.
 #[derive(Debug, Args)]
-pub(crate) struct PruneArgs {
+pub(super) struct PruneArgs {
     /// Only if the town's interval has passed since the last prune
     #[arg(long)]
     auto: bool,
@@ -38,40 +30,37 @@ pub(crate) struct PruneArgs {
 
 /// Show the retention and the decay curve of each event type
 #[derive(Debug, Args)]
-pub(crate) struct ConfigArgs {}
+pub(super) struct RetentionArgs {}
 
-pub(crate) fn run(command: KrcCommand, context: &Context) -> CommandResult {
-    let town = context.town()?;
-    let retention = EventRetention::of(&town);
-    match command {
-        KrcCommand::Stats(StatsArgs {}) => stats(&retention, context)?,
-        KrcCommand::Prune(args) if args.auto => auto(retention.auto_prune(args.dry_run)?, context)?,
-        KrcCommand::Prune(args) => told(&retention.prune(args.dry_run)?, context)?,
-        KrcCommand::Config(ConfigArgs {}) => {
-            let krc = &town.settings().krc;
-            let rules = krc.policy().rules();
-            if context.json {
-                output::json(&json!({
-                    "prune_interval_seconds": krc.prune_interval.0,
-                    "minimum_kept": krc.minimum_kept,
-                    "types": rules,
-                }))?;
-            } else {
-                let every = length(krc.prune_interval.0);
-                output::print(&rules_table(&rules).render(Paint::for_stdout()))?;
-                let kept = krc.minimum_kept;
-                let note = "`gt krc prune --auto` prunes every";
-                output::fitted(
-                    &format!("{note} {every}; the newest {kept} always stay."),
-                    0,
-                )?;
-            }
-        }
+pub(super) fn show(town: &Town, context: &Context) -> Result<(), Problem> {
+    let krc = &town.settings().krc;
+    let rules = krc.policy().rules();
+    if context.json {
+        return output::json(&json!({
+            "prune_interval_seconds": krc.prune_interval.0,
+            "minimum_kept": krc.minimum_kept,
+            "types": rules,
+        }));
     }
-    Ok(ExitCode::SUCCESS)
+    output::print(&rules_table(&rules).render(Paint::for_stdout()))?;
+    let (every, kept) = (length(krc.prune_interval.0), krc.minimum_kept);
+    let note = "`gt events prune --auto` prunes every";
+    output::fitted(
+        &format!("{note} {every}; the newest {kept} always stay."),
+        0,
+    )
 }
 
-fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
+pub(super) fn prune(args: &PruneArgs, town: &Town, context: &Context) -> Result<(), Problem> {
+    let retention = EventRetention::of(town);
+    match args.auto {
+        true => auto(retention.auto_prune(args.dry_run)?, context),
+        false => told(&retention.prune(args.dry_run)?, context),
+    }
+}
+
+pub(super) fn stats(town: &Town, context: &Context) -> Result<(), Problem> {
+    let retention = EventRetention::of(town);
     let files = retention.stats()?;
     if context.json {
         let last = retention.last_prune();
@@ -98,8 +87,8 @@ fn stats(retention: &EventRetention, context: &Context) -> Result<(), Problem> {
                 kind.expired.to_string().into(),
                 format!("{:.2}", kind.value).into(),
                 size(kind.bytes).into(),
-                kind.oldest.into(),
-                kind.newest.into(),
+                output::minute(Some(&kind.oldest)).into(),
+                output::minute(Some(&kind.newest)).into(),
             ]);
         }
         if file.events > 0 {

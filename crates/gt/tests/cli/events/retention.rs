@@ -1,4 +1,4 @@
-//! `gt krc`: retention and pruning of events.
+//! `gt events stats|prune|retention`.
 
 use crate::env::{TIMEOUT, TestEnv, signal};
 use gt_tmux::testing::wait_until;
@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write;
 
 /// Makes a town with a TTL of zero for `junk` events.
-pub(crate) fn forgetful() -> TestEnv {
+pub(super) fn forgetful() -> TestEnv {
     let env = TestEnv::with_town();
     let settings = env.town().join("town.toml");
     let mut file = fs::File::options().append(true).open(settings).unwrap();
@@ -17,7 +17,7 @@ pub(crate) fn forgetful() -> TestEnv {
 }
 
 /// Appends many lines to the log at once, as other writers would.
-pub(crate) fn fill(env: &TestEnv, kind: &str, count: usize) {
+pub(super) fn fill(env: &TestEnv, kind: &str, count: usize) {
     let log = env.town().join(".events.jsonl");
     let mut options = fs::File::options();
     let mut file = options.create(true).append(true).open(log).unwrap();
@@ -57,7 +57,7 @@ fn events_written_during_a_prune_are_kept() {
             .collect();
         let mut pruned = 0;
         while writers.iter().any(|writer| !writer.is_finished()) {
-            let answer = env.json(&["krc", "prune"]);
+            let answer = env.json(&["events", "prune"]);
             pruned += usize::from(answer["files"][0]["removed"] != 0);
         }
         pruned
@@ -68,7 +68,7 @@ fn events_written_during_a_prune_are_kept() {
     assert_eq!(feed.matches("\"kept\"").count(), WRITERS * EACH);
     // The newest hundred events are kept, whatever their type.
     fill(&env, "junk", 150);
-    env.gt(&["krc", "prune"]).ok();
+    env.gt(&["events", "prune"]).ok();
     assert_eq!(count(&env, "junk"), 100);
 }
 
@@ -80,7 +80,7 @@ fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
     let mut hits = 0;
     for round in 0..5 {
         fill(&env, "junk", 5_000);
-        let mut prune = env.spawn(&["krc", "prune"]);
+        let mut prune = env.spawn(&["events", "prune"]);
         let size = 600_000 * round;
         let is_hit = wait_until("it is in the middle, or over", TIMEOUT, || {
             let written = beside.metadata().is_ok_and(|meta| meta.len() >= size);
@@ -95,7 +95,7 @@ fn a_prune_that_is_killed_leaves_the_old_or_the_new() {
     }
     assert!(hits > 0, "none was caught in the middle");
     assert_eq!(count(&env, "nudge_kept"), 10_000);
-    env.gt(&["krc", "prune"]).ok();
+    env.gt(&["events", "prune"]).ok();
     assert_eq!(count(&env, "nudge_kept"), 10_000);
     assert_eq!(count(&env, "junk"), 100);
     assert!(!beside.exists());
@@ -113,28 +113,28 @@ fn daemon_prunes_while_no_container_comes_or_goes() {
 }
 
 #[test]
-fn krc_shows_the_retention_of_each_type() {
+fn stats_and_prune_follow_the_retention_of_retention_of_each_type() {
     let env = forgetful();
     env.gt(&["events", "emit", "mail", "--actor", "mayor"]).ok();
     fill(&env, "junk", 130);
-    let stats = env.json(&["krc", "stats"]);
+    let stats = env.json(&["events", "stats"]);
     let log = &stats["files"][0];
     assert_eq!(
         (&log["events"], &log["expired"]),
         (&json!(131), &json!(130))
     );
-    let told = env.json(&["krc", "prune", "--dry-run"]);
+    let told = env.json(&["events", "prune", "--dry-run"]);
     assert_eq!(told["files"][0]["removed"], 30, "{told}");
     assert_eq!(count(&env, "junk"), 130);
-    let told = env.json(&["krc", "prune", "--auto"]);
+    let told = env.json(&["events", "prune", "--auto"]);
     assert_eq!(told["files"][0]["removed"], 30, "{told}");
-    let told = env.json(&["krc", "prune", "--auto"]);
+    let told = env.json(&["events", "prune", "--auto"]);
     assert_eq!(
         (&told["pruned"], &told["reason"]),
         (&json!(false), &json!("not_yet"))
     );
     assert!(env.town().join(".krc-autoprune.json").exists());
-    let config = env.json(&["krc", "config"]);
+    let config = env.json(&["events", "retention"]);
     assert_eq!(config["minimum_kept"], 100);
     assert_eq!(config["prune_interval_seconds"], 3_600);
     let types = config["types"].as_array().unwrap();
@@ -142,7 +142,7 @@ fn krc_shows_the_retention_of_each_type() {
     assert_eq!(row("mass_death")["ttl_seconds"], 90 * 86_400);
     assert_eq!(row("mass_death")["decay"], "flat");
     assert_eq!(row("junk")["overridden"], true);
-    for command in ["stats", "config", "prune"] {
-        env.gt(&["krc", command]).ok();
+    for command in ["stats", "retention", "prune"] {
+        env.gt(&["events", command]).ok();
     }
 }
