@@ -95,14 +95,26 @@ pub(crate) fn as_json(problem: &Problem) -> serde_json::Value {
 }
 
 fn as_text(problem: &Problem) -> String {
-    let paint = output::Paint::for_stderr();
-    let mut text = format!("{} {}\n", paint.red("error:"), problem.message());
+    let (paint, columns) = (output::Paint::for_stderr(), output::stderr_columns());
+    let mut text = String::new();
+    // Several lines of a cause are below each other.
+    let mut push = |label: &str, width: usize, said: &str| {
+        for (at, line) in said.split('\n').enumerate() {
+            let line = match at {
+                0 => format!("{label} {line}"),
+                _ => line.to_owned(),
+            };
+            text.push_str(&output::broken(&line, columns, width));
+            text.push('\n');
+        }
+    };
+    push(&paint.red("error:"), 7, problem.message());
     for cause in problem.causes() {
         let indented = cause.replace('\n', "\n           ");
-        text.push_str(&format!("{} {indented}\n", paint.dim("caused by:")));
+        push(&paint.dim("caused by:"), 11, &indented);
     }
     for hint in problem.hints() {
-        text.push_str(&format!("{} {hint}\n", paint.cyan("hint:")));
+        push(&paint.cyan("hint:"), 6, hint);
     }
     text
 }

@@ -9,6 +9,7 @@ use gt_core::Problem;
 use gt_core::work::is_unseen;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
 use unicode_width::UnicodeWidthStr;
 
 /// Prints text on stdout. A closed pipe is not a failure.
@@ -60,9 +61,17 @@ fn plain(text: &str) -> String {
 
 /// Returns the width of the terminal on stdout, else `COLUMNS`, else nothing.
 pub(crate) fn terminal_columns() -> Option<usize> {
-    let stdout = std::io::stdout();
+    columns_of(std::io::stdout())
+}
+
+/// Returns the width of the terminal on stderr, else `COLUMNS`, else nothing.
+pub(crate) fn stderr_columns() -> Option<usize> {
+    columns_of(std::io::stderr())
+}
+
+fn columns_of(stream: impl AsFd) -> Option<usize> {
     // A pipe has no size.
-    let size = rustix::termios::tcgetwinsize(&stdout).ok();
+    let size = rustix::termios::tcgetwinsize(stream).ok();
     let columns = size.map(|size| usize::from(size.ws_col));
     // A value that is not a number counts as absent.
     let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -96,7 +105,8 @@ pub(crate) fn fitted(text: &str, indent: usize) -> Result<(), Problem> {
     line(broken(text, terminal_columns(), indent))
 }
 
-fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
+/// Breaks a line to fit, as [`fitted`] does.
+pub(crate) fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else {
         return text.to_owned();
     };

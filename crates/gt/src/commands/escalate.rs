@@ -251,7 +251,7 @@ fn list(args: ListArgs, town: &Town, context: &Context) -> Result<(), Problem> {
             severity(it.severity),
             it.state.as_str().into(),
             age(&it.created_at).into(),
-            it.agent.as_deref().unwrap_or_default().into(),
+            Cell::address(it.agent.as_deref().unwrap_or_default()),
             it.item.as_deref().unwrap_or_default().into(),
             it.line().into(),
         ]);

@@ -1,7 +1,7 @@
 use super::CommandResult;
 use crate::context::Context;
 use crate::error;
-use crate::output::table::Table;
+use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::{Identity, Problem};
@@ -105,7 +105,7 @@ fn list(town: &Town, args: &ListArgs, context: &Context) -> CommandResult {
     for polecat in &polecats {
         let bead = polecat.bead.as_ref().map(ToString::to_string);
         table.row([
-            polecat.identity.address().into(),
+            Cell::address(polecat.identity.address()),
             polecat.state.as_str().into(),
             bead.unwrap_or_else(|| "-".to_owned()).into(),
             match (&polecat.branch, polecat.worktree) {

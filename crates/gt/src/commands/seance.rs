@@ -2,7 +2,7 @@ use super::CommandResult;
 use super::role;
 use super::words::SuggestedWords;
 use crate::context::Context;
-use crate::output::table::Table;
+use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::{Problem, Role, beacon};
@@ -168,14 +168,15 @@ fn show(sessions: &[Offered], context: &Context) -> Result<(), Problem> {
     }
     let mut table = Table::new(&[
         "ID", "AGENT", "STARTED", "OUTCOME", "HARNESS", "TALK", "TOPIC",
-    ]);
+    ])
+    .keeping(2);
     for session in sessions {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let topic = text(&session.topic);
         let topic: String = beacon::topic(&topic).chars().take(60).collect();
         table.row([
             session.id.clone().into(),
-            text(&session.agent).into(),
+            Cell::address(text(&session.agent)),
             output::minute(session.started_at.as_deref()).into(),
             session
                 .outcome

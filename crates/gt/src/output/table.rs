@@ -9,6 +9,8 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) struct Cell {
     text: String,
     paint: Option<fn(Paint, &str) -> String>,
+    /// A text that is too long loses its beginning instead of its end.
+    keeps_end: bool,
 }
 
 impl<T: Into<String>> From<T> for Cell {
@@ -17,6 +19,7 @@ impl<T: Into<String>> From<T> for Cell {
         Cell {
             text: super::clean(&text.into()),
             paint: None,
+            keeps_end: false,
         }
     }
 }
@@ -25,6 +28,14 @@ impl Cell {
     pub(crate) fn painted(text: impl Into<String>, paint: fn(Paint, &str) -> String) -> Self {
         Cell {
             paint: Some(paint),
+            ..Cell::from(text)
+        }
+    }
+
+    /// A cell with an agent's address, which ends with the name of the agent.
+    pub(crate) fn address(text: impl Into<String>) -> Self {
+        Cell {
+            keeps_end: true,
             ..Cell::from(text)
         }
     }
@@ -49,8 +60,9 @@ pub(crate) struct Table {
     wraps: bool,
     /// The last column is not made narrower than this before the others.
     last_width: usize,
-    /// Whether the first column is made narrower only after the others.
-    keeps_first: bool,
+    /// A column that is made narrower only after the others, and the width that it then has at most
+    /// in the comparison with them.
+    kept: Option<(usize, usize)>,
 }
 
 impl Table {
@@ -61,7 +73,7 @@ impl Table {
             notes: BTreeMap::new(),
             wraps: false,
             last_width: LAST_WIDTH,
-            keeps_first: false,
+            kept: None,
         }
     }
 
@@ -81,7 +93,15 @@ impl Table {
     /// Keeps the first column whole, as long as the others can be narrower.
     pub(crate) fn keeping_first(self) -> Self {
         Table {
-            keeps_first: true,
+            kept: Some((0, KEPT_WIDTH)),
+            ..self
+        }
+    }
+
+    /// Keeps a column whole, such as one of times, until all others are as narrow as possible.
+    pub(crate) fn keeping(self, column: usize) -> Self {
+        Table {
+            kept: Some((column, MIN_WIDTH)),
             ..self
         }
     }
@@ -187,9 +207,9 @@ impl Table {
         while widths.iter().sum::<usize>() > available {
             let last = widths.len() - 1;
             // Columns that are to stay wide yield only after the others.
-            let rank = |(index, width): &(usize, &mut usize)| match *index {
-                0 if self.keeps_first => (**width).min(KEPT_WIDTH),
-                index if index == last => (**width).min(LAST_WIDTH),
+            let rank = |(index, width): &(usize, &mut usize)| match (*index, self.kept) {
+                (index, Some((kept, most))) if index == kept => (**width).min(most),
+                (index, _) if index == last => (**width).min(LAST_WIDTH),
                 _ => **width,
             };
             let widest = widths.iter_mut().enumerate().max_by_key(rank);
@@ -230,7 +250,10 @@ fn render_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
         if !has_room(at, *width) {
             continue;
         }
-        let text = cut(&cell.text, *width);
+        let text = match cell.keeps_end {
+            true => cut_front(&cell.text, *width),
+            false => cut(&cell.text, *width),
+        };
         line.push_str(
             &cell
                 .paint
@@ -258,6 +281,7 @@ fn wrap_row(row: &[Cell], widths: &[usize], paint: Paint) -> String {
                 .map(|(cell, lines)| Cell {
                     text: lines.get(at).cloned().unwrap_or_default(),
                     paint: cell.paint,
+                    keeps_end: cell.keeps_end,
                 })
                 .collect();
             render_row(&line, widths, paint)
@@ -289,6 +313,17 @@ fn cut(text: &str, width: usize) -> String {
     format!("{}…", head.trim_end())
 }
 
+/// Cuts the beginning of a text that is too wide, and marks the cut.
+fn cut_front(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut starts = text.char_indices().map(|(at, _)| at);
+    let fits = |at: &usize| text[*at..].width() < width;
+    let start = starts.find(fits).unwrap_or(text.len());
+    format!("…{}", &text[start..])
+}
+
 /// Splits a text after as many characters as fit, at least one.
 fn split_at_width(text: &str, width: usize) -> (&str, &str) {
     // The width of an emoji may be more than that of its characters.
@@ -298,68 +333,4 @@ fn split_at_width(text: &str, width: usize) -> (&str, &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wide_characters_and_control_characters() {
-        let mut table = Table::new(&["A", "B"]);
-        table.row(["日本".into(), "x".into()]);
-        table.row(["a\u{1b}[2J".into(), "y".into()]);
-        let text = table.render(Paint { on: false });
-        assert_eq!(text, "A      B\n日本   x\na\u{fffd}[2J  y\n");
-    }
-
-    #[test]
-    fn emoji_of_several_characters_are_cut() {
-        let mut table = Table::new(&["A"]);
-        table.row(["⚙️⚙️⚙️⚙️⚙️ settings".into()]);
-        for columns in 6..20 {
-            let text = table.render_for(Some(columns), Paint { on: false });
-            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
-        }
-    }
-
-    #[test]
-    fn table_with_too_many_columns_becomes_several_tables() {
-        let mut table = Table::new(&["NAME", "FIRST", "SECOND", "THIRD", "FOURTH"]);
-        let cells = ["max", "1", "2", "3", "4"];
-        table.row(cells.map(Cell::from));
-        assert_eq!(
-            table.render_for(Some(20), Paint { on: false }),
-            "NAME  FIRST  SECOND\nmax   1      2\n\nNAME  THIRD  FOURTH\nmax   3      4\n"
-        );
-    }
-
-    #[test]
-    fn empty_column_takes_no_room() {
-        let mut table = Table::new(&["A", "", "B"]);
-        table.row(["a".into(), "".into(), "b".into()]);
-        assert_eq!(
-            table.render_for(Some(4), Paint { on: false }),
-            "A  B\na  b\n"
-        );
-    }
-
-    #[test]
-    fn a_table_fits_the_terminal_and_is_whole_elsewhere() {
-        let mut table = Table::new(&["ID", "TITLE", "AGENT"]);
-        let long = "Write the whole of the manual, in 日本語 as well";
-        table.row(["he-1".into(), long.into(), "hello/crew/max".into()]);
-        let off = Paint { on: false };
-        let whole = table.render_for(None, off);
-        assert!(whole.contains(long));
-        for columns in [20, 40, 60] {
-            let text = table.render_for(Some(columns), off);
-            assert!(text.lines().all(|line| line.width() <= columns), "{text}");
-            assert!(text.contains("he-1"), "{text}");
-        }
-        let text = table.wrapping().render_for(Some(40), off);
-        assert_eq!(
-            text,
-            "ID    TITLE               AGENT\n\
-             he-1  Write the whole of  hello/crew/max\n      the manual, in\n      \
-             日本語 as well\n"
-        );
-    }
-}
+mod tests;

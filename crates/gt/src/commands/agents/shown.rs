@@ -53,7 +53,7 @@ pub(super) fn print_table(
     for agent in agents {
         let since = agent.report.since.or(agent.created_at);
         let mut row: Vec<Cell> = vec![
-            agent.identity.address().into(),
+            Cell::address(agent.identity.address()),
             state_cell_with(
                 agent,
                 if marks && agent.is_unconfined() {

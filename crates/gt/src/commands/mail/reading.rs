@@ -231,8 +231,8 @@ fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem>
             paint(&status),
             priority_word(mail.priority).into(),
             age(mail).into(),
-            mail.sender.clone().into(),
-            mail.recipient.clone().into(),
+            Cell::address(mail.sender.clone()),
+            Cell::address(mail.recipient.clone()),
             paint(&mail.subject),
         ]);
     }

@@ -25,7 +25,7 @@ pub(super) fn list(merges: &[Merge], context: &Context) -> Result<(), Problem> {
             merge.rig.as_str().into(),
             merge.item.as_str().into(),
             merge.branch.as_str().into(),
-            merge.worker.as_str().into(),
+            Cell::address(merge.worker.as_str()),
             merge.reason.as_deref().unwrap_or_default().into(),
         ]);
     }

@@ -66,12 +66,12 @@ pub(super) fn list(
     let has_cost = used().any(|used| usage::cost(used).is_some());
     titles.extend(has_tokens.then_some("TOKENS"));
     titles.extend(has_cost.then_some("COST"));
-    let mut table = Table::new(&titles);
+    let mut table = Table::new(&titles).keeping(2);
     for (session, share) in records.iter().zip(&shares) {
         let mut row: Vec<Cell> = vec![
             // In full: the ids of agents that were started together differ only at the end.
             session.id.clone().into(),
-            session.agent.clone().unwrap_or_default().into(),
+            Cell::address(session.agent.clone().unwrap_or_default()),
             started(session).into(),
             lasted(session, context).into(),
             ending(session).into(),

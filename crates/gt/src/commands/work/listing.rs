@@ -2,7 +2,7 @@
 
 use super::super::ids;
 use crate::context::Context;
-use crate::output::table::Table;
+use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::Problem;
@@ -269,7 +269,7 @@ fn table(items: &[Item], context: &Context) -> Result<(), Problem> {
             item.priority.to_string().into(),
             item.status.as_str().into(),
             item.kind.clone().into(),
-            item.assignee.clone().unwrap_or_default().into(),
+            Cell::address(item.assignee.clone().unwrap_or_default()),
             item.title.clone().into(),
         ]);
     }
