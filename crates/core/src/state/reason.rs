@@ -4,6 +4,9 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::ops::Deref;
 
+/// Text of [`Reason::Works`].
+pub(crate) const WORKS: &str = "works";
+
 /// Reason of a state. The known reasons are variants, so that no code compares texts; the tag
 /// `@gt_state_reason` and JSON hold the text of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,17 +19,20 @@ pub enum Reason {
     TookPrompt,
     /// Busy: the program was started with a prompt, which no hook has reported yet.
     FirstPrompt,
+    /// Busy: the title of the program says so.
+    Works,
     /// Any other reason. No decision depends on it.
     Other(String),
 }
 
 impl Reason {
     /// The reasons that decisions depend on.
-    const KNOWN: [Reason; 4] = [
+    const KNOWN: [Reason; 5] = [
         Reason::Interrupted,
         Reason::Finished,
         Reason::TookPrompt,
         Reason::FirstPrompt,
+        Reason::Works,
     ];
 
     pub fn as_str(&self) -> &str {
@@ -35,6 +41,7 @@ impl Reason {
             Reason::Finished => "finished its turn",
             Reason::TookPrompt => "took a prompt",
             Reason::FirstPrompt => "takes its first prompt",
+            Reason::Works => WORKS,
             Reason::Other(text) => text,
         }
     }

@@ -1,5 +1,6 @@
 //! The state by process, tag and title, without the screen.
 
+use super::reason::WORKS;
 use super::report::{ObservedPane, StateReport};
 use super::{Reason, State, StateSource};
 use crate::harness::{Preset, TitleMarks};
@@ -124,7 +125,7 @@ pub(crate) fn shown_since(state: State, seen: &ObservedPane<'_>) -> Option<i64> 
 pub(crate) fn describe_mark(state: State) -> &'static str {
     match state {
         State::Waiting => "waits for an answer",
-        State::Busy => "works",
+        State::Busy => WORKS,
         _ => "waits at its prompt",
     }
 }

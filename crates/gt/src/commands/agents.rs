@@ -9,7 +9,7 @@ use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::health::Health;
 use gt_core::state::State;
-use gt_core::{Identity, Role};
+use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self as engine, AgentFilter, AgentView};
 use gt_town::agents::{environment, target};
@@ -87,7 +87,7 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
                 named.push(target::resolve_known(&town, text)?);
             }
             if args.own {
-                named.push(target::default_agent(&town)?);
+                named.push(own_agent(&town)?);
             }
             let wanted = AgentFilter {
                 stopped: args.stopped || !named.is_empty(),
@@ -117,6 +117,18 @@ pub(crate) fn run(args: AgentsArgs, context: &Context) -> CommandResult {
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Returns the calling agent, or the agent of this folder or pane.
+fn own_agent(town: &Town) -> Result<Identity, Problem> {
+    target::default_agent_if_any(town)?.ok_or_else(|| {
+        let caller = town.caller();
+        Problem::usage(format!(
+            "{} is no agent, and this is not the folder or pane of one",
+            caller.as_str()
+        ))
+        .hint("`gt agents` lists the agents that run")
+    })
 }
 
 /// Returns the message for an empty list: the agents that were asked for, and the command that

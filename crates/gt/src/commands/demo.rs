@@ -183,6 +183,7 @@ fn farewell(town: &Town, paint: Paint) -> CommandResult {
         shell::quote(town.root_text()),
         shell::quote(&bin)
     ))?;
+    line("all agents and work on one screen; q leaves", "gt board")?;
     line(
         "go there; leave with the prefix key (Ctrl-b) and d",
         "gt attach gastown/max",

@@ -178,7 +178,7 @@ fn pull(args: &PullArgs, town: &Town, context: &Context) -> Result<(), Problem> 
     }
     let (dir, branch) = (pulled.checkout.display(), &pulled.branch);
     let text = match pulled.commits {
-        0 => format!("{branch} in {dir} has all of it."),
+        0 => format!("{branch} in {dir} has all merged work."),
         count => {
             let commits = if count == 1 { "commit" } else { "commits" };
             let to = short(&pulled.to);

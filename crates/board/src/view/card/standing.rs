@@ -156,7 +156,7 @@ fn reason(card: &Card) -> Option<String> {
     let text = card.session.as_ref()?.reason.as_deref()?;
     let is_plain = matches!(
         Reason::from(text),
-        Reason::Finished | Reason::TookPrompt | Reason::FirstPrompt
+        Reason::Finished | Reason::TookPrompt | Reason::FirstPrompt | Reason::Works
     );
     let text = clean(text);
     let state = card.state()?;

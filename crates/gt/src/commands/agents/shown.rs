@@ -113,9 +113,9 @@ fn hooked_items(town: &Town) -> HashMap<String, String> {
 fn activity(agent: &AgentView, item: Option<&str>) -> String {
     let reason = agent.report.reason.as_deref().map(output::clean);
     let reason = || reason.clone().unwrap_or_default();
-    let is_new_turn = matches!(
+    let adds_nothing = matches!(
         agent.report.reason,
-        Some(Reason::TookPrompt | Reason::FirstPrompt)
+        Some(Reason::TookPrompt | Reason::FirstPrompt | Reason::Works)
     );
     match agent.report.state {
         State::Waiting => reason(),
@@ -129,8 +129,8 @@ fn activity(agent: &AgentView, item: Option<&str>) -> String {
         _ if agent.health.has_problem() => health_with_cause(agent),
         State::Busy | State::Starting | State::Initializing => match item {
             Some(item) => output::clean(item),
-            // Every turn begins with a prompt, so this adds nothing.
-            None if is_new_turn => String::new(),
+            // Every turn begins with a prompt, and the state says that it works.
+            None if adds_nothing => String::new(),
             None => reason(),
         },
         _ => item.map(output::clean).unwrap_or_default(),

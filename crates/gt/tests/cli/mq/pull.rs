@@ -49,7 +49,7 @@ fn a_clean_checkout_is_fast_forwarded_with_its_files() {
     assert_snapshot!(env.snapshot(&["mq", "pull", "gastown"]), @"
     exit code: 0
     --- stdout
-    ✓ main in ~/source-gastown has all of it.
+    ✓ main in ~/source-gastown has all merged work.
     ");
     env.gt(&["mq", "pull", "other"]).fails(3);
 }
