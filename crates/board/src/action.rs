@@ -218,7 +218,7 @@ impl Deed {
     }
 
     /// Returns whether the operation is about the item and not only about its agent.
-    fn needs_item(self) -> bool {
+    pub(crate) fn needs_item(self) -> bool {
         !matches!(
             self,
             Deed::Attach

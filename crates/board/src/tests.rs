@@ -12,6 +12,7 @@ mod manual;
 mod nasty;
 mod pointing;
 mod queue;
+mod views;
 
 use crate::keys::KeyMode;
 use crate::{

@@ -32,11 +32,11 @@ pub const TABLE: &[Binding] = rows! {
     Board       "End G"              Bottom,                       "The last card of the column (also g e)";
     Board       "PgDn Ctrl-d"        PageDown,                     "Further down";
     Board       "PgUp Ctrl-u"        PageUp,                       "Further up";
-    Board       "Tab"                NextNeedy,                    "The oldest question, or the next card that needs you";
+    Board       "Tab"                NextNeedy,                    "The oldest question, or the next that needs you";
     Board       "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Board       "g"                  Go,                           "Go to a card by its label";
     Board       "Enter"              Open,                         "Open the card";
-    Board       "Space"              Actions,                      "Do something with the card, or with all that are marked";
+    Board       "Space"              Actions,                      "Actions of the card, or of all marked cards";
     Board       "V"                  Mark,                         "Mark or unmark the card";
     Board       "*"                  MarkColumn,                   "Mark all cards of the column, or none";
     Board       "/"                  Search,                       "Search ids, titles and labels";

@@ -1,6 +1,6 @@
 //! Agents without an item, and questions of agents.
 
-use super::frames::{SIZES, view};
+use super::views::{SIZES, view};
 use super::*;
 
 fn agent(container: &str, address: &str, role: &str, state: State, since: i64) -> Card {

@@ -1,6 +1,6 @@
 //! Escalations and the emergency stop.
 
-use super::frames::{SIZES, view};
+use super::views::{SIZES, view};
 use super::*;
 use crate::StopFacts;
 

@@ -1,6 +1,6 @@
 //! Every row of the table of keys has an effect, and the documented one.
 
-use super::frames::{detail, view};
+use super::views::{detail, view};
 use super::*;
 use crate::action::{BoardAction, Deed};
 use crate::keys::{self, TABLE};

@@ -1,6 +1,6 @@
 //! Events without keys: data, screens, time, outcomes.
 
-use super::frames::screen_of;
+use super::views::screen_of;
 use super::*;
 use crate::{AgentScreen, Detail, Tab};
 use gt_core::card::{BackgroundState, BackgroundTask};

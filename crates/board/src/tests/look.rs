@@ -1,6 +1,6 @@
 //! The layout: columns, spacing, preview, dialogs and messages.
 
-use super::frames::view;
+use super::views::view;
 use super::*;
 use crate::{AgentScreen, Detail, Tab};
 use ratatui::style::Color;

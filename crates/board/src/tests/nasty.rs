@@ -1,6 +1,6 @@
 //! Untrusted text may contain anything, and terminals may have any size.
 
-use super::frames::{VIEWS, view};
+use super::views::{VIEWS, view};
 use super::*;
 use crate::{AgentScreen, Detail, Happening, Tab};
 use ratatui::buffer::{Buffer, CellWidth};

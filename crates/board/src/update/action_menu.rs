@@ -35,7 +35,7 @@ impl Board {
 
     /// Opens the action menu: the available operations first, then those that would do something
     /// else or probably fail, then the impossible ones. The order does not change while the menu is
-    /// open.
+    /// open. The menu of an agent without an item leaves out the operations on items.
     pub(super) fn show_actions(&mut self, bound: Vec<WorkId>) {
         let rank = |deed: &Deed| {
             let meant = self.resolve_deed(*deed, &bound);
@@ -46,6 +46,10 @@ impl Board {
             }
         };
         let mut rows: Vec<Deed> = overlay::action_rows().map(|(_, deed)| deed).collect();
+        let is_agent = |id: &WorkId| self.card(id).is_some_and(|card| card.is_agent);
+        if bound.iter().all(is_agent) {
+            rows.retain(|deed| !deed.needs_item());
+        }
         rows.sort_by_key(rank);
         self.show(Overlay::Actions {
             bound,

@@ -61,19 +61,25 @@ pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Vec<Co
 
 /// Explains why there is no card.
 fn draw_empty(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
-    let said = match board.lists.all {
-        0 => "There are no work items here; n creates one",
-        _ => "No card fits; Esc shows all",
+    let said: &[&str] = match board.lists.all {
+        0 if board.facts.projects.is_empty() => &[
+            "There are no projects here; `gt rig add PATH-OR-URL` adds one",
+            "There are no work items here; n creates one",
+        ],
+        0 => &["There are no work items here; n creates one"],
+        _ => &["No card fits; Esc shows all"],
     };
-    let wide = u16::try_from(said.len()).unwrap_or(0).min(area.width);
-    let at = Rect {
-        x: area.x + (area.width - wide) / 2,
-        width: wide,
-        ..row(area, area.height / 2)
-    };
-    canvas.clear(at);
     let style = canvas.theme.style(Tone::Dim);
-    canvas.text(at, said, style);
+    for (y, said) in (area.height / 2..area.height).zip(said) {
+        let wide = u16::try_from(said.len()).unwrap_or(0).min(area.width);
+        let at = Rect {
+            x: area.x + (area.width - wide) / 2,
+            width: wide,
+            ..row(area, y)
+        };
+        canvas.clear(at);
+        canvas.text(at, said, style);
+    }
 }
 
 fn draw_column(board: &Board, column: Column, area: Rect, canvas: &mut Canvas<'_>) {

@@ -10,7 +10,7 @@ use crate::facts::{ChainSession, Detail, Happening, Tab, WindowFacts};
 use crate::keys::KeyMode;
 use crate::text::{self, clean, fit, width};
 use crate::theme::{self, Tone};
-use gt_core::card::CardServer;
+use gt_core::card::{Card, CardServer};
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
@@ -44,21 +44,31 @@ pub(super) fn draw(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canv
 }
 
 fn header(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canvas<'_>) {
-    let mut spans = vec![canvas.span(format!(" {}", open.id), Tone::Dim)];
-    match board.card(&open.id) {
-        Some(card) => {
-            spans.push(canvas.span(
-                format!(" P{} {}", card.priority, clean(&card.kind)),
-                Tone::Dim,
-            ));
-            if card.state().is_some() {
-                let age = canvas.age(card.since());
-                let (text, tone) = preview::session_text(card, &age);
-                spans.push(canvas.span(format!("  {text}"), tone));
-            }
-            spans.push(canvas.span(format!("  {}", clean(&card.title)), Tone::Strong));
+    let mut spans = Vec::new();
+    let card = board.card(&open.id);
+    let title = |card: &Card| clean(&card.title);
+    match card {
+        Some(card) if card.is_agent => {
+            spans.push(canvas.span(format!(" {}", title(card)), Tone::Strong));
+            spans.push(canvas.span(format!(" {}", clean(&card.kind)), Tone::Dim));
         }
-        None => spans.push(canvas.span("  it is gone", Tone::Bad)),
+        Some(card) => {
+            let kind = clean(&card.kind);
+            let head = format!(" {} P{} {kind}", open.id, card.priority);
+            spans.push(canvas.span(head, Tone::Dim));
+        }
+        None => {
+            spans.push(canvas.span(format!(" {}", open.id), Tone::Dim));
+            spans.push(canvas.span("  it is gone", Tone::Bad));
+        }
+    }
+    if let Some(card) = card.filter(|card| card.state().is_some()) {
+        let age = canvas.age(card.since());
+        let (text, tone) = preview::session_text(card, &age);
+        spans.push(canvas.span(format!("  {text}"), tone));
+    }
+    if let Some(card) = card.filter(|card| !card.is_agent) {
+        spans.push(canvas.span(format!("  {}", title(card)), Tone::Strong));
     }
     canvas.line(area, &Line::from(spans));
 }

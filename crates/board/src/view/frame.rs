@@ -9,6 +9,7 @@ use crate::overlay::Overlay;
 use crate::text::{clean, width};
 use crate::theme::{self, Tone};
 use gt_core::card::{Card, Column};
+use gt_core::plural::counted;
 use gt_core::state::State;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -80,7 +81,8 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
     ];
     let shown = board.lists.shown();
     let count = match shown == board.lists.all {
-        true => format!(" · {shown}"),
+        true if shown == 0 => String::new(),
+        true => format!(" · {}", counted(shown, "card")),
         false => format!(" · {shown} of {}", board.lists.all),
     };
     spans.push(canvas.span(count, Tone::Dim));

@@ -12,7 +12,7 @@ use super::canvas::{Canvas, indent, row};
 use crate::board::Board;
 use crate::overlay::Overlay;
 use crate::theme::Tone;
-use menus::rows;
+use menus::{hidden_rows, rows};
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
@@ -35,7 +35,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             servers,
             cursor,
         } => {
-            menus::servers(bound, servers, *cursor, area, canvas);
+            menus::servers(board, bound, (servers, *cursor), area, canvas);
         }
         Overlay::MergeChoice { base, behind, .. } => {
             questions::merge_choice(base, *behind, area, canvas);
@@ -58,7 +58,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             items,
             input,
             scroll,
-        } => questions::answer(items, input, *scroll, area, canvas),
+        } => questions::answer(board, items, (input, *scroll), area, canvas),
         Overlay::Write {
             purpose,
             about,
@@ -66,7 +66,7 @@ pub(super) fn draw(board: &Board, overlay: &Overlay, area: Rect, canvas: &mut Ca
             ..
         } => form::write(purpose, about, input, area, canvas),
         Overlay::Form { form } => form::form(form, area, canvas),
-        Overlay::Workers { bound, pick, .. } => menus::workers(bound, pick, area, canvas),
+        Overlay::Workers { bound, pick, .. } => menus::workers(board, bound, pick, area, canvas),
         Overlay::MergeQueue { at, .. } => queue::merge_queue(board, at.as_ref(), area, canvas),
         Overlay::ResumeFirst { id, .. } => questions::resume_first(board, id, area, canvas),
         Overlay::Restore { agents, scroll, .. } => {
@@ -124,9 +124,9 @@ impl ListBox<'_> {
             height: listed.min(inside.height),
             ..inside
         };
-        rows(self.lines, self.cursor.unwrap_or_default(), list, canvas);
         let rule = row(inside, listed);
         canvas.rule(rule, Tone::Rule);
+        rows(self.lines, self.cursor.unwrap_or_default(), list, canvas);
         let body = indent(
             Rect {
                 y: rule.y + 1,
@@ -151,15 +151,6 @@ fn scrolled(lines: &[Line<'_>], scroll: usize, area: Rect, canvas: &mut Canvas<'
     }
     canvas.drawn.overlay_scroll = scroll;
     canvas.drawn.page = height.max(1);
-    let below = lines.len() - (scroll + height).min(lines.len());
-    if below > 0 || scroll > 0 {
-        let mark = format!(" ↑{scroll} ↓{below} ");
-        let mark = Line::from(canvas.span(mark, Tone::Dim));
-        let frame = Rect {
-            y: area.bottom(),
-            height: 1,
-            ..area
-        };
-        canvas.right(frame, &mark);
-    }
+    let below = lines.len().saturating_sub(scroll + height);
+    hidden_rows(scroll, below, area, canvas);
 }

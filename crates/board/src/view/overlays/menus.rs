@@ -16,7 +16,7 @@ use gt_core::work::WorkId;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
-/// Draws rows, scrolled such that the cursor is in view.
+/// Draws rows, scrolled such that the cursor is in view. The border below says how many are not.
 pub(super) fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut Canvas<'_>) {
     let height = usize::from(area.height);
     let first = (cursor + 1).saturating_sub(height);
@@ -32,6 +32,26 @@ pub(super) fn rows(lines: &[Line<'_>], cursor: usize, area: Rect, canvas: &mut C
         canvas.note(at, Hit::Row(number));
     }
     canvas.drawn.page = height.max(1);
+    hidden_rows(
+        first,
+        lines.len().saturating_sub(first + height),
+        area,
+        canvas,
+    );
+}
+
+/// Draws the numbers of rows above and below the area into the border below it, if there are any.
+pub(super) fn hidden_rows(above: usize, below: usize, area: Rect, canvas: &mut Canvas<'_>) {
+    if above + below == 0 {
+        return;
+    }
+    let mark = Line::from(canvas.span(format!(" ↑{above} ↓{below} "), Tone::Dim));
+    let border = Rect {
+        y: area.bottom(),
+        height: 1,
+        ..area
+    };
+    canvas.right(border, &mark);
 }
 
 pub(super) fn height_of(rows: usize) -> u16 {
@@ -39,9 +59,12 @@ pub(super) fn height_of(rows: usize) -> u16 {
 }
 
 /// Returns a title for the cards of the overlay.
-fn bound_title(bound: &[WorkId]) -> String {
+fn bound_title(board: &Board, bound: &[WorkId]) -> String {
     match bound {
-        [one] => one.to_string(),
+        [one] => match board.card(one).filter(|card| card.is_agent) {
+            Some(agent) => clean(&agent.title),
+            None => one.to_string(),
+        },
         many => format!("{} cards", many.len()),
     }
 }
@@ -86,7 +109,7 @@ pub(super) fn actions(
     // A marked card may be elsewhere than the cursor.
     let is_marked = bound.iter().any(|id| board.marks.contains(id));
     let mark = if is_marked { "◆ " } else { "" };
-    let title = format!("{mark}{}", bound_title(bound));
+    let title = format!("{mark}{}", bound_title(board, bound));
     let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
 }
@@ -275,13 +298,19 @@ pub(super) fn projects(board: &Board, pick: &Pick, area: Rect, canvas: &mut Canv
 }
 
 /// Draws the workers that the items can be given to.
-pub(super) fn workers(bound: &[WorkId], pick: &Pick, area: Rect, canvas: &mut Canvas<'_>) {
+pub(super) fn workers(
+    board: &Board,
+    bound: &[WorkId],
+    pick: &Pick,
+    area: Rect,
+    canvas: &mut Canvas<'_>,
+) {
     let lines: Vec<Line<'_>> = pick
         .found
         .iter()
         .map(|number| Line::from(canvas.span(clean(pick.text(*number)), Tone::Text)))
         .collect();
-    let title = format!("Give {} to", bound_title(bound));
+    let title = format!("Give {} to", bound_title(board, bound));
     pick_box(
         pick,
         &title,
@@ -293,9 +322,9 @@ pub(super) fn workers(bound: &[WorkId], pick: &Pick, area: Rect, canvas: &mut Ca
 }
 
 pub(super) fn servers(
+    board: &Board,
     bound: &[WorkId],
-    servers: &[CardServer],
-    cursor: usize,
+    (servers, cursor): (&[CardServer], usize),
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
@@ -312,7 +341,7 @@ pub(super) fn servers(
             canvas.span(format!(" {word}{port}"), tone),
         ]));
     }
-    let title = format!("Dev servers of {}", bound_title(bound));
+    let title = format!("Dev servers of {}", bound_title(board, bound));
     let wide = u16::try_from(width(&title) + 6).unwrap_or(56).clamp(56, 80);
     let at = middle(area, wide, height_of(lines.len()), canvas);
     let inside = canvas.frame(at, &title, Tone::Focus);

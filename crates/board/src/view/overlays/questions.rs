@@ -208,16 +208,20 @@ fn question(
 
 /// Draws the questions as they were read, and an input line for the answer.
 pub(super) fn answer(
+    board: &Board,
     items: &[AskedItem],
-    input: &TextInput,
-    scroll: usize,
+    (input, scroll): (&TextInput, usize),
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
     let room = usize::from(TYPED_WIDTH.min(area.width).saturating_sub(6));
     let mut lines = Vec::new();
     for item in items {
-        let mut head = format!("{}  {}", item.id, clean(&item.agent));
+        let is_agent = board.card(&item.id).is_some_and(|card| card.is_agent);
+        let mut head = match is_agent {
+            true => clean(&item.agent),
+            false => format!("{}  {}", item.id, clean(&item.agent)),
+        };
         if let Some(window) = &item.window {
             head.push_str(&format!(" in its window {}", clean(window)));
         }
