@@ -160,9 +160,13 @@ fn done_with_only_mail_on_the_hook_is_refused() {
     // A message on the hook cannot be submitted with commits.
     let mail = write();
     commit(&env, &env.town().join(max), "a.txt", "a\n");
-    let refused = by_max(&["done"]).fails(4);
-    let expected = "nothing is on the hook";
-    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    assert_snapshot!(by_max(&["done"]).rendered(&env), @"
+    exit code: 4
+    --- stderr
+    error: nothing is on the hook of gastown/crew/max
+    hint: `gt work create TITLE` makes an item, `gt hook ITEM` takes it up
+    hint: `gt done --status deferred` leaves everything where it is
+    ");
     assert_eq!(env.json(&["work", "show", &mail])["status"], "hooked");
     assert_eq!(env.json(&["mq", "list"]), json!([]));
 }
@@ -231,7 +235,7 @@ fn the_last_step_ends_with_the_work() {
     let last = steps.as_array().unwrap().last().unwrap();
     assert_eq!(last["name"], "submit");
     assert!(last["completed_at"].is_string(), "{last}");
-    let feed = env.gt(&["feed"]).ok().stdout;
+    let feed = env.gt(&["events", "--feed"]).ok().stdout;
     assert!(feed.contains("finished the molecule"), "{feed}");
 }
 
@@ -297,12 +301,11 @@ fn agent_that_stays_continues_with_the_next_item() {
     assert_eq!(answer.get("merge"), None);
     assert_eq!(env.running(), ["gastown/crew/max"]);
     commit(&env, &dir, "a.txt", "a\n");
-    let answer = done(&[]).fails(4);
-    assert!(
-        answer.stderr.contains("nothing is on the hook"),
-        "{}",
-        answer.stderr
-    );
+    assert_snapshot!(done(&[]).rendered(&env), @r#"
+    exit code: 4
+    --- stderr
+    {"error":{"kind":"conflict","message":"nothing is on the hook of gastown/crew/max","causes":[],"hints":["`gt work create TITLE` makes an item, `gt hook ITEM` takes it up","`gt done --status deferred` leaves everything where it is"]}}
+    "#);
     let id = item(&env, &["Something to merge"]);
     env.gt(&["hook", &id, "--agent", "gastown/max"]).ok();
     env.git(&dir, &["switch", "--quiet", "--detach"]);

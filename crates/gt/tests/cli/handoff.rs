@@ -200,8 +200,18 @@ fn an_item_is_put_on_the_hook_and_a_role_of_the_rig_is_an_agent() {
         let mut command = env.gt_command(&[&["handoff", "--force"], args].concat());
         run(command.env("GT_ROLE", MAX).env("GT_ROOT", env.town()))
     };
-    let told = as_max(&[id, "--dry-run"]).ok().stdout;
-    assert!(told.contains(&format!("with {id} on its hook")), "{told}");
+    assert_snapshot!(as_max(&[id, "--dry-run"]).rendered(&env), @"
+    exit code: 0
+    --- stdout
+    gastown/crew/max would hand over with gt-[ID] on its hook, in gt-crew-max:
+
+    Handoff
+
+    ## State at the handoff
+    Branch: crew/max
+    Ready for any agent, and not yours unless you are given one (`gt hook ITEM` takes one up):
+    - gt-[ID] Mend the roof
+    ");
     assert!(hooked(&env).is_null());
     as_max(&[id, "-m", "take it"]).ok();
     let now = hooked(&env);

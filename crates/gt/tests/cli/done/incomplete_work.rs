@@ -29,20 +29,28 @@ fn with_a_commit() -> (TestEnv, String, PathBuf, String) {
 fn commits_on_the_items_own_branch_are_not_left_behind() {
     let (env, id, dir, _) = with_a_commit();
     let branch = format!("polecat/Toast/{id}");
+    let mut refused = Vec::new();
     for elsewhere in [
         &["checkout", "--quiet", "origin/main"][..],
         &["checkout", "--quiet", "-b", "side"],
     ] {
         env.git(&dir, elsewhere);
-        let refused = env.gt(&DONE).fails(4).stderr;
-        let words = format!("{branch} has a commit that main lacks");
-        assert!(refused.contains(&words), "{refused}");
-        assert!(
-            refused.contains(&format!("git switch {branch}")),
-            "{refused}"
-        );
+        refused.push(env.snapshot(&DONE));
         assert_eq!(status(&env, &id), "hooked");
     }
+    assert_snapshot!(refused.join("\n"), @"
+    exit code: 4
+    --- stderr
+    error: polecat/Toast/gt-[ID] has a commit that main lacks, and ~/gt/gastown/polecats/Toast is not on that branch
+    hint: `git switch polecat/Toast/gt-[ID]` there includes them
+    hint: `git branch --force polecat/Toast/gt-[ID] HEAD` there discards them
+
+    exit code: 4
+    --- stderr
+    error: polecat/Toast/gt-[ID] has a commit that main lacks, and ~/gt/gastown/polecats/Toast is not on that branch
+    hint: `git switch polecat/Toast/gt-[ID]` there includes them
+    hint: `git branch --force polecat/Toast/gt-[ID] HEAD` there discards them
+    ");
     // Another commit for the same item does not replace the missing one.
     commit(&env, &dir, "b.txt", "b\n");
     env.gt(&DONE).fails(4);
@@ -112,20 +120,20 @@ fn work_of_other_items_blocks_no_submission() {
 fn unfinished_git_operation_is_not_submitted() {
     let (env, id, dir, tip) = with_a_commit();
     commit(&env, &dir, "b.txt", "b\n");
-    let refused = |what: &str| {
-        let refused = env.gt(&DONE).fails(4).stderr;
-        let words = format!("a {what} is under way");
-        assert!(refused.contains(&words), "{refused}");
-        assert!(
-            refused.contains(&format!("git {what} --abort")),
-            "{refused}"
-        );
+    let refused = || {
+        let refused = env.snapshot(&DONE);
         env.gt(&[&DONE[..], &["--force"]].concat()).fails(4);
         assert_eq!(status(&env, &id), "hooked");
+        refused
     };
     let rebase = ["-c", "sequence.editor=echo break >", "rebase", "--quiet"];
     env.git(&dir, &[&rebase[..], &["-i", &tip]].concat());
-    refused("rebase");
+    assert_snapshot!(refused(), @"
+    exit code: 4
+    --- stderr
+    error: a rebase is under way in ~/gt/gastown/polecats/Toast
+    hint: finish it there, or abort it with `git rebase --abort`
+    ");
     env.git(&dir, &["rebase", "--abort"]);
     // A merge that changes no file.
     env.git(&dir, &["branch", "other", "HEAD^"]);
@@ -135,7 +143,12 @@ fn unfinished_git_operation_is_not_submitted() {
     let merge = ["merge", "--quiet", "--no-commit", "--no-ff", "other"];
     env.git(&dir, &merge);
     assert_eq!(env.git(&dir, &["status", "--porcelain"]), "");
-    refused("merge");
+    assert_snapshot!(refused(), @"
+    exit code: 4
+    --- stderr
+    error: a merge is under way in ~/gt/gastown/polecats/Toast
+    hint: finish it there, or abort it with `git merge --abort`
+    ");
     // The work may be deferred in this state.
     env.gt(&[&DONE[..], &["--status", "deferred"]].concat())
         .ok();

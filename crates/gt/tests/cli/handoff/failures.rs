@@ -119,7 +119,13 @@ fn impossible_handoff_leaves_no_marker() {
     ");
     let pane = env.agent(MAX)["pane"].as_str().unwrap().to_owned();
     let refused = as_max(&env, &["handoff", "--force", "-m", "x"], &pane).fails(5);
-    assert!(refused.stderr.contains("not-there"), "{refused:?}");
+    assert_snapshot!(refused.rendered(&env), @"
+    exit code: 5
+    --- stderr
+    error: the harness demo needs not-there, which is not on the PATH
+    hint: `gt harness list` shows what is installed
+    hint: `--harness NAME` hands over to another program
+    ");
     assert_eq!(mail(&env), Value::Null, "nothing is on its hook");
     let marker = env.town().join(".runtime/handoffs");
     let left = fs::read_dir(marker).into_iter().flatten().flatten();

@@ -142,14 +142,24 @@ fn hostile_texts_arrive_and_do_not_block_the_queue() {
 #[test]
 fn text_without_a_visible_character_is_refused() {
     let env = stage("");
-    for text in ["\u{fffe}", "\u{200b}\u{feff}", "\u{301}"] {
-        let refused = env.gt(&["nudge", "gastown/max", text]).fails(2);
-        assert!(
-            refused
-                .stderr
-                .contains("no character that a terminal can show")
-        );
-    }
+    let refused = ["\u{fffe}", "\u{200b}\u{feff}", "\u{301}"]
+        .map(|text| env.snapshot(&["nudge", "gastown/max", text]));
+    assert_snapshot!(refused.join("\n"), @"
+    exit code: 2
+    --- stderr
+    error: the message has no character that a terminal can show
+    hint: add a word, or name a sender: `--sender ADDRESS`
+
+    exit code: 2
+    --- stderr
+    error: the message has no character that a terminal can show
+    hint: add a word, or name a sender: `--sender ADDRESS`
+
+    exit code: 2
+    --- stderr
+    error: the message has no character that a terminal can show
+    hint: add a word, or name a sender: `--sender ADDRESS`
+    ");
     let named = ["nudge", "gastown/max", "\u{fffe}", "--sender", "mayor"];
     assert_eq!(env.json(&named)["delivered"], "agent");
 }
@@ -291,8 +301,13 @@ fn expired_and_unreadable_messages_are_reported() {
     let old = r#"{"id":"old","text":"late","priority":"normal","created_at":1,"expires_at":2}"#;
     fs::write(queue(&env).join("new/1-old"), old).unwrap();
     fs::write(queue(&env).join("new/1-zz"), "not a message").unwrap();
-    let listed = env.gt(&["nudge", "gastown/max", "--list"]).ok();
-    assert!(listed.stderr.contains("new/1-zz"), "{listed:?}");
+    assert_snapshot!(env.snapshot(&["nudge", "gastown/max", "--list"]), @"
+    exit code: 0
+    --- stdout
+    Nothing waits for gastown/crew/max.
+    --- stderr
+    warning: cannot read the message ~/gt/.runtime/nudges/gastown.crew.max/new/1-zz: expected ident at line 1 column 2
+    ");
     env.gt(&["nudge", "gastown/max", "two"]).ok();
     let log = env.gt(&["logs"]).ok().stdout;
     // The command or the background process of the first message reports it.
