@@ -97,6 +97,18 @@ pub(super) const ROWS: &[Setting] = &[
         "`gt task merge` asks before the first merge of this rig.",
     ),
     over(
+        "merge.sandbox",
+        Choice(&["none", "workspace"]),
+        "merge.sandbox",
+        "The sandbox of the commands that validate a merge of this rig.",
+    ),
+    value(
+        "merge.writable",
+        Texts,
+        "[]",
+        "Caches that these lines may write in their sandbox; ~/ is the home folder.",
+    ),
+    over(
         "budget.rig",
         AMOUNT,
         "budget.rig",

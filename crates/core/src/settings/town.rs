@@ -154,6 +154,12 @@ pub(super) const ROWS: &[Setting] = &[
         "true",
         "`gt task merge` asks before the first merge of a rig.",
     ),
+    value(
+        "merge.sandbox",
+        Choice(&["none", "workspace"]),
+        "\"none\"",
+        "The sandbox of the commands that validate a merge.",
+    ),
     absent(
         "budget.day",
         AMOUNT,

@@ -6,6 +6,9 @@
 //! the sandbox works.
 
 pub mod bubblewrap;
+mod validation;
+
+pub use validation::validation_plan;
 
 use crate::agents::account;
 use crate::base::files;

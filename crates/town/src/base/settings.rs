@@ -157,6 +157,9 @@ pub struct MergeSettings {
     pub repair_agents: Option<bool>,
     pub repair_by: Option<RepairBy>,
     pub confirm: Option<bool>,
+    pub sandbox: Option<ValidationSandbox>,
+    /// Caches that the commands may write in their sandbox; `~/` is the home folder.
+    pub writable: Vec<String>,
 }
 
 /// Merge settings of all rigs, which a rig may override.
@@ -171,6 +174,19 @@ pub struct MergeDefaults {
     pub repair_by: RepairBy,
     /// Whether a person confirms the first `gt task merge` of a rig.
     pub confirm: bool,
+    /// The sandbox of the commands that validate a merge.
+    pub sandbox: ValidationSandbox,
+}
+
+/// The sandbox of the commands that validate a merge.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationSandbox {
+    /// They have all rights of the user that runs the queue.
+    #[default]
+    None,
+    /// They write only to the worktree of the queue and to the caches that are named.
+    Workspace,
 }
 
 impl Default for MergeDefaults {
@@ -180,6 +196,7 @@ impl Default for MergeDefaults {
             repair_agents: true,
             repair_by: RepairBy::Polecat,
             confirm: true,
+            sandbox: ValidationSandbox::None,
         }
     }
 }
@@ -218,6 +235,8 @@ impl Default for MergeSettings {
             repair_agents: None,
             repair_by: None,
             confirm: None,
+            sandbox: None,
+            writable: Vec::new(),
         }
     }
 }
@@ -556,6 +575,7 @@ impl TownSettings {
             repair_agents: own.repair_agents.unwrap_or(self.merge.repair_agents),
             repair_by: own.repair_by.unwrap_or(self.merge.repair_by),
             confirm: own.confirm.unwrap_or(self.merge.confirm),
+            sandbox: own.sandbox.unwrap_or(self.merge.sandbox),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Branches that try to influence the commands of the merge queue.
 
 use crate::env::{Answer, TestEnv, run};
+use crate::external_programs::are_there;
 use crate::sling::create;
 use std::fs;
 use std::path::PathBuf;
@@ -188,4 +189,89 @@ fn command_that_uses_too_much_memory_is_ended() {
     let check = "{ head -c 400000000 /dev/zero; sleep 61; } | tail -n 1 > /dev/null\n";
     let reason = reason_of("memory_mb = 100\n", check);
     assert_eq!(reason, "`sh ./check` used more than 100 MiB of memory");
+}
+
+/// Tries to read and to write outside of the worktree of the queue, and does its work inside.
+const HOSTILE: &str = r#"
+code=0
+for file in "$HOME/.ssh/id" "$HOME/.claude/.credentials.json" "$HOME/gt/town.toml"; do
+  cat "$file" > /dev/null 2>&1 && echo "read $file" && code=1
+done
+for file in "$HOME/planted" "$HOME/gt/planted"; do
+  { echo x >> "$file"; } 2> /dev/null && echo "wrote $file" && code=1
+done
+git config core.fsmonitor evil 2> /dev/null && echo "set core.fsmonitor" && code=1
+git update-ref refs/heads/planted HEAD 2> /dev/null && echo "made a branch" && code=1
+tmux -S "$HOME/s" list-sessions > /dev/null 2>&1 && echo "reached tmux" && code=1
+git rev-parse HEAD > result && touch "$HOME/.cache/build/result" /tmp/result || code=1
+test "${TMPDIR:-/tmp}" = /tmp || code=1
+{ echo x >> .git; } 2> /dev/null && echo "wrote .git" && code=1
+exit $code
+"#;
+
+/// Runs the hostile check with this setting. Returns the town, the item, and what the run printed.
+fn run_hostile(sandbox: &str) -> (TestEnv, String, Answer) {
+    let env = TestEnv::with_rig();
+    for secret in [".ssh/id", ".claude/.credentials.json"] {
+        let path = env.home().join(secret);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "secret").unwrap();
+    }
+    with_check(
+        &env,
+        &format!("sandbox = '{sandbox}'\nwritable = ['~/.cache/build']\n"),
+    );
+    let id = submit(&env, "Escape", &[("check", HOSTILE)]);
+    let ran = env.gt(&["mq", "run", "--json"]);
+    (env, id, ran)
+}
+
+#[test]
+fn command_in_a_sandbox_reaches_only_its_worktree_and_caches() {
+    if !are_there("a sandbox", &["bwrap"]) {
+        return;
+    }
+    let (env, id, ran) = run_hostile("workspace");
+    assert_eq!(status(&env, &id), "closed", "{ran:?}");
+    assert!(!env.home().join("planted").exists());
+    assert!(env.home().join(".cache/build/result").exists(), "a cache");
+    let tree = env.town().join(".runtime/merge/gastown/tree");
+    assert!(tree.join("result").exists());
+}
+
+#[test]
+fn command_without_a_sandbox_reaches_everything() {
+    let (env, id, ran) = run_hostile("none");
+    assert_ne!(status(&env, &id), "closed", "{ran:?}");
+    let logs = fs::read_dir(env.town().join(".runtime/merge/gastown")).unwrap();
+    let mut logs = logs.map(|log| log.unwrap().path());
+    let log = logs.find(|log| log.extension().is_some_and(|end| end == "log"));
+    let log = fs::read_to_string(log.unwrap()).unwrap();
+    for act in ["read", "wrote", "set core.fsmonitor", "made a branch"] {
+        assert!(log.contains(act), "{act}: {log}");
+    }
+}
+
+#[test]
+fn missing_sandbox_merges_nothing() {
+    let mut env = TestEnv::with_rig();
+    with_check(&env, "sandbox = 'workspace'\n");
+    let id = submit(&env, "Fine", &[("check", "true\n")]);
+    let tools = env.path("tools");
+    fs::create_dir_all(&tools).unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for program in ["git", "tmux", "sh"] {
+        let mut folders = std::env::split_paths(&path).map(|dir| dir.join(program));
+        let real = folders.find(|file| file.is_file()).unwrap();
+        std::os::unix::fs::symlink(real, tools.join(program)).unwrap();
+    }
+    env.set("PATH", &tools.display().to_string());
+    let ran = env.gt(&["mq", "run"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    for text in ["`merge.sandbox`", "bubblewrap", "merge.sandbox none"] {
+        assert!(said.contains(text), "{text}: {said}");
+    }
+    assert!(!said.contains("--sandbox none"), "{said}");
+    assert_ne!(status(&env, &id), "closed");
 }

@@ -5,12 +5,15 @@
 //! that git ignores are removed from it before each run, because a branch could leave one that lets
 //! the next branch pass; `keep` names those that stay, so that builds are incremental.
 //!
-//! The commands run code of the branch. So they get only the variables that an agent gets.
+//! The commands run code of the branch. So they get only the variables that an agent gets, and with
+//! the setting `merge.sandbox` they run in a sandbox ([`crate::agents::sandbox::validation_plan`]).
 
 use super::capture::Capture;
 use super::resources::{self, ResourceLimits};
+use crate::agents::sandbox;
 use crate::base::clock::Clock;
 use crate::base::git::Git;
+use crate::base::settings::ValidationSandbox;
 use crate::base::{files, processes};
 use crate::repo::workspace::submodules;
 use crate::repo::{rig, workspace};
@@ -70,6 +73,10 @@ pub(super) fn validate(
     };
     // Processes of a killed run would work in the same folder.
     end_leftovers(town, candidate.rig);
+    let bwrap = match town.settings().merge_defaults_of(candidate.rig).sandbox {
+        ValidationSandbox::None => None,
+        ValidationSandbox::Workspace => Some(check_sandbox(town, candidate.rig)?),
+    };
     let tree = prepare(town, candidate)?;
     let log = log_path(town, candidate);
     files::make_dir(log.parent().unwrap_or(town.root()))?;
@@ -81,7 +88,11 @@ pub(super) fn validate(
         writeln!(output, "$ {line}").map_err(|error| files::io_problem("write", &log, &error))?;
         let cannot = |error: std::io::Error| files::io_problem("write", &log, &error);
         let (capture, pipe) = Capture::begin(output).map_err(cannot)?;
-        let ended = run(town, candidate, &tree, line, pipe, limits);
+        let command = match &bwrap {
+            Some(bwrap) => sandboxed(town, candidate.rig, &tree, bwrap, line),
+            None => Ok(shell(line)),
+        };
+        let ended = command.and_then(|command| run(town, candidate, &tree, command, pipe, limits));
         end_leftovers(town, candidate.rig);
         capture.finish(GRACE).map_err(cannot)?;
         let reason = match ended? {
@@ -170,7 +181,7 @@ fn run(
     town: &Town,
     candidate: MergeCandidate<'_>,
     tree: &Path,
-    line: &str,
+    mut command: Command,
     output: PipeWriter,
     limits: CommandLimits,
 ) -> Result<CommandEnd> {
@@ -182,9 +193,8 @@ fn run(
         .env
         .iter()
         .filter(|(name, _)| town.settings().env.passes(name) && !belongs_to_an_agent(name));
-    let mut command = Command::new("/bin/sh");
+    let is_sandboxed = command.get_program() != SHELL;
     command
-        .args(["-c", line])
         .current_dir(tree)
         .env_clear()
         .envs(inherited)
@@ -197,6 +207,10 @@ fn run(
         // Ctrl-C at the terminal must reach only this process, which then ends the whole process
         // group.
         .process_group(0);
+    if is_sandboxed {
+        // The folder that this variable names is not there inside.
+        command.env("TMPDIR", "/tmp");
+    }
     if let Some(merge) = candidate.merge {
         command
             .env("GT_MERGE_ID", merge.id.as_str())
@@ -227,6 +241,46 @@ fn run(
         // Poll: the end of a child and Ctrl-C cannot be awaited together.
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+const SHELL: &str = "/bin/sh";
+
+fn shell(line: &str) -> Command {
+    let mut command = Command::new(SHELL);
+    command.args(["-c", line]);
+    command
+}
+
+/// Returns the path of bubblewrap. Fails if the sandbox of a rig's commands is not available.
+fn check_sandbox(town: &Town, rig: &str) -> Result<PathBuf> {
+    sandbox::check_available(town).map_err(|problem| {
+        let message = format!("the commands of {rig} need their sandbox (`merge.sandbox`)");
+        let mut wrapped = Problem::environment(message).cause(problem.message().to_owned());
+        for cause in problem.causes() {
+            wrapped = wrapped.cause(cause.clone());
+        }
+        // The last hint is for the start of an agent.
+        let hints = problem.hints();
+        for hint in hints.iter().take(hints.len().saturating_sub(1)) {
+            wrapped = wrapped.hint(hint.clone());
+        }
+        wrapped.hint(format!(
+            "`gt config set --rig {rig} merge.sandbox none` runs them without one"
+        ))
+    })
+}
+
+/// Returns the command that runs a shell line in a sandbox. It begins with an empty folder for
+/// each line.
+fn sandboxed(town: &Town, rig: &str, tree: &Path, bwrap: &Path, line: &str) -> Result<Command> {
+    let scratch = folder(town, rig).join("scratch");
+    files::remove_folder(&scratch)?;
+    files::make_dir(&scratch)?;
+    let writable = &town.settings().merge_of(rig).writable;
+    let plan = sandbox::validation_plan(town, tree, &scratch, writable)?;
+    let mut command = Command::new(bwrap);
+    command.args(plan.bwrap()).args([SHELL, "-c", line]);
+    Ok(command)
 }
 
 /// Ends a command and all processes that it has started.
