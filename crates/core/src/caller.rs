@@ -88,7 +88,8 @@ pub struct ProcessTree {
     pub agent: Option<Identity>,
     /// The container of that agent, if known.
     pub container: Option<String>,
-    /// Whether `gt` itself started this process: then its variables come from `gt`.
+    /// Whether `gt` itself started this process, for a command that only `gt` starts: then its
+    /// variables come from `gt`.
     pub by_gt: bool,
 }
 

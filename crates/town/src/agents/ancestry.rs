@@ -64,11 +64,18 @@ fn read_once(town: &Town) -> (ProcessTree, Option<u32>) {
     let tree = ProcessTree {
         agent: Some(agent),
         container,
-        by_gt: program.is_some_and(|process| is_gt(process.pid)),
+        by_gt: is_call_of_gt(town) && program.is_some_and(|process| is_gt(process.pid)),
     };
     let parent = program.map(|process| process.pid);
     let parent = parent.filter(|_| !tree.by_gt);
     (tree, parent)
+}
+
+/// Returns whether this is a command that `gt` itself starts. A process of an agent can start any
+/// other command and then become `gt` (`exec gt wait`), which makes `gt` the parent of that command.
+fn is_call_of_gt(town: &Town) -> bool {
+    let command = &town.around().command;
+    command.starts_with("gt internal ") || command == "gt daemon run"
 }
 
 fn is_tmux(process: &Process) -> bool {

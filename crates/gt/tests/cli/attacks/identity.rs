@@ -202,6 +202,36 @@ fn process_that_left_its_tree_is_still_the_agent() {
 }
 
 #[test]
+fn process_whose_parent_becomes_gt_is_still_the_agent() {
+    let env = stage();
+    let id = env.create_item("Paint");
+    env.gt(&["hook", &id, "--agent", "gastown/joe"]).ok();
+    let done = env.path("claimed");
+    let script = env.path("claim.sh");
+    // The shell has become `gt wait` before the command begins.
+    let text = "(\n\
+        until tr '\\0' ' ' < /proc/$$/cmdline | grep -q 'gt wait'; do :; done\n\
+        GT_CALLER=ann gt unhook --agent gastown/joe 2> DONE.err\n\
+        echo $? > DONE.new\n\
+        mv DONE.new DONE\n\
+        ) &\n\
+        exec gt wait gastown/joe --until waiting --timeout 5\n";
+    let text = text.replace("DONE", &done.display().to_string());
+    fs::write(&script, text).unwrap();
+    let script = format!("sh {}", script.display());
+    inside(&env, MAX, &script);
+    let code = wait_until("it has ended", TIMEOUT, || fs::read_to_string(&done).ok());
+    let refusal = fs::read_to_string(env.path("claimed.err")).unwrap();
+    assert_eq!(code.trim(), "7", "{refusal}");
+    assert!(
+        refusal.contains("GT_CALLER is ann, but this command runs in the process tree"),
+        "{refusal}"
+    );
+    let hooked = env.json(&["hook", "--agent", "gastown/joe"]);
+    assert!(hooked.to_string().contains(&id), "{hooked}");
+}
+
+#[test]
 fn person_may_act_as_an_agent() {
     let env = stage();
     env.gt(&["events", "emit", "deploy"]).ok();
