@@ -5,6 +5,7 @@
 
 use crate::identity::Identity;
 use crate::role::Role;
+use std::borrow::Cow;
 
 /// The parts of a beacon's first line.
 #[derive(Clone, Debug)]
@@ -70,6 +71,26 @@ impl Beacon<'_> {
     }
 }
 
+/// Maximum length in bytes of a first prompt in the argument list of a program. All users of the
+/// machine can read that list for as long as the program runs.
+const LONGEST_ARGUMENT: usize = 600;
+
+const POINTER: &str = "Your instructions are not repeated here, because other users could read them. They are in the text of \
+     `gt prime`: run it now if you have not got that text yet.";
+
+/// Returns a first prompt as an argument of a program: a long one is replaced by its first line, if
+/// that is a beacon, and a reference to `gt prime`.
+pub fn argument(prompt: &str) -> Cow<'_, str> {
+    if prompt.len() <= LONGEST_ARGUMENT {
+        return Cow::Borrowed(prompt);
+    }
+    let line = prompt.lines().next().unwrap_or_default();
+    Cow::Owned(match line.starts_with(MARK) {
+        true => format!("{line}\n\n{POINTER}"),
+        false => POINTER.to_owned(),
+    })
+}
+
 /// Returns the topic of a beacon's first line. Returns any other line unchanged.
 pub fn topic(line: &str) -> &str {
     match line.starts_with(MARK) {
@@ -91,6 +112,18 @@ fn recipient(identity: &Identity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_prompts_are_not_arguments() {
+        assert_eq!(argument("short"), "short");
+        let long = "x".repeat(LONGEST_ARGUMENT + 1);
+        assert_eq!(argument(&long), POINTER);
+        let beacon = format!("{MARK} crew max <- human\n\n{long}");
+        assert_eq!(
+            argument(&beacon),
+            format!("{MARK} crew max <- human\n\n{POINTER}")
+        );
+    }
 
     #[test]
     fn reads_as_documented() {

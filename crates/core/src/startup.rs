@@ -4,6 +4,7 @@
 //! environment and the tags. The engine's start path carries it out. The program is executed
 //! without a shell unless a shell command is configured.
 
+use crate::beacon;
 use crate::environment::{self, EnvironmentFacts};
 use crate::harness::{Preset, PromptStyle};
 use crate::identity::Identity;
@@ -324,7 +325,14 @@ fn argv(request: &StartRequest<'_>) -> Vec<String> {
         Conversation::Continue => command.r#continue.clone(),
         Conversation::Fork(id) => filled(&command.fork, id),
     });
-    argv.extend(prompt);
+    argv.extend(match request.conversation {
+        Conversation::New => prompt
+            .into_iter()
+            .map(|word| beacon::argument(&word).into_owned())
+            .collect(),
+        // The program does not get the text of `gt prime` again.
+        _ => prompt,
+    });
     if let [program] = argv.as_slice() {
         // tmux hands a single word to a shell; `env` makes it two words and is no shell.
         argv = vec!["env".to_owned(), program.clone()];
@@ -405,6 +413,33 @@ mod tests {
         };
         change(&mut request);
         plan(&request)
+    }
+
+    #[test]
+    fn long_first_prompt_is_not_in_the_arguments() {
+        let long: &'static str = "secret ".repeat(200).leak();
+        let argv = |harness: &str, conversation: Conversation| {
+            let plan = planned(
+                |_| {},
+                harness,
+                |request| {
+                    request.prompt = Some(long);
+                    request.conversation = conversation;
+                },
+            );
+            (plan.argv.join(" "), plan.typed_prompt)
+        };
+        for harness in ["claude", "codex", "gemini", "demo"] {
+            let (words, typed) = argv(harness, Conversation::New);
+            assert!(words.contains("`gt prime`"), "{harness}: {words}");
+            assert!(!words.contains("secret"), "{harness}: {words}");
+            assert_eq!(typed, None);
+        }
+        let (words, typed) = argv("opencode", Conversation::New);
+        assert!(!words.contains("secret"), "{words}");
+        assert_eq!(typed.as_deref(), Some(long));
+        let (words, _) = argv("claude", Conversation::Resume("id".to_owned()));
+        assert!(words.contains("secret"), "it is not primed again: {words}");
     }
 
     #[test]

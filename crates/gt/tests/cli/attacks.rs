@@ -1,5 +1,6 @@
 //! Attacks by an agent, or by a repository, on the person who runs `gt`.
 
+mod arguments;
 mod capabilities;
 mod environment;
 mod git_programs;

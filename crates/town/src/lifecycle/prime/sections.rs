@@ -2,15 +2,17 @@
 
 use super::Primed;
 use crate::base::files;
-use crate::catalog::roles;
+use crate::catalog::{harnesses, roles};
 use crate::messaging::mail;
 use crate::repo::workspace;
 use crate::work::matters;
 use crate::work::molecule::{self, MoleculeStatus};
 use crate::{Result, Town};
+use gt_core::beacon;
 use gt_core::checkpoint::Checkpoint;
 use gt_core::digest;
 use gt_core::handoff::Marker;
+use gt_core::harness::PromptStyle;
 use gt_core::mail::KIND;
 use gt_core::prime::{self, PrimeState, Section, Weight};
 use gt_core::record::{Outcome, Record};
@@ -28,6 +30,7 @@ pub(super) fn of(town: &Town, primed: &Primed) -> Result<Vec<Section>> {
     }
     if !is_brief {
         sections.push(role(town, primed));
+        sections.extend(instructions(town, primed));
     }
     if let Some(hooked) = &primed.hooked {
         sections.push(match (is_brief, hooked.item.kind == KIND) {
@@ -136,6 +139,26 @@ fn role(town: &Town, primed: &Primed) -> Section {
         "gt prime --section role",
         told + &filled,
     )
+}
+
+/// Returns the first prompt of the session, if its program got only a reference to it.
+fn instructions(town: &Town, primed: &Primed) -> Option<Section> {
+    let session = primed.session.as_ref()?;
+    let prompt = session.initial_prompt.as_deref()?;
+    let is_short = beacon::argument(prompt) == prompt;
+    // A preset that cannot be read stops the start of an agent, not its text.
+    let preset = harnesses::resolve(town, session.harness.as_deref()?).ok()?;
+    if is_short || preset.value.command.prompt == PromptStyle::Typed {
+        return None;
+    }
+    let text = format!("## Your instructions\n\n{prompt}");
+    Some(section(
+        "instructions",
+        Weight::Must,
+        "the start",
+        "gt prime --section instructions",
+        text,
+    ))
 }
 
 /// Returns the template of the role, and its source.

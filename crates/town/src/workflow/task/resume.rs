@@ -15,6 +15,7 @@ use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::terminal::containers::Container;
 use crate::{Result, Town};
+use gt_core::beacon;
 use gt_core::nudge::{NotNow, Priority, clean, fingerprint};
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
@@ -212,8 +213,10 @@ fn with_reminder(
     let first = session.and_then(|session| session.initial_prompt);
     let reminded = tag_of(site.town, container, tags::REMINDED)?;
     let had_first = |first: &String| {
-        // It was passed as an argument, was typed, or came with an earlier reminder.
-        [fingerprint(first), fingerprint(&clean(first)), reminded].contains(&message.to_owned())
+        // It was passed as an argument, in full or shortened, was typed, or came with an earlier
+        // reminder.
+        let texts = [first.as_str(), &clean(first), &beacon::argument(first)].map(fingerprint);
+        texts.contains(&message.to_owned()) || reminded == message
     };
     let Some(first) = first.filter(had_first) else {
         return Ok(format!(
