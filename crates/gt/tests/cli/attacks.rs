@@ -6,6 +6,7 @@ mod environment;
 mod git_programs;
 mod identity;
 mod sandbox;
+mod sockets;
 #[cfg(target_os = "linux")]
 mod strict_sandbox;
 mod validation;

@@ -19,11 +19,11 @@ struct StreamClient {
 }
 
 impl Clients {
-    /// Accepts all waiting clients and sends them a greeting.
+    /// Accepts all waiting clients of this user and sends them a greeting.
     pub(super) fn accept(&mut self, listener: &UnixListener, greeting: &[u8]) {
         // An error means that the client is gone, or is transient: the next call retries.
         while let Ok((stream, _)) = listener.accept() {
-            if stream.set_nonblocking(true).is_ok() {
+            if is_of_this_user(&stream) && stream.set_nonblocking(true).is_ok() {
                 let pending = greeting.to_vec();
                 self.0.push(StreamClient { stream, pending });
             }
@@ -54,6 +54,19 @@ impl Clients {
         self.0
             .retain_mut(|client| client.listens() && client.write());
     }
+}
+
+/// Returns whether the process at the other end belongs to this user or to root. The mode of the
+/// socket excludes other users too, but only from the moment after it was made.
+#[cfg(target_os = "linux")]
+fn is_of_this_user(stream: &UnixStream) -> bool {
+    let peer = rustix::net::sockopt::socket_peercred(stream);
+    peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid == rustix::process::geteuid())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_of_this_user(_: &UnixStream) -> bool {
+    true
 }
 
 impl StreamClient {
