@@ -23,15 +23,59 @@ const SETTINGS: &[&str] = &[
     "filter.evil.process",
     "remote.origin.uploadpack",
     "remote.origin.receivepack",
+    "core.gitProxy",
+    "core.editor",
+    "core.askPass",
+    "core.alternateRefsCommand",
+    "sequence.editor",
+    "interactive.diffFilter",
+    "pager.log",
+    "pager.branch",
+    "gpg.program",
+    "gpg.ssh.program",
+    "gpg.ssh.defaultKeyCommand",
+    "trailer.evil.command",
+    "gc.recentObjectsHook",
+    "uploadpack.packObjectsHook",
+    "difftool.evil.cmd",
+    "mergetool.evil.cmd",
+];
+
+/// Settings that let a program be called, with their values.
+const SWITCHES: &[(&str, &str)] = &[
+    ("log.showSignature", "true"),
+    ("merge.verifySignatures", "false"),
+    ("protocol.ext.allow", "always"),
+    ("submodule.recurse", "true"),
+    ("fetch.recurseSubmodules", "true"),
+    ("gc.auto", "1"),
+    ("maintenance.auto", "true"),
 ];
 
 const HOOKS: &[&str] = &[
-    "pre-commit",
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
     "post-checkout",
+    "post-commit",
     "post-index-change",
     "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
     "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
     "reference-transaction",
+    "update",
 ];
 
 /// A program that notes its call. The command under test is a person's, so no call is right.
@@ -47,25 +91,58 @@ fn program(env: &TestEnv, name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn arm(env: &TestEnv, dir: &Path) {
+/// Plants the programs in the rig, and in the worktree at `dir`: in the shared configuration, in
+/// one that it includes, in the worktree's own, in attributes, hooks and submodules.
+pub(super) fn arm(env: &TestEnv, dir: &Path) {
     let repository = env.town().join("gastown/.repo.git");
     let config = repository.join("config");
-    let mut text = fs::read_to_string(&config).unwrap();
+    let mut planted = String::new();
     for key in SETTINGS {
-        let (section, name) = key.rsplit_once('.').unwrap();
-        let (section, sub) = section.split_once('.').unwrap_or((section, ""));
         let program = program(env, key);
-        text += &format!("[{section} \"{sub}\"]\n\t{name} = {program}\n").replace(" \"\"]", "]");
+        planted += &setting(key, &program);
     }
-    fs::write(config, text).unwrap();
-    let attributes = "* filter=evil diff=evil merge=evil\n";
+    for (key, value) in SWITCHES {
+        planted += &setting(key, value);
+    }
+    planted += &setting("submodule.evil.update", &format!("!{}", program(env, "up")));
+    let url = format!("ext::{} %S", program(env, "ext"));
+    planted += &setting("submodule.evil.url", &url);
+    let included = repository.join("included");
+    fs::write(&included, planted.replace("\"evil\"]", "\"included\"]")).unwrap();
+    let include = setting("include.path", &included.display().to_string());
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(config, text + &planted + &include).unwrap();
+    let own = env.git(dir, &["rev-parse", "--absolute-git-dir"]);
+    fs::write(Path::new(own.trim()).join("config.worktree"), &planted).unwrap();
+    let attributes = "* filter=evil diff=evil merge=evil\n*.txt filter=included diff=included\n";
     fs::create_dir_all(repository.join("info")).unwrap();
     fs::write(repository.join("info/attributes"), attributes).unwrap();
     fs::write(dir.join("work.txt"), "work\n").unwrap();
+    fs::write(dir.join(".gitattributes"), attributes).unwrap();
+    let modules = format!(
+        "[submodule \"evil\"]\n\tpath = sub\n\turl = {url}\n\tupdate = !{}\n",
+        program(env, "modules")
+    );
+    fs::write(dir.join(".gitmodules"), modules).unwrap();
     for hook in HOOKS {
         fs::create_dir_all(repository.join("hooks")).unwrap();
         fs::copy(program(env, hook), repository.join("hooks").join(hook)).unwrap();
     }
+}
+
+/// Returns a line of a configuration file with its section.
+fn setting(key: &str, value: &str) -> String {
+    let (section, name) = key.rsplit_once('.').unwrap();
+    let section = match section.split_once('.') {
+        Some((section, sub)) => format!("{section} \"{sub}\""),
+        None => section.to_owned(),
+    };
+    format!("[{section}]\n\t{name} = \"{value}\"\n")
+}
+
+/// Returns the planted programs that were called, one in each line.
+pub(super) fn planted_calls(env: &TestEnv) -> String {
+    fs::read_to_string(env.path("calls")).unwrap_or_default()
 }
 
 #[test]
@@ -82,8 +159,7 @@ fn persons_commands_run_no_program_that_an_agent_has_planted() {
     env.git(&dir, &["commit", "--quiet", "-m", "Done"]);
     arm(&env, &dir);
     let none = |command: &[&str]| {
-        let calls = fs::read_to_string(env.path("calls")).unwrap_or_default();
-        assert_eq!(calls, "", "by gt {command:?}");
+        assert_eq!(planted_calls(&env), "", "by gt {command:?}");
     };
     for command in [
         &["status"][..],
@@ -107,7 +183,9 @@ fn persons_commands_run_no_program_that_an_agent_has_planted() {
         env.gt(command);
         none(command);
     }
-    fs::remove_file(dir.join("work.txt")).unwrap();
+    for file in ["work.txt", ".gitattributes", ".gitmodules"] {
+        fs::remove_file(dir.join(file)).unwrap();
+    }
     let done = env.gt_in(&dir, &["done"]);
     none(&["done"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
