@@ -1,7 +1,7 @@
 //! Reports failures to the terminal and to scripts.
 //!
-//! Only here the kind of a problem decides something: the exit code, the word in JSON and the
-//! denials in the log. A caller that distinguishes failures matches the error enum of the function
+//! Only here the kind of a problem decides something: the exit code, the word in JSON, and whether the
+//! log gets the denial or the failed command. A caller that distinguishes failures matches the error enum of the function
 //! that failed.
 
 use crate::commands::CommandResult;
@@ -30,6 +30,18 @@ pub(crate) fn record(problem: &Problem, context: &Context) {
     if problem.kind() == ProblemKind::Denied {
         context.note_denial(problem);
     }
+}
+
+/// Returns whether a command that failed in this way ended before it could change anything.
+pub(crate) fn is_refusal(problem: &Problem) -> bool {
+    matches!(
+        problem.kind(),
+        ProblemKind::Usage
+            | ProblemKind::NotFound
+            | ProblemKind::Denied
+            | ProblemKind::Unconfirmed
+            | ProblemKind::Environment
+    )
 }
 
 /// Returns a single failure as it is, and several failures as the causes of one problem. Its kind

@@ -5,6 +5,7 @@
 //! JSON.
 
 mod args;
+mod audit;
 mod board;
 mod commands;
 mod context;
@@ -49,7 +50,9 @@ fn main() -> ExitCode {
     logging::install(&context, &words);
     context.note_unreadable_variables();
     context.write_keepalive(&words);
-    match commands::run_or_begin(cli.command, &context) {
+    let result = commands::run_or_begin(cli.command, &context);
+    audit::record(&context, &matches, &words, &result);
+    match result {
         Ok(code) => code,
         Err(problem) => {
             error::record(&problem, &context);

@@ -53,6 +53,7 @@ pub const KINDS: &[EventKind] = &[
     row("work_closed", Audit, 14, Slow, "{actor} closed {bead}[, assigned to {target}]"),
     row("work_reopened", Audit, 14, Slow, "{actor} reopened {bead}"),
     row("mail_archived", Audit, 14, Slow, "{actor} archived mail to {target}"),
+    row("command", Audit, 14, Slow, "{actor} ran {ran}[ {names}][, which failed: {failed}]"),
     row("denied", Both, 30, Flat, "{actor} was refused: {reason}"),
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),

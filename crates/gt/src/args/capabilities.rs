@@ -107,6 +107,30 @@ const COMMANDS: &[(&str, Need)] = &[
     ("work dep", Each(Work)), ("work import", Town(Work)),
 ];
 
+/// Commands with a need that write an event of these types for each change, and change nothing
+/// otherwise. All other commands with a need write the event `command` if they write no other.
+#[rustfmt::skip]
+const OWN_EVENTS: &[(&str, &[&str])] = &[
+    ("dev open", &[]),
+    ("dnd", &["dnd"]),
+    ("handoff", &["handoff"]),
+    ("hook", &["hook"]),
+    ("mail inbox", &[]),
+    ("mail search", &[]),
+    ("patrol", &["patrol_action"]),
+    ("prime", &["prime"]),
+    ("schedule run", &["schedule_recurring", "schedule_failed", "sling"]),
+    ("signal", &["question", "turn_end", "turn_failed", "usage_limit"]),
+    ("sync", &["session_start", "session_end", "session_death"]),
+];
+
+/// Returns whether the command with these names gets the event `command` if it writes no other.
+pub(crate) fn is_recorded(words: &[&str]) -> bool {
+    let name = words.join(" ");
+    let has_own = OWN_EVENTS.iter().any(|(command, _)| *command == name);
+    !has_own && !matches!(need(words), None | Some(Nothing))
+}
+
 /// Returns the need of the command with these names; `None` without a row.
 pub(crate) fn need(words: &[&str]) -> Option<Need> {
     (1..=words.len()).rev().find_map(|count| {
@@ -133,6 +157,23 @@ mod tests {
             let words = [words, &[sub.get_name().to_owned()]].concat();
             leaves(sub, &words, found);
             found.push(words);
+        }
+    }
+
+    #[test]
+    fn commands_with_own_events_need_a_capability_and_the_types_exist() {
+        for (command, kinds) in OWN_EVENTS {
+            let words: Vec<&str> = command.split(' ').collect();
+            let leaf =
+                table().try_get_matches_from([&["gt"][..], words.as_slice(), &["--help"]].concat());
+            assert!(
+                leaf.is_err_and(|error| error.kind() == clap::error::ErrorKind::DisplayHelp),
+                "{command}"
+            );
+            assert!(!matches!(need(&words), None | Some(Nothing)), "{command}");
+            for kind in *kinds {
+                assert_eq!(gt_core::event::kind_of(kind).pattern, *kind, "{command}");
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod capabilities;
 mod environment;
+mod every_command;
 mod git_programs;
 mod identity;
 mod sandbox;

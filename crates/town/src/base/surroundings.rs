@@ -40,6 +40,22 @@ pub struct Surroundings {
     pub clock: Clock,
     /// Settings of a repository that git may use although they name a program (`git.allow`).
     pub git_allow: Vec<String>,
+    /// Whether this process has written an event.
+    pub has_noted: EventFlag,
+}
+
+/// A flag that all copies of the surroundings share: an event was written.
+#[derive(Clone, Debug, Default)]
+pub struct EventFlag(Arc<AtomicBool>);
+
+impl EventFlag {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 impl Surroundings {

@@ -14,12 +14,12 @@ use crate::base::files;
 use crate::base::lines::{Backwards, Durability, Lines};
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
-use crate::base::surroundings::Deadline;
+use crate::base::surroundings::{Deadline, EventFlag};
 use crate::{Result, Town};
-use gt_core::Problem;
 use gt_core::capability::Capability;
 use gt_core::event::{Event, EventOrigin, LONGEST_SEAL, matches_pattern};
 use gt_core::work::Item;
+use gt_core::{Caller, Problem};
 use jiff::{SignedDuration, Timestamp};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -41,6 +41,7 @@ pub struct Events {
     deadline: Deadline,
     clock: Clock,
     origin: EventOrigin,
+    has_noted: EventFlag,
 }
 
 /// Filter for events. All fields that are set must match.
@@ -87,6 +88,7 @@ impl Events {
             deadline: town.deadline(),
             clock: town.clock().clone(),
             origin: origin(town),
+            has_noted: town.around().has_noted.clone(),
             ..Self::in_folder(town.root())
         }
     }
@@ -101,6 +103,7 @@ impl Events {
             deadline: Deadline::default(),
             clock: Clock::default(),
             origin: EventOrigin::default(),
+            has_noted: EventFlag::default(),
         }
     }
 
@@ -147,6 +150,7 @@ impl Events {
         if let Some(chain) = chain {
             self.store_head(&chain);
         }
+        self.has_noted.set();
         if !feed.is_empty() {
             self.feed.append(&feed, Durability::InSystem)?;
         }
@@ -249,6 +253,20 @@ pub fn note_denied(town: &Town, problem: &Problem) {
     let event = by_command(town, "denied")
         .with("capability", capability)
         .with("reason", problem.message());
+    Events::of(town).note(vec![event]);
+}
+
+/// Records a command that has written no event of its own, unless `gt` itself called it. `names`
+/// are those of its arguments.
+pub fn note_command(town: &Town, names: &str, has_failed: bool) {
+    if town.caller() == Caller::Gt {
+        return;
+    }
+    let names = Some(names).filter(|names| !names.is_empty());
+    let event = by_command(town, "command")
+        .with("ran", town.around().command.as_str())
+        .with("names", names)
+        .with("failed", has_failed.then_some(true));
     Events::of(town).note(vec![event]);
 }
 

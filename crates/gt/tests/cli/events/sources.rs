@@ -22,6 +22,7 @@ const OTHERS: &[&str] = &[
     "unhook",
     "done",
     "project_allow",
+    "command",
 ];
 
 /// Returns the events of the log, each as its type, its source and its line.
