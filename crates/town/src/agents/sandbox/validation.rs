@@ -48,9 +48,10 @@ pub fn validation_plan(
     mounts.write(tree)?;
     mounts.read(&tree.join(".git"))?;
     Ok(SandboxPlan {
-        mounts: mounts.list,
+        mounts: mounts.by_depth(),
         broker: text(scratch)?,
         work_dir: text(tree)?,
+        env: Vec::new(),
         has_network: true,
         // It needs no terminal, and could type into that of the caller.
         new_session: true,

@@ -253,7 +253,7 @@ fn shell(line: &str) -> Command {
 
 /// Returns the path of bubblewrap. Fails if the sandbox of a rig's commands is not available.
 fn check_sandbox(town: &Town, rig: &str) -> Result<PathBuf> {
-    sandbox::check_available(town).map_err(|problem| {
+    sandbox::bubblewrap::check(town).map_err(|problem| {
         let message = format!("the commands of {rig} need their sandbox (`merge.sandbox`)");
         let mut wrapped = Problem::environment(message).cause(problem.message().to_owned());
         for cause in problem.causes() {
