@@ -6,6 +6,7 @@
 
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::problem::Problem;
+use crate::sandbox::container::{ContainerEngine, ContainerNetwork};
 use crate::sandbox::{CacheUse, SandboxLevel, SandboxLimits};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -331,6 +332,16 @@ pub struct SandboxConfig {
     pub hidden: Vec<String>,
     /// Further hosts that the agents reach from a strict sandbox.
     pub hosts: Vec<String>,
+    /// Image of the level `container`.
+    pub image: Option<String>,
+    /// Program that runs containers; if `None`, the one that is installed.
+    pub engine: Option<ContainerEngine>,
+    /// Network of the level `container`.
+    pub network: ContainerNetwork,
+    /// Further files and folders that the agents read in a container.
+    pub readable: Vec<String>,
+    /// Further arguments for the engine.
+    pub arguments: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

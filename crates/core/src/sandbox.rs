@@ -2,7 +2,10 @@
 //!
 //! [`SandboxPlan`] lists what the agent may write, what stays readable and what is hidden;
 //! [`SandboxPlan::bwrap`] turns it into arguments. The engine finds the paths and starts the
-//! program. Everything that is not listed is readable and not writable.
+//! program. Everything that is not listed is readable and not writable. [`container`] does the
+//! level of podman and docker.
+
+pub mod container;
 
 pub mod caches;
 mod limits;
@@ -36,13 +39,16 @@ pub enum SandboxLevel {
     Workspace,
     /// Additionally, the agent reaches only the hosts that are listed.
     Strict,
+    /// The agent has the file system of an image, with its own paths over it.
+    Container,
 }
 
 impl SandboxLevel {
-    pub const ALL: [SandboxLevel; 3] = [
+    pub const ALL: [SandboxLevel; 4] = [
         SandboxLevel::None,
         SandboxLevel::Workspace,
         SandboxLevel::Strict,
+        SandboxLevel::Container,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -50,6 +56,7 @@ impl SandboxLevel {
             SandboxLevel::None => "none",
             SandboxLevel::Workspace => "workspace",
             SandboxLevel::Strict => "strict",
+            SandboxLevel::Container => "container",
         }
     }
 
@@ -85,7 +92,10 @@ impl DefaultSandbox {
     pub fn from_word(word: &str) -> Option<Self> {
         match word {
             Self::AUTO => Some(DefaultSandbox::Auto),
-            _ => SandboxLevel::from_word(word).map(DefaultSandbox::Level),
+            // A container needs an image, which only a role names.
+            _ => SandboxLevel::from_word(word)
+                .filter(|level| *level != SandboxLevel::Container)
+                .map(DefaultSandbox::Level),
         }
     }
 

@@ -79,8 +79,11 @@ pub(crate) fn forward() -> Option<ExitCode> {
     if first.is_some_and(|word| INSIDE.contains(&word)) {
         return None;
     }
-    let words = std::env::args_os().skip(1).take(2);
-    if words.eq(Call::EgressBridge.words()) {
+    let words = || std::env::args_os().skip(1).take(2);
+    if [Call::EgressBridge, Call::ContainerInit]
+        .iter()
+        .any(|call| words().eq(call.words()))
+    {
         return None;
     }
     Some(match broker::call(Path::new(&socket), args) {

@@ -8,6 +8,7 @@ pub mod containers;
 pub mod dev_servers;
 pub(crate) mod dnd_timer;
 pub(crate) mod environment;
+pub mod first_process;
 pub(crate) mod limit_timer;
 pub mod peek;
 pub mod pidfile;

@@ -147,7 +147,7 @@ pub(super) const ROWS: &[Setting] = &[
     ),
     absent(
         "sandbox.level",
-        Choice(&["none", "workspace", "strict"]),
+        Choice(&["none", "workspace", "strict", "container"]),
         ("the town's sandbox.default", "\"workspace\""),
         "The sandbox of the role's agents.",
     ),
@@ -185,7 +185,37 @@ pub(super) const ROWS: &[Setting] = &[
         "sandbox.hosts",
         Texts,
         "[]",
-        "Further hosts that the agents reach from a strict sandbox, such as \"*.crates.io\".",
+        "Further hosts that the agents reach from a strict sandbox or a container, such as \"*.crates.io\".",
+    ),
+    absent(
+        "sandbox.image",
+        Text,
+        ("none", "\"localhost/agents:1\""),
+        "Image for the level container. It must be on this machine and have the agent program.",
+    ),
+    absent(
+        "sandbox.engine",
+        Choice(&["podman", "docker"]),
+        ("the first that is installed", "\"podman\""),
+        "Program that runs containers.",
+    ),
+    value(
+        "sandbox.network",
+        Choice(&["none", "proxy", "engine"]),
+        "\"proxy\"",
+        "Network of a container: none, the hosts of a strict sandbox, or the engine's default.",
+    ),
+    value(
+        "sandbox.readable",
+        Texts,
+        "[]",
+        "Further files and folders of this machine that the agents read in a container.",
+    ),
+    value(
+        "sandbox.arguments",
+        Texts,
+        "[]",
+        "Further arguments for `podman run` or `docker run`, such as \"--memory=4g\".",
     ),
     value(
         "record.enabled",

@@ -4,8 +4,9 @@
 //! names of earlier versions to these.
 
 use super::{
-    CommandResult, await_death, budget, cycle, done, egress_bridge, handoff, init_step, mq, notify,
-    nudge, record, replay, respawn, run_agent, save, schedule, sync,
+    CommandResult, await_death, budget, container_init, cycle, done, egress_bridge, engine,
+    handoff, init_step, mq, notify, nudge, record, replay, respawn, run_agent, save, schedule,
+    sync,
 };
 use crate::context::Context;
 use clap::{Args, Subcommand};
@@ -18,6 +19,7 @@ pub(crate) enum InternalCommand {
     AwaitDeath(await_death::AwaitDeathArgs),
     /// Compare the spending with the budgets; after a turn
     CheckBudgets,
+    ContainerInit(container_init::ContainerInitArgs),
     Cycle(cycle::CycleArgs),
     /// Deliver the waiting messages of an agent as soon as it is ready; for tmux
     Deliver(AgentArgs),
@@ -28,6 +30,7 @@ pub(crate) enum InternalCommand {
     EndDnd,
     /// End the session of an agent that has submitted its work; for tmux
     EndSession(AgentArgs),
+    Engine(engine::EngineArgs),
     InitStep(init_step::InitStepArgs),
     /// Merge the queue of a rig in the background
     Merge(RigArgs),
@@ -89,11 +92,13 @@ pub(crate) fn run(command: InternalCommand, context: &Context) -> CommandResult 
     match command {
         InternalCommand::AwaitDeath(args) => await_death::run(&args),
         InternalCommand::CheckBudgets => budget::check(context),
+        InternalCommand::ContainerInit(args) => container_init::run(&args),
         InternalCommand::Cycle(args) => cycle::run(args, context),
         InternalCommand::Deliver(args) => nudge::deliver_waiting(&args.agent, context),
         InternalCommand::DeliverNotice => notify::deliver(context),
         InternalCommand::EgressBridge(args) => egress_bridge::run(&args),
         InternalCommand::EndDnd => end_dnd(context),
+        InternalCommand::Engine(args) => engine::run(&args),
         InternalCommand::EndSession(args) => done::end_session(&args.agent, context),
         InternalCommand::InitStep(args) => init_step::run(&args, context),
         InternalCommand::Merge(args) => mq::merge_in_background(&args.rig, context),

@@ -1,3 +1,5 @@
+mod container;
+
 use super::CommandResult;
 use crate::context::Context;
 use clap::Args;
@@ -5,20 +7,20 @@ use gt_core::egress::AllowList;
 use gt_core::sandbox::{BROKER_FOLDER, BROKER_VARIABLE, EGRESS_PORT, EGRESS_SOCKET, SandboxLevel};
 use gt_core::{Identity, Problem};
 use gt_town::Town;
+use gt_town::agents::sandbox::leftovers::BrokerFolder;
 use gt_town::agents::sandbox::{self, bubblewrap};
 use gt_town::base::callback::Call;
 use gt_town::base::egress::{self, EgressEvent};
-use gt_town::base::files;
 use gt_town::base::job::{Job, JobEnd};
 use gt_town::catalog::{harnesses, roles, secrets};
 use gt_town::records::events;
 use gt_town::terminal::broker;
 use rustix::process::Signal;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
@@ -65,11 +67,21 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         return Err(cannot_start(program).caused_by(error));
     }
     role.sandbox.level = Some(level);
-    let mut command = Command::new(bubblewrap::locate(&town)?);
     let harness = args.harness.as_deref().unwrap_or_default();
     let preset = harnesses::resolve(&town, harness)?.value;
+    if level == SandboxLevel::Container {
+        let contained = container::ContainedAgent {
+            town: &town,
+            agent: &agent,
+            role: &role,
+            preset: &preset,
+            values,
+        };
+        return container::run(contained, program, words);
+    }
+    let mut command = Command::new(bubblewrap::locate(&town)?);
     let folder = BrokerFolder::make(&town)?;
-    let listener = broker::listen(&folder.path)?;
+    let listener = broker::listen(&folder.path, broker::SOCKET)?;
     let plan = sandbox::plan(
         &town,
         &agent,
@@ -101,7 +113,7 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
     let (around, work_dir) = (town.around().clone(), town.around().current_dir.clone());
     std::thread::spawn(move || broker::serve(listener, around, work_dir));
     let job = Job::start(command).map_err(|error| cannot_start(program).caused_by(error))?;
-    pass_signals_on(job);
+    pass_signals_on(ENDING, move |signal| job.signal(signal));
     let ended = job
         .wait()
         .map_err(|error| Problem::failed("cannot wait for the sandbox").caused_by(error))?;
@@ -109,6 +121,11 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
     if ended != JobEnd::Exited(0) && began.elapsed() < COMES_UP {
         bubblewrap::forget(&town);
     }
+    report_end(ended)
+}
+
+/// Ends this process as the program has ended.
+fn report_end(ended: JobEnd) -> CommandResult {
     match ended {
         JobEnd::Exited(code) => Ok(ExitCode::from(code)),
         JobEnd::Signalled(signal) => {
@@ -128,8 +145,7 @@ fn serve_egress(
     folder: &Path,
     allowed: AllowList,
 ) -> Result<(), Problem> {
-    let listener = UnixListener::bind(folder.join(EGRESS_SOCKET))
-        .map_err(|error| Problem::failed("cannot serve the proxy").caused_by(error))?;
+    let listener = broker::listen(folder, EGRESS_SOCKET)?;
     let (town, agent) = (town.clone(), agent.address());
     let note = move |event: EgressEvent| {
         let reason = match event.destination {
@@ -146,68 +162,29 @@ fn serve_egress(
     Ok(())
 }
 
-/// Passes the signals that ask the pane's first process to end on to the program.
-fn pass_signals_on(job: Job) {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let signals = [
-        (SIGHUP, Signal::HUP),
-        (SIGINT, Signal::INT),
-        (SIGTERM, Signal::TERM),
-    ];
-    for (number, signal) in signals {
+/// The signals that ask the pane's first process to end.
+const ENDING: &[Signal] = &[Signal::HUP, Signal::INT, Signal::TERM];
+
+/// Passes signals to this process on.
+pub(super) fn pass_signals_on(signals: &[Signal], send: impl Fn(Signal) + Clone + Send + 'static) {
+    for signal in signals {
         let Ok((mut ours, theirs)) = UnixStream::pair() else {
             // Without it the signal ends this process, and the sandbox with it.
             continue;
         };
-        if signal_hook::low_level::pipe::register(number, theirs).is_err() {
+        if signal_hook::low_level::pipe::register(signal.as_raw(), theirs).is_err() {
             continue;
         }
+        let (send, signal) = (send.clone(), *signal);
         std::thread::spawn(move || {
             let mut byte = [0];
             while ours.read_exact(&mut byte).is_ok() {
-                job.signal(signal);
+                send(signal);
             }
         });
     }
 }
 
-fn cannot_start(program: &OsString) -> Problem {
+fn cannot_start(program: &OsStr) -> Problem {
     Problem::environment(format!("cannot start {}", program.to_string_lossy()))
-}
-
-/// The folder of the broker's socket. It ends with the process.
-struct BrokerFolder {
-    path: PathBuf,
-}
-
-impl BrokerFolder {
-    fn make(town: &Town) -> Result<Self, Problem> {
-        let parent = town.runtime_dir().join("sandbox");
-        remove_stale(&parent);
-        let path = parent.join(std::process::id().to_string());
-        files::make_dir(&path)?;
-        files::remove_if_there(&path.join(broker::SOCKET))?;
-        Ok(BrokerFolder { path })
-    }
-}
-
-impl Drop for BrokerFolder {
-    fn drop(&mut self) {
-        // The next start removes what is left.
-        let _ = std::fs::remove_dir_all(&self.path);
-    }
-}
-
-/// Removes the folders of brokers that were killed.
-fn remove_stale(parent: &Path) {
-    for entry in files::entries(parent) {
-        let pid = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok());
-        if pid.is_some_and(|pid: u32| !Path::new(&format!("/proc/{pid}")).exists()) {
-            // Another start may remove it at the same time.
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
-    }
 }

@@ -69,7 +69,7 @@ pub(crate) struct StartFlags {
     theme: Option<String>,
     #[command(flatten)]
     permissions: PermissionFlags,
-    /// The sandbox: `none`, `workspace` or `strict` [default: the role's, the town's]
+    /// The sandbox: `none`, `workspace`, `strict` or `container` [default: the role's, the town's]
     #[arg(long, value_name = "LEVEL", value_parser = sandbox_level)]
     sandbox: Option<SandboxLevel>,
     /// Do not wait until it is ready
@@ -112,7 +112,7 @@ pub(crate) struct PermissionFlags {
 
 fn sandbox_level(word: &str) -> Result<SandboxLevel, String> {
     SandboxLevel::from_word(word)
-        .ok_or_else(|| "the levels are none, workspace and strict".to_owned())
+        .ok_or_else(|| "the levels are none, workspace, strict and container".to_owned())
 }
 
 impl StartFlags {

@@ -6,6 +6,8 @@
 //! the sandbox works.
 
 pub mod bubblewrap;
+pub mod container;
+pub mod leftovers;
 mod validation;
 
 pub use validation::validation_plan;
@@ -107,6 +109,11 @@ fn check_fits(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
 /// Prepares the agent's repository for a sandbox: its branch is in a folder of its own.
 pub fn prepare(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
     bubblewrap::check(town)?;
+    prepare_branches(town, identity, work_dir)
+}
+
+/// Puts the agent's branch into a folder of its own.
+fn prepare_branches(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
     check_fits(town, identity, work_dir)?;
     let Some(shared) = GitFolders::of(work_dir).and_then(|git| git.shared) else {
         return Ok(());
@@ -176,33 +183,7 @@ pub fn plan(
             mounts.read(path)?;
         }
     }
-    for secret in SECRET_PATHS {
-        mounts.hide(&home.join(secret))?;
-    }
-    for path in &role.sandbox.hidden {
-        mounts.hide(&expanded(home, path))?;
-    }
-    hide_other_programs(town, preset, home, &mut mounts)?;
-    mounts.hide(town.root())?;
-    mounts.hide(&town.server().socket_path())?;
-    let git = GitFolders::of(work_dir);
-    if let Some(shared) = git.as_ref().and_then(|git| git.shared.as_ref()) {
-        hide_other_worktrees(shared, work_dir, &mut mounts)?;
-    }
-    mounts.read(&town.runtime_dir().join("hooks"))?;
-    let config_dir = preset.env.config_dir.as_deref();
-    match config_dir.and_then(|name| around.var(name)) {
-        Some(folder) => mounts.write(Path::new(folder))?,
-        None => write_program_files(town, preset, home, &mut mounts)?,
-    }
-    for path in &role.sandbox.writable {
-        mounts.write(&expanded(home, path))?;
-    }
-    mounts.write(work_dir)?;
-    if let Some(git) = &git {
-        mount_git(git, identity, work_dir, &mut mounts)?;
-    }
-    let env = own_caches(town, identity, role, home, &mut mounts)?;
+    let env = mount_agents_paths(town, identity, role, preset, home, &mut mounts)?;
     Ok(SandboxPlan {
         has_network: role.sandbox.level != Some(SandboxLevel::Strict),
         mounts: mounts.by_depth(),
@@ -211,6 +192,47 @@ pub fn plan(
         work_dir: text(work_dir)?,
         new_session: may_type_into_terminal(),
     })
+}
+
+/// Hides secrets and the work of others, and opens the paths of the agent. Returns the variables
+/// that lead to its caches.
+fn mount_agents_paths(
+    town: &Town,
+    identity: &Identity,
+    role: &RoleConfig,
+    preset: &Preset,
+    home: &Path,
+    mounts: &mut Mounts,
+) -> Result<Vec<(String, String)>> {
+    let around = town.around();
+    let work_dir = around.current_dir.as_path();
+    for secret in SECRET_PATHS {
+        mounts.hide(&home.join(secret))?;
+    }
+    for path in &role.sandbox.hidden {
+        mounts.hide(&expanded(home, path))?;
+    }
+    hide_other_programs(town, preset, home, mounts)?;
+    mounts.hide(town.root())?;
+    mounts.hide(&town.server().socket_path())?;
+    let git = GitFolders::of(work_dir);
+    if let Some(shared) = git.as_ref().and_then(|git| git.shared.as_ref()) {
+        hide_other_worktrees(shared, work_dir, mounts)?;
+    }
+    mounts.read(&town.runtime_dir().join("hooks"))?;
+    let config_dir = preset.env.config_dir.as_deref();
+    match config_dir.and_then(|name| around.var(name)) {
+        Some(folder) => mounts.write(Path::new(folder))?,
+        None => write_program_files(town, preset, home, mounts)?,
+    }
+    for path in &role.sandbox.writable {
+        mounts.write(&expanded(home, path))?;
+    }
+    mounts.write(work_dir)?;
+    if let Some(git) = &git {
+        mount_git(git, identity, work_dir, mounts)?;
+    }
+    own_caches(town, identity, role, home, mounts)
 }
 
 /// Opens the caches that the sandboxed agents of a rig share, and returns the variables that lead
@@ -249,7 +271,7 @@ fn own_caches(
 }
 
 /// Returns whether a process can type into its own terminal (TIOCSTI), and so into the broker's.
-fn may_type_into_terminal() -> bool {
+pub fn may_type_into_terminal() -> bool {
     let setting = fs::read_to_string("/proc/sys/dev/tty/legacy_tiocsti");
     // Kernels before 6.2 have no such setting, and allow it.
     setting.map_or(true, |text| text.trim() != "0")
@@ -413,6 +435,8 @@ fn text(path: &Path) -> Result<String> {
 #[derive(Default)]
 struct Mounts {
     list: Vec<Mount>,
+    /// Whether a path that leads over links is mounted as well: an image does not have these links.
+    keeps_links: bool,
 }
 
 impl Mounts {
@@ -442,7 +466,20 @@ impl Mounts {
             return Ok(());
         };
         let is_folder = real.is_dir();
-        self.list.push(mount(text(&real)?, is_folder));
+        let made = mount(text(&real)?, is_folder);
+        if self.keeps_links && real != path {
+            let path = text(path)?;
+            match &made {
+                Mount::Read(_) => self.list.push(Mount::Read(path)),
+                Mount::Write(_) => self.list.push(Mount::Write(path)),
+                Mount::Replace { with, .. } => self.list.push(Mount::Replace {
+                    path,
+                    with: with.clone(),
+                }),
+                Mount::HideFolder(_) | Mount::HideFile(_) => {}
+            }
+        }
+        self.list.push(made);
         Ok(())
     }
 

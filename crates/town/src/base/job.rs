@@ -5,7 +5,7 @@
 //! inside the wrapper (bubblewrap), which would otherwise end without it.
 
 use crate::base::processes;
-use rustix::process::{Pid, Signal, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -35,7 +35,13 @@ impl Job {
         Ok(Job { pid })
     }
 
-    /// Waits for the end of the job. A job that stops continues: no shell could continue it.
+    /// Starts the job in the process group of this process.
+    pub fn start_in_group(mut command: Command) -> io::Result<Job> {
+        let pid = Pid::from_child(&command.spawn()?);
+        Ok(Job { pid })
+    }
+
+    /// Waits for the end of the job.
     pub fn wait(self) -> io::Result<JobEnd> {
         loop {
             let status = match rustix::process::waitpid(Some(self.pid), WaitOptions::UNTRACED) {
@@ -43,17 +49,52 @@ impl Job {
                 Ok(None) | Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(error.into()),
             };
-            if let Some(code) = status.exit_status() {
-                return Ok(JobEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
-            }
-            if let Some(signal) = status.terminating_signal() {
-                return Ok(JobEnd::Signalled(signal));
-            }
-            if status.stopped() {
-                // It may have ended by now.
-                let _ = rustix::process::kill_process_group(self.pid, Signal::CONT);
+            if let Some(end) = self.end(status) {
+                return Ok(end);
             }
         }
+    }
+
+    /// Waits for the end of the job as the first process of a container: processes whose parent
+    /// ended are children of this one, and are reaped.
+    pub fn wait_as_init(self) -> io::Result<JobEnd> {
+        loop {
+            let (pid, status) = match rustix::process::wait(WaitOptions::UNTRACED) {
+                Ok(Some(ended)) => ended,
+                Ok(None) | Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            if pid != self.pid {
+                continue;
+            }
+            if let Some(end) = self.end(status) {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Returns the end of the job. A job that stopped continues: no shell could continue it.
+    fn end(self, status: WaitStatus) -> Option<JobEnd> {
+        if let Some(code) = status.exit_status() {
+            return Some(JobEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));
+        }
+        if status.stopped() {
+            // It may have ended by now.
+            let _ = rustix::process::kill_process_group(self.pid, Signal::CONT);
+        }
+        status.terminating_signal().map(JobEnd::Signalled)
+    }
+
+    /// Sends a signal to the job itself.
+    pub fn signal_directly(self, signal: Signal) {
+        // It may have ended by now.
+        let _ = rustix::process::kill_process(self.pid, signal);
+    }
+
+    /// Sends a signal to the process group of the job, which its first process leads.
+    pub fn signal_group(self, signal: Signal) {
+        // It may have ended by now.
+        let _ = rustix::process::kill_process_group(self.pid, signal);
     }
 
     /// Sends a signal to the program inside the wrapper, or to the wrapper if there is none yet.

@@ -10,6 +10,7 @@ mod leaving;
 
 pub use leaving::LeavingProcesses;
 
+use crate::agents::sandbox::leftovers;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::processes::{self, ProcessHandle};
@@ -293,6 +294,8 @@ fn end(town: &Town, victims: &[Container], options: StopOptions) -> Result<Vec<S
         // A file that stays only makes the next `gt doctor` check it.
         let _ = pidfile::remove(town, container.name());
     }
+    // Removed again by the next start or the regular upkeep.
+    leftovers::remove_leftovers(town).or_warn("a container of a stopped agent stays");
     save_schedule::request(town);
     Ok(stopped)
 }

@@ -87,13 +87,13 @@ pub fn call(socket: &Path, args: impl Iterator<Item = std::ffi::OsString>) -> Re
     Ok(code[0])
 }
 
-/// Makes the socket in a folder. Its path may be longer than the system allows for a socket.
-pub fn listen(folder: &Path) -> Result<UnixListener> {
+/// Makes a socket in a folder. Its path may be longer than the system allows for a socket.
+pub fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
     let problem = |error: std::io::Error| {
         Problem::environment(format!("cannot listen in {}", folder.display())).caused_by(error)
     };
     let open = std::fs::File::open(folder).map_err(problem)?;
-    let short = format!("/proc/self/fd/{}/{SOCKET}", open.as_raw_fd());
+    let short = format!("/proc/self/fd/{}/{name}", open.as_raw_fd());
     UnixListener::bind(short).map_err(problem)
 }
 
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn served(folder: &Path, program: &str) -> PathBuf {
-        let listener = listen(folder).unwrap();
+        let listener = listen(folder, SOCKET).unwrap();
         let around = Surroundings {
             gt: PathBuf::from(program),
             ..Surroundings::default()

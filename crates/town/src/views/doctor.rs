@@ -109,6 +109,7 @@ const CHECKS: &[Check] = &[
     server::check_sync_hooks,
     agents::check_pids,
     leftovers::check_leftovers,
+    leftovers::check_containers,
     unattended::check_log,
     unattended::check_events,
     unattended::check_saves,

@@ -8,6 +8,8 @@ pub enum Call {
     AwaitDeath,
     /// Compares the spending with the budgets.
     CheckBudgets,
+    /// The first process of an agent's container: runs the program that the broker hands over.
+    ContainerInit,
     /// Switches a tmux client to the next or previous agent.
     Cycle,
     /// Delivers the waiting messages of an agent.
@@ -20,6 +22,8 @@ pub enum Call {
     EndDnd,
     /// Ends the session of an agent that has submitted its work.
     EndSession,
+    /// Becomes the engine of a container, and adopts the processes that the engine detaches.
+    Engine,
     /// Runs one init command of a worktree.
     InitStep,
     /// Merges the queue of a rig in the background.
@@ -51,15 +55,17 @@ pub enum Call {
 }
 
 impl Call {
-    pub const ALL: [Call; 22] = [
+    pub const ALL: [Call; 24] = [
         Call::AwaitDeath,
         Call::CheckBudgets,
+        Call::ContainerInit,
         Call::Cycle,
         Call::Deliver,
         Call::DeliverNotice,
         Call::EgressBridge,
         Call::EndDnd,
         Call::EndSession,
+        Call::Engine,
         Call::InitStep,
         Call::Merge,
         Call::MergeDetached,
@@ -81,12 +87,14 @@ impl Call {
         match self {
             Call::AwaitDeath => "await-death",
             Call::CheckBudgets => "check-budgets",
+            Call::ContainerInit => "container-init",
             Call::Cycle => "cycle",
             Call::Deliver => "deliver",
             Call::DeliverNotice => "deliver-notice",
             Call::EgressBridge => "egress-bridge",
             Call::EndDnd => "end-dnd",
             Call::EndSession => "end-session",
+            Call::Engine => "engine",
             Call::InitStep => "init-step",
             Call::Merge => "merge",
             Call::MergeDetached => "merge-detached",

@@ -75,8 +75,13 @@ impl<'a> Prepared<'a> {
         let names = preset.env.set.keys().chain(&preset.env.clear);
         check_variables(names, "the harness", &preset.name)?;
         check_asks(options, &preset)?;
+        let in_container = role.sandbox.level == Some(SandboxLevel::Container);
         let program = if options.command.is_some() || role.session.start_command.is_some() {
             PathBuf::new()
+        } else if in_container {
+            // The program of the image; the one of this machine need not be installed.
+            let here = harnesses::locate(town, &preset);
+            here.unwrap_or_else(|_| PathBuf::from(&preset.command.program))
         } else {
             harnesses::locate(town, &preset).map_err(StartError::ProgramMissing)?
         };
@@ -367,6 +372,13 @@ impl<'a> Prepared<'a> {
                 sandbox::allowed_hosts(&self.role, &self.preset)?;
                 sandbox::prepare(town, self.identity, &self.work_dir)
             }
+            SandboxLevel::Container => sandbox::container::prepare(
+                town,
+                self.identity,
+                &self.role,
+                &self.preset,
+                &self.work_dir,
+            ),
         }
     }
 }

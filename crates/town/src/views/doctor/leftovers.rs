@@ -3,7 +3,9 @@
 
 use super::DoctorFinding;
 use crate::Town;
+use crate::agents::sandbox::leftovers as sandbox_leftovers;
 use crate::base::files;
+use gt_core::plural::counted;
 use rustix::process::{Pid, test_kill_process};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -51,6 +53,28 @@ pub(super) fn check_leftovers(town: &Town, fix: bool) -> Vec<DoctorFinding> {
         )],
         false => problems,
     }
+}
+
+/// Finds containers of sandboxed agents whose broker was killed; a fix removes them. Reports
+/// nothing if there are none.
+pub(super) fn check_containers(town: &Town, fix: bool) -> Vec<DoctorFinding> {
+    let left = sandbox_leftovers::left_containers(town);
+    if left.is_empty() {
+        return Vec::new();
+    }
+    let message = format!(
+        "{} of killed agents: {}",
+        counted(left.len(), "container"),
+        left.join(", ")
+    );
+    if !fix {
+        let finding = DoctorFinding::warning("containers", message);
+        return vec![finding.hint("`gt doctor --fix` removes them").fixable()];
+    }
+    vec![match sandbox_leftovers::remove_leftovers(town) {
+        Ok(()) => DoctorFinding::ok("containers", format!("{message}; removed")),
+        Err(problem) => DoctorFinding::of("containers", &problem),
+    }]
 }
 
 fn remove(path: &Path) -> crate::Result<()> {
