@@ -28,7 +28,7 @@ test: ## run every test, and the quick checks
 	@sh scripts/need.sh cargo cc tmux git python3
 	@sh scripts/need.sh --if-possible gh openssl zsh fish
 	@if [ "$$(uname -s)" = Linux ]; then \
-		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi bwrap; \
+		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi bwrap podman runc; \
 	fi
 	@sh scripts/test.sh build
 	@$(MAKE) --no-print-directory -j2 -k test-cases test-checks

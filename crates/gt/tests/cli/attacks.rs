@@ -2,6 +2,8 @@
 
 mod arguments;
 mod capabilities;
+#[cfg(target_os = "linux")]
+mod container;
 mod environment;
 mod every_command;
 mod git_programs;

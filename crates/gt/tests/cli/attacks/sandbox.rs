@@ -52,7 +52,7 @@ pub(super) fn town_with_secrets() -> TestEnv {
     env
 }
 
-fn worktree(env: &TestEnv, name: &str) -> PathBuf {
+pub(super) fn worktree(env: &TestEnv, name: &str) -> PathBuf {
     env.town().join("gastown/crew").join(name)
 }
 

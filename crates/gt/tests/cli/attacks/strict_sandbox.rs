@@ -10,7 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::thread;
 
-const CONNECTIONS: &str = include_str!("connections.py");
+pub(super) const CONNECTIONS: &str = include_str!("connections.py");
 
 /// Attempts that must succeed without a sandbox, so that their denial inside one means something.
 const POSSIBLE_OUTSIDE: &[&str] = &[
@@ -21,14 +21,14 @@ const POSSIBLE_OUTSIDE: &[&str] = &[
 ];
 
 /// Servers outside the sandbox.
-struct Servers {
+pub(super) struct Servers {
     /// The arguments of the script.
-    words: Vec<String>,
-    allowed: u16,
+    pub(super) words: Vec<String>,
+    pub(super) allowed: u16,
 }
 
 impl Servers {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let [first, allowed] = [(); 2].map(|()| serve_tcp("127.0.0.1:0").unwrap());
         // A machine without IPv6 has no such server, and the attempt is denied anyway.
         let sixth = serve_tcp("[::1]:0").unwrap_or(1);
@@ -64,7 +64,7 @@ fn serve_tcp(address: &str) -> Option<u16> {
     Some(port)
 }
 
-fn starting_with<'l>(lines: &'l [String], word: &str) -> Vec<&'l String> {
+pub(super) fn starting_with<'l>(lines: &'l [String], word: &str) -> Vec<&'l String> {
     let lines = lines.iter();
     lines.filter(|line| line.starts_with(word)).collect()
 }
