@@ -75,6 +75,10 @@ pub struct Event {
     /// The process that wrote the event.
     #[serde(flatten)]
     pub origin: EventOrigin,
+    /// The number of its line in the log, from 1: the cursor of clients. `None` until the event is
+    /// written, and in lines of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
 }
 
 /// The process that wrote an event. Empty in events of earlier versions.
@@ -106,6 +110,7 @@ impl Event {
             payload: Map::new(),
             visibility: kind_of(kind).visibility,
             origin: EventOrigin::default(),
+            seq: None,
         }
     }
 

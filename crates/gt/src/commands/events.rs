@@ -10,7 +10,7 @@ use gt_core::event::{Event, Visibility};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::time;
-use gt_town::records::events::{self, EventQuery, Events};
+use gt_town::records::events::{self, EventGap, EventQuery, Events};
 use gt_town::records::items::Work;
 use gt_town::records::stream::{self, Follow, StreamServer};
 use serde_json::{Map, Value, json};
@@ -43,14 +43,17 @@ pub(crate) struct EventsArgs {
     /// Only events since: 90m, 24h, yesterday, 2026-01-17
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Maximum number of events; the newest are shown [default: 100, or all with --since]
+    /// Only events after the one with this number (`seq` in JSON), the oldest first
+    #[arg(long, value_name = "SEQ", conflicts_with = "since")]
+    after: Option<u64>,
+    /// Maximum number of events; the newest are shown [default: 100, or all with --since or --after]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Follow new events; with --json, one document per line
     #[arg(long, short)]
     follow: bool,
     /// Stream events and changes of sessions to each client of the town's socket
-    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "feed", "since", "limit", "follow"])]
+    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "feed", "since", "after", "limit", "follow"])]
     serve: bool,
 }
 
@@ -156,19 +159,29 @@ fn show(args: &EventsArgs, town: &Town, context: &Context) -> Result<(), Problem
     let about = args.about.as_deref().map(|text| names_of(town, text));
     let since = args.since.as_deref().map(time::parse_time).transpose()?;
     let usual = if args.follow { SHOWN_BEFORE } else { SHOWN };
+    let is_limited = since.is_none() && args.after.is_none();
     let query = EventQuery {
         kinds: args.kinds.clone(),
         actor,
         about: about.transpose()?.unwrap_or_default(),
         feed: args.feed,
         since,
-        limit: args.limit.or((since.is_none()).then_some(usual)),
+        after: args.after,
+        limit: args.limit.or(is_limited.then_some(usual)),
     };
     let as_line = if args.feed { feed_line } else { audit_line };
     if args.follow {
         return follow(town, query, as_line, context);
     }
-    let found = Events::of(town).find(&query)?;
+    let found = match args.after {
+        Some(after) => {
+            let limit = query.limit.unwrap_or(usize::MAX);
+            let page = Events::of(town).page(Some(after), limit, &query)?;
+            page.gap.iter().for_each(warn_of_gap);
+            page.events
+        }
+        None => Events::of(town).find(&query)?,
+    };
     if context.json {
         return output::json(&found);
     }
@@ -187,7 +200,13 @@ fn follow(
 ) -> Result<(), Problem> {
     context.catch_interrupts();
     let json_line = |event: &Event| format!("{}\n", json!(event));
+    let after = query.after;
     let (mut found, mut follow) = Follow::begin(town, query)?;
+    let gap = after.map(|after| Events::of(town).gap_after(after));
+    match gap.transpose()?.flatten() {
+        Some(gap) if context.json => output::line(json!({"gap": gap}).to_string())?,
+        gap => gap.iter().for_each(warn_of_gap),
+    }
     loop {
         let lines: Vec<String> = match context.json {
             true => found.iter().map(json_line).collect(),
@@ -199,6 +218,16 @@ fn follow(
         }
         found = follow.next(Duration::from_millis(500))?;
     }
+}
+
+/// Warns that events after a cursor are missing.
+fn warn_of_gap(gap: &EventGap) {
+    let after = gap.after;
+    output::warn(match gap.missing {
+        Some(1) => format!("1 event after {after} is no longer in the log"),
+        Some(count) => format!("{count} events after {after} are no longer in the log"),
+        None => format!("the log has no event {after}: it is another log"),
+    });
 }
 
 fn serve(town: &Town, context: &Context) -> Result<(), Problem> {

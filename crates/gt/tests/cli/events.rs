@@ -306,6 +306,30 @@ impl Going {
 }
 
 #[test]
+fn events_continue_after_a_number() {
+    let env = TestEnv::with_town();
+    let emit = |kind: &str| env.json(&["events", "emit", kind])["seq"].as_u64().unwrap();
+    let first = emit("n_one");
+    let second = emit("n_two");
+    assert_eq!(second, first + 1);
+    emit("n_three");
+    let after = first.to_string();
+    let after = ["--type", "n_*", "--after", &after];
+    assert_eq!(types(&events(&env, &after)), ["n_two", "n_three"]);
+    let limited = events(&env, &[&after[..], &["--limit", "1"]].concat());
+    assert_eq!(types(&limited), ["n_two"], "the oldest first");
+    let follow = [&["events", "--follow"], &after[..]].concat();
+    let following = Going::start(&env, &follow);
+    let next = || following.next()["seq"].as_u64().unwrap();
+    assert_eq!([next(), next()], [second, second + 1]);
+    let last = emit("n_four");
+    assert_eq!(next(), last);
+    let unknown = env.gt(&["events", "--after", "99999"]).ok();
+    let expected = "warning: the log has no event 99999: it is another log\n";
+    assert_eq!(unknown.stderr, expected);
+}
+
+#[test]
 fn events_are_followed_through_the_file_and_the_socket() {
     let env = forgetful();
     env.gt(&["events", "emit", "first"]).ok();

@@ -3,11 +3,14 @@
 //! The log has every event; the feed has those that interest people. Events are appended under one
 //! lock, with one write per file and without fsync: they are operational data, and the journal of
 //! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old
-//! events; [`crate::records::stream`] follows new ones; [`chain`] makes changes of the log evident.
+//! events; [`crate::records::stream`] follows new ones; [`chain`] makes changes of the log evident;
+//! [`cursor`] pages through the log by the numbers of its lines.
 
 mod chain;
+mod cursor;
 
 pub use chain::accept_break;
+pub use cursor::{EventGap, EventPage};
 
 use crate::base::clock::Clock;
 use crate::base::files;
@@ -55,6 +58,8 @@ pub struct EventQuery {
     /// match; empty means all.
     pub about: Vec<String>,
     pub since: Option<Timestamp>,
+    /// Only events with a later number.
+    pub after: Option<u64>,
     /// Only events of the feed.
     pub feed: bool,
     /// Maximum number of events; the newest are returned.
@@ -78,6 +83,9 @@ impl EventQuery {
             && is_actor
             && is_about
             && is_recent
+            && self
+                .after
+                .is_none_or(|after| event.seq.is_some_and(|seq| seq > after))
             && (!self.feed || event.visibility.is_in_feed())
     }
 }
@@ -128,6 +136,7 @@ impl Events {
         let (mut lines, mut feed) = (Vec::new(), Vec::new());
         for event in &mut events {
             event.set_origin(&self.origin);
+            event.seq = None;
             if event.ts.is_empty() {
                 event.ts.clone_from(&now);
             }
@@ -142,10 +151,12 @@ impl Events {
         self.log
             .append_after(LONGEST_SEAL, Durability::InSystem, |end| {
                 let chain = chain.insert(self.open_chain(end)?);
-                Ok(lines
-                    .iter()
-                    .flat_map(|line| chain.head.seal(line))
-                    .collect())
+                let seal = |(line, event): (&Vec<u8>, &mut Event)| {
+                    let sealed = chain.head.seal(line);
+                    event.seq = Some(chain.head.seq);
+                    sealed
+                };
+                Ok(lines.iter().zip(&mut events).flat_map(seal).collect())
             })?;
         if let Some(chain) = chain {
             self.store_head(&chain);
@@ -197,6 +208,11 @@ pub(crate) fn find_before(
             break;
         };
         let Some(event) = read(&line) else { continue };
+        if let (Some(after), Some(seq)) = (query.after, event.seq)
+            && seq <= after
+        {
+            break;
+        }
         if let (Some(since), Some(at)) = (query.since, time_of(&event))
             && at.duration_until(since) > DISORDER
         {

@@ -71,7 +71,7 @@ impl Events {
         files::write_passing(&self.head, text.as_bytes())
     }
 
-    fn stored_head(&self) -> Result<StoredHead> {
+    pub(super) fn stored_head(&self) -> Result<StoredHead> {
         Ok(match files::read_if_there(&self.head)? {
             None => StoredHead::Missing,
             Some(text) => match serde_json::from_str(&text) {
