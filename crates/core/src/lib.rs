@@ -36,6 +36,7 @@ pub mod merge;
 pub mod name;
 pub mod notify;
 pub mod nudge;
+pub mod operation;
 pub mod overlay;
 pub mod patrol;
 pub mod patterns;
