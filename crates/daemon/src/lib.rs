@@ -6,7 +6,8 @@
 //!
 //! The daemon decides nothing: every duty is a function of the engine that a command can call as
 //! well, so a town without a daemon only reacts later. It keeps nothing in memory that a restart
-//! would lose. tokio is confined to this crate, and its runtime exists only inside [`run`].
+//! would lose. It serves the HTTP API (`gt-web`) as well. tokio is confined to these two crates, and
+//! its runtime exists only inside [`run`].
 
 mod duties;
 mod service;

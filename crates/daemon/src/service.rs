@@ -9,11 +9,14 @@ use gt_core::Problem;
 use gt_core::plural::counted;
 use gt_core::state::State;
 use gt_town::base::clock::Clock;
+use gt_town::base::or_log::OrLog;
 use gt_town::base::settings;
 use gt_town::lifecycle::save;
+use gt_town::records::events;
 use gt_town::supervision::daemon::{self, DaemonLock, DaemonNote, DutyRecord};
 use gt_town::views::monitor::{Monitor, MonitorChange};
 use gt_town::{Result, Surroundings, Town};
+use gt_web::{ApiState, OperationRunner, TownPlace};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -31,9 +34,14 @@ const LONGEST_SLEEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time that running duties get to roll back after a request to end.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs the daemon of this town until SIGTERM or SIGINT, or until the town is removed. Fails at
-/// once if a daemon of the town is already running.
-pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
+/// Runs the daemon of this town until SIGTERM or SIGINT, or until the town is removed. `runner` runs
+/// the operations of the HTTP API. Fails at once if a daemon of the town is already running.
+pub fn run(
+    root: &Path,
+    around: Surroundings,
+    version: &str,
+    runner: Box<dyn OperationRunner>,
+) -> Result<()> {
     let place = Arc::new(DaemonTown {
         root: root.to_owned(),
         around,
@@ -42,10 +50,12 @@ pub fn run(root: &Path, around: Surroundings, version: &str) -> Result<()> {
     let _lock = DaemonLock::take(&town)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        // Operations run on them; a main thread has as much.
+        .thread_stack_size(8 << 20)
         .build()
         .map_err(|error| Problem::failed("cannot run the daemon").caused_by(error))?;
     let note = Arc::new(SharedNote::begin(&town, version)?);
-    let served = runtime.block_on(serve(&place, &town, &note));
+    let served = runtime.block_on(serve(&place, &town, &note, runner));
     // A duty that has not rolled back in time is abandoned. Its work is resumed later, as after a
     // kill.
     runtime.shutdown_background();
@@ -79,7 +89,26 @@ impl DaemonTown {
     }
 }
 
-async fn serve(place: &Arc<DaemonTown>, town: &Town, note: &Arc<SharedNote>) -> Result<()> {
+/// Opens the HTTP API. Without it, the daemon still runs its duties.
+fn open_api(
+    place: &DaemonTown,
+    town: &Town,
+    runner: Box<dyn OperationRunner>,
+) -> Option<Arc<ApiState>> {
+    let place = TownPlace {
+        root: place.root.clone(),
+        around: place.around.clone(),
+    };
+    let state = ApiState::new(place, runner, town.settings().web.listen);
+    state.or_warn("there is no API").map(Arc::new)
+}
+
+async fn serve(
+    place: &Arc<DaemonTown>,
+    town: &Town,
+    note: &Arc<SharedNote>,
+    runner: Box<dyn OperationRunner>,
+) -> Result<()> {
     let cannot_wait = |error| Problem::failed("cannot wait for signals").caused_by(error);
     let mut terminate = signal(SignalKind::terminate()).map_err(cannot_wait)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(cannot_wait)?;
@@ -90,6 +119,18 @@ async fn serve(place: &Arc<DaemonTown>, town: &Town, note: &Arc<SharedNote>) -> 
         let _ = report.send(change);
     })?;
     let mut tasks = JoinSet::new();
+    let api = open_api(place, town, runner);
+    if let Some(api) = api.clone() {
+        if let Err(problem) = events::create_log(town) {
+            tracing::warn!("new events are not reported: {}", problem.line());
+        }
+        monitor.watch_events(true);
+        tasks.spawn(async move {
+            if let Err(problem) = gt_web::serve(api).await {
+                tracing::error!("the API ended: {}", problem.line());
+            }
+        });
+    }
     let attended: Vec<(&'static Duty, Arc<Notify>)> = DUTIES
         .iter()
         .map(|duty| {
@@ -134,6 +175,7 @@ async fn serve(place: &Arc<DaemonTown>, town: &Town, note: &Arc<SharedNote>) -> 
                     }
                 }
                 Some(MonitorChange::Work) => fire(Trigger::Work),
+                Some(MonitorChange::Events) => api.iter().for_each(|api| api.wake_events()),
                 Some(_) => {}
                 None => return Err(Problem::failed("the monitor has ended")),
             },
@@ -141,6 +183,7 @@ async fn serve(place: &Arc<DaemonTown>, town: &Town, note: &Arc<SharedNote>) -> 
     }
     place.around.cancel.flag().store(true, Ordering::Relaxed);
     drop(monitor);
+    api.iter().for_each(|api| api.close());
     let ended = async {
         for (_, wake) in &attended {
             wake.notify_one();

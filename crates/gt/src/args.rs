@@ -61,6 +61,9 @@ pub(crate) enum GtCommand {
     Down(commands::down::DownArgs),
     #[command(subcommand)]
     Daemon(commands::daemon::DaemonCommand),
+    Dashboard(commands::dashboard::DashboardArgs),
+    #[command(subcommand)]
+    Web(commands::web::WebCommand),
     Estop(commands::estop::EstopArgs),
     Thaw(commands::estop::ThawArgs),
     Doctor(commands::doctor::DoctorArgs),

@@ -18,6 +18,7 @@ pub(crate) mod costs;
 pub(crate) mod crew;
 mod cycle;
 pub(crate) mod daemon;
+pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod dev;
 pub(crate) mod dnd;
@@ -82,6 +83,7 @@ pub(crate) mod tmux_conf;
 pub(crate) mod up;
 pub(crate) mod wait;
 pub(crate) mod watch;
+pub(crate) mod web;
 mod words;
 pub(crate) mod work;
 
@@ -109,6 +111,8 @@ pub(crate) fn run(command: GtCommand, context: &Context) -> CommandResult {
         GtCommand::Up(args) => up::run(args, context),
         GtCommand::Down(args) => down::run(args, context),
         GtCommand::Daemon(command) => daemon::run(command, context),
+        GtCommand::Dashboard(args) => dashboard::run(&args, context),
+        GtCommand::Web(command) => web::run(command, context),
         GtCommand::Doctor(args) => doctor::run(args, context),
         GtCommand::Config(command) => config::run(command, context),
         GtCommand::Agents(args) => agents::run(args, context),

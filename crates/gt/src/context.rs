@@ -2,6 +2,7 @@
 
 use crate::args::Global;
 use crate::args::capabilities::{self, Need};
+use crate::output::captured;
 use gt_core::Problem;
 use gt_core::caller::{self, Caller};
 use gt_town::base::processes;
@@ -47,6 +48,18 @@ impl Context {
             unreadable,
             need: None,
         })
+    }
+
+    /// Returns the context of a command that the daemon runs for the HTTP API.
+    pub(crate) fn served(root: PathBuf, around: Surroundings) -> Self {
+        Context {
+            around,
+            town: Some(root),
+            json: true,
+            verbose: false,
+            unreadable: Vec::new(),
+            need: None,
+        }
     }
 
     /// Returns this context for the command with these names.
@@ -151,6 +164,10 @@ impl Context {
     /// partial changes and ends the processes that it started. A second Ctrl-C or TERM ends it at
     /// once.
     pub(crate) fn catch_interrupts(&self) {
+        if captured::is_active() {
+            // The process is the daemon, which handles its own signals.
+            return;
+        }
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         if !processes::is_deaf_to_hangups() {
             // HUP may arrive twice, from the shell and from the kernel, so the second one does not

@@ -17,6 +17,7 @@ mod named_commands;
 mod output;
 mod raw_mode;
 mod sandboxed;
+mod served;
 
 use clap::FromArgMatches;
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Output: JSON for scripts, tables and colours for people.
 
+pub(crate) mod captured;
 pub(crate) mod progress;
 pub(crate) mod question;
 pub(crate) mod table;
@@ -14,6 +15,9 @@ use unicode_width::UnicodeWidthStr;
 
 /// Prints text on stdout. A closed pipe is not a failure.
 pub(crate) fn print(text: &str) -> Result<(), Problem> {
+    if captured::add(text) {
+        return Ok(());
+    }
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Problem::failed("cannot write the answer").caused_by(error))
@@ -177,6 +181,10 @@ pub(crate) fn with_tabs(line: &str) -> String {
 
 /// Prints a warning on stderr, with aligned lines and without control characters.
 pub(crate) fn warn(text: impl AsRef<str>) {
+    if captured::is_active() {
+        tracing::warn!("{}", text.as_ref());
+        return;
+    }
     let paint = Paint::for_stderr();
     // If stderr is closed, the warning cannot be printed.
     let _ = writeln!(
@@ -189,6 +197,9 @@ pub(crate) fn warn(text: impl AsRef<str>) {
 
 /// Prints a progress line on stderr.
 pub(crate) fn note(text: impl AsRef<str>) {
+    if captured::is_active() {
+        return;
+    }
     // If stderr is closed, the line cannot be printed.
     let _ = writeln!(std::io::stderr(), "{}", clean(text.as_ref()));
 }

@@ -54,6 +54,7 @@ pub const KINDS: &[EventKind] = &[
     row("work_reopened", Audit, 14, Slow, "{actor} reopened {bead}"),
     row("mail_archived", Audit, 14, Slow, "{actor} archived mail to {target}"),
     row("command", Audit, 14, Slow, "{actor} ran {ran}[ {names}][, which failed: {failed}]"),
+    row("api_call", Audit, 30, Flat, "{actor} called {operation} as {credential}[ for {target}], with the status {status}"),
     row("denied", Both, 30, Flat, "{actor} was refused: {reason}"),
     row("turn_end", Both, 3, Steady, "{actor} ended its turn[: {reason}]"),
     row("turn_failed", Both, 3, Steady, "{actor} failed in its turn[: {reason}]"),

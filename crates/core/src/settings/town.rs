@@ -442,6 +442,12 @@ pub(super) const ROWS: &[Setting] = &[
         "5",
         "Minutes between two fetches of the rigs' remotes while a board is open; 0 means never.",
     ),
+    absent(
+        "web.listen",
+        Text,
+        ("only the Unix socket", "\"127.0.0.1:7420\""),
+        "The loopback address on which the daemon serves the HTTP API to browsers.",
+    ),
     value(
         "capabilities",
         SettingKind::Capabilities,

@@ -89,6 +89,8 @@ pub(crate) const COMMANDS: &[(&str, CommandGroup)] = &[
     ("harness", Setup),
     ("account", Setup),
     ("daemon", Setup),
+    ("dashboard", Setup),
+    ("web", Setup),
     ("doctor", Setup),
     ("logs", Setup),
     ("tmux-conf", Setup),

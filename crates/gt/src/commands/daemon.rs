@@ -2,6 +2,7 @@ use super::{CommandResult, logs};
 use crate::context::Context;
 use crate::output;
 use crate::output::table::{Cell, Table};
+use crate::served::ServedCommands;
 use clap::{Args, Subcommand, ValueEnum};
 use gt_core::Problem;
 use gt_core::caller::{self, Caller};
@@ -108,7 +109,11 @@ fn run_here(args: &RunArgs, context: &Context) -> CommandResult {
     if !args.detach && !context.json {
         output::line("The daemon runs; Ctrl-C ends it.")?;
     }
-    gt_daemon::run(&root, around, env!("CARGO_PKG_VERSION"))?;
+    let served = ServedCommands {
+        root: root.clone(),
+        around: around.clone(),
+    };
+    gt_daemon::run(&root, around, env!("CARGO_PKG_VERSION"), Box::new(served))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,11 +1,13 @@
 //! Reads text from standard input.
 
+use crate::output::captured;
 use gt_core::Problem;
 use gt_core::mail::LONGEST_BODY;
 use std::io::Read;
 
 /// Reads a message. Stops above the maximum length of a mail, because the writer may never end.
 pub(crate) fn message() -> Result<String, Problem> {
+    check_present()?;
     let most = u64::try_from(LONGEST_BODY).unwrap_or(u64::MAX);
     let mut text = Vec::new();
     std::io::stdin()
@@ -19,4 +21,12 @@ pub(crate) fn message() -> Result<String, Problem> {
         );
     }
     String::from_utf8(text).map_err(|_| Problem::usage("the message is not UTF-8"))
+}
+
+/// Fails if the command runs for the HTTP API: it has no standard input then.
+pub(crate) fn check_present() -> Result<(), Problem> {
+    match captured::is_active() {
+        true => Err(Problem::usage("there is no standard input here").hint("pass the text itself")),
+        false => Ok(()),
+    }
 }

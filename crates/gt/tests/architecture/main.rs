@@ -18,10 +18,18 @@ const EDGES: &[(&str, &[&str])] = &[
     // Only tests use `model`.
     ("model", &[]),
     ("town", &["gt-core", "gt-tmux"]),
-    ("daemon", &["gt-core", "gt-town"]),
+    ("web", &["gt-core", "gt-town"]),
+    ("daemon", &["gt-core", "gt-town", "gt-web"]),
     (
         "gt",
-        &["gt-board", "gt-core", "gt-daemon", "gt-tmux", "gt-town"],
+        &[
+            "gt-board",
+            "gt-core",
+            "gt-daemon",
+            "gt-tmux",
+            "gt-town",
+            "gt-web",
+        ],
     ),
 ];
 

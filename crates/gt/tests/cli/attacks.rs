@@ -7,7 +7,7 @@ mod container;
 mod environment;
 mod every_command;
 mod git_programs;
-mod identity;
+pub(crate) mod identity;
 mod sandbox;
 mod sockets;
 #[cfg(target_os = "linux")]

@@ -110,6 +110,8 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
       account      Accounts: configuration folders of agent programs, each with a
                    login of its own
       daemon       The process that watches an unattended town
+      dashboard    Open the page of the town in a browser
+      web          Access to the HTTP API
       doctor       Check the machine and the town
       logs         Show the warnings and errors of gt itself, the newest last
       tmux-conf    Print the lines for ~/.tmux.conf that notify gt when containers

@@ -9,13 +9,13 @@
 //! Without a sandbox this does not stop a process that hides: it can leave the tree and clear its
 //! environment, or let the tmux server run a command.
 
-use crate::Town;
 use crate::base::callback::Call;
 use crate::base::processes;
 use crate::terminal::{adopted, pidfile};
-use gt_core::Identity;
+use crate::{Result, Town};
 use gt_core::caller::ProcessTree;
 use gt_core::process::Process;
+use gt_core::{Identity, Problem};
 use std::time::{Duration, Instant};
 
 /// Variable that names the agent beside which a program runs, such as the resolver of a conflict.
@@ -40,9 +40,22 @@ pub(super) fn read(town: &Town) -> ProcessTree {
     }
 }
 
+/// Reads the tree of another process, which calls `gt` through a socket.
+pub(super) fn read_of(town: &Town, pid: u32) -> Result<ProcessTree> {
+    let chain: Vec<Process> = processes::with_ancestors(pid).collect();
+    match chain.is_empty() {
+        true => Err(Problem::denied(format!("the process {pid} is gone"))),
+        false => Ok(read_among(town, &chain).0),
+    }
+}
+
 /// Reads the process tree, and the process in it that decides whether `gt` started this command.
 fn read_once(town: &Town) -> (ProcessTree, Option<u32>) {
     let ancestors: Vec<Process> = processes::ancestors().collect();
+    read_among(town, &ancestors)
+}
+
+fn read_among(town: &Town, ancestors: &[Process]) -> (ProcessTree, Option<u32>) {
     let adopted = adopted::processes(town);
     let agent_of = |(at, process): (usize, &Process)| {
         let agent = pidfile::agent_of(town, process.pid)

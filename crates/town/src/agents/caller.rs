@@ -99,6 +99,12 @@ impl Town {
         self.cached_tree().get_or_init(|| ancestry::read(self))
     }
 
+    /// Returns the agent in whose process tree another process runs, by the kernel alone. Fails if
+    /// the process is gone.
+    pub fn agent_of_process(&self, pid: u32) -> Result<Option<Identity>> {
+        Ok(ancestry::read_of(self, pid)?.agent)
+    }
+
     /// Returns a new event that the caller of this command caused.
     pub(crate) fn event(&self, kind: &str) -> Event {
         Event::new(kind, self.caller())

@@ -134,9 +134,13 @@ const MOST_ANCESTORS: usize = 4096;
 
 /// Returns the ancestors of this process, the parent first, without init.
 pub fn ancestors() -> impl Iterator<Item = Process> {
-    let parent = |pid: u32| system::read(pid).filter(|process| process.pid > 1);
-    let first = system::read(std::process::id()).and_then(|own| parent(own.parent));
-    std::iter::successors(first, move |process| parent(process.parent)).take(MOST_ANCESTORS)
+    with_ancestors(std::process::id()).skip(1)
+}
+
+/// Returns a process and its ancestors, without init. Empty if the process is gone.
+pub fn with_ancestors(pid: u32) -> impl Iterator<Item = Process> {
+    let read = |pid: u32| system::read(pid).filter(|process| process.pid > 1);
+    std::iter::successors(read(pid), move |process| read(process.parent)).take(MOST_ANCESTORS)
 }
 
 /// Returns whether a process is a shell.

@@ -4,9 +4,11 @@
 mod agreement;
 mod board;
 mod patrol;
+mod web;
 
 pub use board::BoardSettings;
 pub use patrol::PatrolSettings;
+pub use web::WebSettings;
 
 use crate::Result;
 use crate::base::files;
@@ -48,6 +50,7 @@ pub struct TownSettings {
     pub schedule: ScheduleSettings,
     pub git: GitSettings,
     pub board: BoardSettings,
+    pub web: WebSettings,
     pub env: EnvSettings,
     pub sandbox: SandboxSettings,
     /// Overrides of the table of capabilities, by role.

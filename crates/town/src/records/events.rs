@@ -243,6 +243,18 @@ pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
     town.event(kind).by_command()
 }
 
+/// Returns a new event about a call of the HTTP API by the caller.
+pub fn by_api(town: &Town) -> Event {
+    by_command(town, "api_call")
+}
+
+/// Creates the log if there is none: the monitor watches only a log that exists.
+pub fn create_log(town: &Town) -> Result<()> {
+    let events = Events::of(town);
+    let _lock = events.lock()?;
+    events.log.append(b"", Durability::InSystem)
+}
+
 /// Returns a new event that the caller caused by this command itself, about an agent.
 pub fn about(town: &Town, kind: &str, agent: &str) -> Event {
     town.event_at(kind, agent).by_command()

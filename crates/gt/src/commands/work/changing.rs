@@ -1,6 +1,6 @@
 //! Creates and changes work items.
 
-use super::super::ids;
+use super::super::{ids, stdin};
 use super::listing::document;
 use crate::context::Context;
 use crate::output::{self, progress::ProgressLine};
@@ -375,6 +375,7 @@ fn text(given: Option<String>) -> Result<Option<String>, Problem> {
 }
 
 fn standard_input() -> Result<String, Problem> {
+    stdin::check_present()?;
     let mut text = String::new();
     std::io::stdin()
         .read_to_string(&mut text)

@@ -9,7 +9,7 @@ use std::fs;
 const MAX: &str = "gastown/crew/max";
 
 /// Makes a town in which `max` and `joe` run, without questions.
-pub(super) fn stage() -> TestEnv {
+pub(crate) fn stage() -> TestEnv {
     let env = TestEnv::with_crew(&["max", "joe"]);
     env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
     for name in ["gastown/max", "gastown/joe"] {
@@ -19,7 +19,7 @@ pub(super) fn stage() -> TestEnv {
 }
 
 /// Runs a shell script in the pane of an agent, as a command of its program.
-pub(super) fn inside(env: &TestEnv, agent: &str, script: &str) -> Answer {
+pub(crate) fn inside(env: &TestEnv, agent: &str, script: &str) -> Answer {
     let file = |name: &str| env.path(&format!("attack.{name}"));
     let shown = |name: &str| file(name).display().to_string();
     for name in ["code", "out", "err"] {

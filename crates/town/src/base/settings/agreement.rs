@@ -118,11 +118,13 @@ fn wrong(kind: SettingKind) -> &'static str {
     }
 }
 
-/// Returns the text of a file with one setting; a path template must hold an item's id.
+/// Returns the text of a file with one setting; a path template must hold an item's id, and an
+/// address must be one.
 fn text(prefix: &str, row: &Setting, value: &str) -> String {
     let key = row.key;
     let value = match key {
         "worktree.path_template" if value == "'x'" => "'../{bead-id}'",
+        "web.listen" if value == "'x'" => "'127.0.0.1:7420'",
         _ => value,
     };
     let input = match key.starts_with("screen.input.") && key != "screen.input.frame" {
