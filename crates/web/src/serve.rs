@@ -7,6 +7,7 @@ use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
 use gt_core::Problem;
 use gt_town::base::files;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
@@ -19,9 +20,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tokio::time::{Instant, Sleep};
 
 /// Maximum number of connections of each socket.
 const MOST_CONNECTIONS: usize = 256;
+/// Maximum time from the start of a connection to its first byte.
+const FIRST_BYTE: Duration = Duration::from_secs(10);
+/// Maximum time without a byte in either direction. It exceeds the time of the slowest operation;
+/// connections of live events send pings.
+const IDLE: Duration = Duration::from_secs(600);
 /// Pause after a failed accept, such as without free file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
@@ -262,19 +269,38 @@ impl Connected<IncomingStream<'_, LoopbackListener>> for ApiConnection {
     }
 }
 
-/// A connection that counts towards the limit until it is dropped.
+/// A connection that counts towards the limit until it is dropped. It ends when it is idle, so that
+/// other users of this machine cannot keep all connections of the address.
 #[derive(Debug)]
 struct CountedStream<T> {
     stream: T,
     _permit: Option<OwnedSemaphorePermit>,
+    deadline: Pin<Box<Sleep>>,
+    idle: Duration,
 }
 
 impl<T> CountedStream<T> {
     fn new(stream: T, permit: Option<OwnedSemaphorePermit>) -> Self {
+        Self::with_timeouts(stream, permit, FIRST_BYTE, IDLE)
+    }
+
+    fn with_timeouts(
+        stream: T,
+        permit: Option<OwnedSemaphorePermit>,
+        first_byte: Duration,
+        idle: Duration,
+    ) -> Self {
         CountedStream {
             stream,
             _permit: permit,
+            deadline: Box::pin(tokio::time::sleep(first_byte)),
+            idle,
         }
+    }
+
+    fn postpone_deadline(&mut self) {
+        let deadline = Instant::now() + self.idle;
+        self.deadline.as_mut().reset(deadline);
     }
 }
 
@@ -284,7 +310,13 @@ impl<T: AsyncRead + Unpin> AsyncRead for CountedStream<T> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if polled.is_ready() {
+            self.postpone_deadline();
+            return polled;
+        }
+        let timed_out = self.deadline.as_mut().poll(context);
+        timed_out.map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -294,7 +326,11 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for CountedStream<T> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        if polled.is_ready() {
+            self.postpone_deadline();
+        }
+        polled
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -311,4 +347,30 @@ pub(crate) fn no_connection() -> ApiFailure {
     ApiFailure::forbidden(Problem::denied(
         "the connection of this request is not known",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    const SHORT: Duration = Duration::from_millis(30);
+
+    #[tokio::test]
+    async fn connection_without_a_first_byte_ends() {
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let mut stream = CountedStream::with_timeouts(ours, None, SHORT, IDLE);
+        let error = stream.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn idle_connection_ends_after_its_last_byte() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut stream = CountedStream::with_timeouts(ours, None, IDLE, SHORT);
+        theirs.write_u8(7).await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), 7);
+        let error = stream.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
 }
