@@ -357,7 +357,7 @@ fn mount_git(
     };
     mounts.read(shared)?;
     mounts.write(&shared.join("objects"))?;
-    // What is not there could be made by the agent.
+    // The agent could make a folder that is missing.
     files::make_dir(&shared.join("objects/info"))?;
     mounts.read(&shared.join("objects/info"))?;
     mount_refs(git, shared, mounts)?;

@@ -132,10 +132,14 @@ impl InstalledEngine {
             ContainerEngine::Docker => &["rm", "--force", name],
         };
         let args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let output = self.output(town, &args)?;
-        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        if output.status.success() || said.to_lowercase().contains("no such container") {
-            return Ok(());
+        let mut said = String::new();
+        // Podman fails once for a container whose processes were killed without it.
+        for _ in 0..2 {
+            let output = self.output(town, &args)?;
+            said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            if output.status.success() || said.to_lowercase().contains("no such container") {
+                return Ok(());
+            }
         }
         Err(Problem::failed(format!("the container {name} could not be removed")).cause(said))
     }
