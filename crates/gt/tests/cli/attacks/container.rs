@@ -22,6 +22,27 @@ const MAKE_IMAGE: &str = include_str!("container_image.py");
 struct Podman {
     /// Folder of a program `podman` that uses these images.
     folder: PathBuf,
+    /// Filter that selects the containers of the test's town.
+    filter: String,
+}
+
+impl Drop for Podman {
+    /// Removes the containers of agents that ran until the end of the test: their mounts would keep
+    /// the folder in use. The town must be gone by then, because it starts its agents again.
+    fn drop(&mut self) {
+        // Podman fails once for a container whose processes were killed without it.
+        for _ in 0..3 {
+            let names = self.listed();
+            if names.is_empty() {
+                return;
+            }
+            let remove = ["rm", "--force", "--time", "0"];
+            let mut podman = Command::new(self.program());
+            podman.args(remove).args(names.split_whitespace());
+            podman.output().unwrap();
+        }
+        assert!(std::thread::panicking() || self.listed().is_empty());
+    }
 }
 
 impl Podman {
@@ -33,7 +54,10 @@ impl Podman {
         }
         let folder = std::env::temp_dir().join("gt-podman");
         fs::create_dir_all(&folder).unwrap();
-        let podman = Podman { folder };
+        let podman = Podman {
+            folder,
+            filter: String::new(),
+        };
         let lock = File::create(podman.folder.join("lock")).unwrap();
         lock.lock().unwrap();
         if !podman.program().exists() {
@@ -75,14 +99,14 @@ impl Podman {
         fs::rename(made, self.program()).unwrap();
     }
 
-    /// Returns the names of the containers of a town, running or not.
-    fn containers(&self, env: &TestEnv) -> String {
-        let filter = format!(
-            "label=gt.town={}",
-            env.town().canonicalize().unwrap().display()
-        );
+    /// Returns the names of the containers of the town, running or not.
+    fn listed(&self) -> String {
+        if self.filter.is_empty() {
+            return String::new();
+        }
         let done = Command::new(self.program())
-            .args(["ps", "--all", "--filter", &filter, "--format", "{{.Names}}"])
+            .args(["ps", "--all", "--filter", &self.filter])
+            .args(["--format", "{{.Names}}"])
             .stdin(Stdio::null())
             .output()
             .unwrap();
@@ -91,7 +115,9 @@ impl Podman {
     }
 
     /// Makes this podman the one of a town, and sets the sandbox of its crew.
-    fn give_to(&self, env: &mut TestEnv, settings: &str) {
+    fn give_to(&mut self, env: &mut TestEnv, settings: &str) {
+        let town = env.town().canonicalize().unwrap();
+        self.filter = format!("label=gt.town={}", town.display());
         let path = std::env::var("PATH").unwrap();
         let own = self.folder.join("bin");
         env.set("PATH", &format!("{}:{path}", own.display()));
@@ -105,11 +131,11 @@ fn image_setting(name: &str) -> String {
 }
 
 /// Returns a town whose crew worker `max` can run in a container.
-fn town_with_image() -> Option<(TestEnv, Podman)> {
-    let podman = Podman::find()?;
+fn town_with_image() -> Option<(Podman, TestEnv)> {
+    let mut podman = Podman::find()?;
     let mut env = TestEnv::with_crew(&["max"]);
     podman.give_to(&mut env, &image_setting(IMAGE));
-    Some((env, podman))
+    Some((podman, env))
 }
 
 fn start_line(env: &TestEnv, line: &str) {
@@ -140,8 +166,8 @@ fn wait_for_file(env: &TestEnv, name: &str, text: &str) {
     wait_until_or("the agent has written its file", TIMEOUT, is_there, screen);
 }
 
-fn wait_until_removed(env: &TestEnv, podman: &Podman, name: &str) {
-    let left = || podman.containers(env);
+fn wait_until_removed(podman: &Podman, name: &str) {
+    let left = || podman.listed();
     let is_gone = || (!left().contains(name)).then_some(());
     wait_until_or("the container is removed", TIMEOUT, is_gone, left);
 }
@@ -153,7 +179,7 @@ fn pane(env: &TestEnv, format: &str) -> String {
 
 #[test]
 fn agent_in_a_container_cannot_leave_it() {
-    let Some(podman) = Podman::find() else {
+    let Some(mut podman) = Podman::find() else {
         return;
     };
     let mut env = town_with_secrets();
@@ -167,7 +193,7 @@ fn agent_in_a_container_cannot_leave_it() {
 
 #[test]
 fn agent_in_a_container_reaches_only_allowed_hosts() {
-    let Some(podman) = Podman::find() else {
+    let Some(mut podman) = Podman::find() else {
         return;
     };
     let mut env = town_with_secrets();
@@ -183,7 +209,7 @@ fn agent_in_a_container_reaches_only_allowed_hosts() {
 
 #[test]
 fn contained_agent_commits_calls_gt_and_leaves_nothing() {
-    let Some((env, podman)) = town_with_image() else {
+    let Some((podman, env)) = town_with_image() else {
         return;
     };
     env.gt(&["start", "gastown/max", "--sandbox", "container"])
@@ -204,14 +230,14 @@ fn contained_agent_commits_calls_gt_and_leaves_nothing() {
     let pid = env.pid("gastown/crew/max");
     env.gt(&["stop", "gastown/max"]).ok();
     assert!(!is_alive(pid));
-    assert_eq!(podman.containers(&env), "", "stop removes the container");
+    assert_eq!(podman.listed(), "", "stop removes the container");
     let left = fs::read_dir(env.town().join(".runtime/sandbox")).unwrap();
     assert_eq!(left.count(), 0, "the folder of the broker is removed");
 }
 
 #[test]
 fn exit_status_resize_and_signals_pass_through_a_container() {
-    let Some((env, podman)) = town_with_image() else {
+    let Some((podman, env)) = town_with_image() else {
         return;
     };
     start_line(
@@ -243,12 +269,12 @@ fn exit_status_resize_and_signals_pass_through_a_container() {
         has_ended,
         status,
     );
-    wait_until_removed(&env, &podman, "gt-");
+    wait_until_removed(&podman, "gt-");
 }
 
 #[test]
 fn container_of_a_killed_broker_ends_by_itself() {
-    let Some((env, podman)) = town_with_image() else {
+    let Some((podman, env)) = town_with_image() else {
         return;
     };
     // The program ignores the signals that ask it to end.
@@ -257,21 +283,21 @@ fn container_of_a_killed_broker_ends_by_itself() {
         "trap '' HUP TERM INT; echo x >ready; while :; do sleep 0.1; done",
     );
     wait_for_file(&env, "ready", "x");
-    let name = podman.containers(&env);
+    let name = podman.listed();
     assert!(name.contains("gt-gastown-crew-max-"), "{name}");
     let pid: i32 = pane(&env, "#{pane_pid}").parse().unwrap();
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
-    wait_until_removed(&env, &podman, name.trim());
+    wait_until_removed(&podman, name.trim());
 }
 
 #[test]
 fn container_that_its_engine_forgot_is_removed() {
-    let Some((env, podman)) = town_with_image() else {
+    let Some((podman, env)) = town_with_image() else {
         return;
     };
     start_line(&env, "echo x >ready; sleep 1000");
     wait_for_file(&env, "ready", "x");
-    let name = podman.containers(&env);
+    let name = podman.listed();
     // Without this process, podman does not notice the end of the container.
     let monitor = Command::new(podman.program())
         .args(["inspect", "--format", "{{.State.ConmonPid}}", name.trim()])
@@ -284,14 +310,14 @@ fn container_that_its_engine_forgot_is_removed() {
         .unwrap();
     kill_process(Pid::from_raw(monitor).unwrap(), Signal::KILL).unwrap();
     env.gt(&["stop", "gastown/max"]).ok();
-    assert_eq!(podman.containers(&env), "");
+    assert_eq!(podman.listed(), "");
     let left = fs::read_dir(env.town().join(".runtime/sandbox")).unwrap();
     assert_eq!(left.count(), 0, "no note is left");
 }
 
 #[test]
 fn secrets_are_in_no_argument_and_in_no_file_of_the_engine() {
-    let Some((env, podman)) = town_with_image() else {
+    let Some((podman, env)) = town_with_image() else {
         return;
     };
     let line = "echo $SECRET >ready; sleep 1000";
@@ -304,7 +330,7 @@ fn secrets_are_in_no_argument_and_in_no_file_of_the_engine() {
     ];
     env.gt(&[&start[..], &rest].concat()).ok();
     wait_for_file(&env, "ready", "hunter2");
-    let name = podman.containers(&env);
+    let name = podman.listed();
     let inspected = Command::new(podman.program())
         .args(["inspect", name.trim()])
         .output()
@@ -326,7 +352,7 @@ fn refused(env: &TestEnv) -> String {
 
 #[test]
 fn missing_engine_or_image_refuses_the_start() {
-    let Some((mut env, podman)) = town_with_image() else {
+    let Some((mut podman, mut env)) = town_with_image() else {
         return;
     };
     podman.give_to(&mut env, "");
