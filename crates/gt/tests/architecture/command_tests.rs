@@ -19,8 +19,10 @@ const RELATED: &[(&str, &str)] = &[
 const NO_COMMANDS: &[&str] = &[
     "await_death",
     "no_command",
+    "container_init",
     "cycle",
     "egress_bridge",
+    "engine",
     "hook_report",
     "ids",
     "init_step",
