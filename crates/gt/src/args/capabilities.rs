@@ -37,7 +37,7 @@ const COMMANDS: &[(&str, Need)] = &[
     ("crew", Each(Remove)), ("crew start", Each(Sling)), ("crew stop", Each(Stop)), ("crew restart", Each(Stop)), ("crew list", Nothing),
     ("daemon", Town(Config)), ("daemon status", Nothing), ("daemon logs", Nothing), ("daemon unit", Nothing),
     // These are refused for every agent by the command.
-    ("dashboard", Town(Config)), ("web", Town(Config)),
+    ("dashboard", Town(Config)), ("web", Town(Config)), ("web token list", Nothing),
     ("deacon", Each(Stop)), ("deacon start", Each(Sling)), ("deacon status", Nothing),
     ("demo", Nothing),
     ("demo-agent", Nothing),

@@ -171,13 +171,16 @@ const COMMANDS: &[&str] = &[
     "costs",
     "budget",
     "budget raise day 20",
-    "feed --since 2h",
+    "events --feed --since 2h",
     "events --since 1h",
     "events emit deployed",
     "events verify",
-    "krc stats",
-    "krc config",
-    "krc prune",
+    "events stats",
+    "events retention",
+    "events prune",
+    "web token create ci",
+    "web token list",
+    "web token revoke ci",
     "save",
     "restore",
     "estop --reason R",
@@ -221,6 +224,7 @@ const NOT_CALLED: &[(&str, &str)] = &[
     ("attach", "needs a terminal"),
     ("watch", "runs until it is stopped"),
     ("daemon run", "runs until it is stopped"),
+    ("dashboard", "opens a browser"),
     ("demo", "makes another town"),
     ("adopt", "needs a program that a person has started"),
     ("config edit", "needs an editor"),
@@ -440,7 +444,7 @@ fn every_command_that_changes_something_writes_an_event() {
             };
             // A prune removes lines.
             let new = events.get(before.min(events.len())..).unwrap_or_default();
-            let new = if name == "krc prune" {
+            let new = if name == "events prune" {
                 &events[..]
             } else {
                 new
