@@ -434,6 +434,7 @@ fn without_a_program_the_towns_own_items_are_used_unless_beads_is_wanted() {
     ✓ prices: all can be read
     ✓ names: agent names are unique
     ✓ agents: 0 run, all well
+    ✓ sandbox: sandbox.default is none: only roles that name one have one
     ✓ pids: no stray processes
     ✓ leftovers: no files of killed processes
     ✓ hooks: no warnings in the log of the last hour
