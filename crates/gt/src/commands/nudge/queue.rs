@@ -8,6 +8,7 @@ use crate::output::table::Table;
 use gt_core::nudge::{Message, Priority};
 use gt_core::{Identity, Problem};
 use gt_town::Town;
+use gt_town::base::processes;
 use gt_town::messaging::nudge;
 use gt_town::messaging::queue::MessageQueue;
 use gt_town::terminal::containers;
@@ -22,7 +23,8 @@ struct Listed {
     reason: Option<String>,
 }
 
-fn listed(queue: &MessageQueue) -> Vec<Listed> {
+/// Returns the messages of a queue. Expired ones are left out: the next delivery sets them aside.
+fn listed(queue: &MessageQueue, now: i64) -> Vec<Listed> {
     let row = |message, phase, reason| Listed {
         message,
         phase,
@@ -30,7 +32,9 @@ fn listed(queue: &MessageQueue) -> Vec<Listed> {
     };
     let begun = queue.interrupted().into_iter();
     let begun = begun.map(|taken| row(taken.message, taken.phase.as_str(), None));
-    let waiting = queue.waiting().into_iter();
+    let uptime = processes::uptime();
+    let is_valid = |message: &Message| !message.is_expired(now, uptime.as_ref());
+    let waiting = queue.waiting().into_iter().filter(is_valid);
     let waiting = waiting.map(|message| row(message, "waiting", None));
     let aside = queue.set_aside_messages().into_iter();
     let aside = aside.map(|it| row(it.message, "set aside", Some(it.reason)));
@@ -42,7 +46,7 @@ pub(super) fn list(town: &Town, identity: &Identity, context: &Context) -> Comma
     for problem in queue.unreadable() {
         output::warn(problem.line());
     }
-    let rows = listed(&queue);
+    let rows = listed(&queue, town.clock().seconds());
     // A message sent before the present session began is stale.
     let session = match rows.is_empty() {
         true => None,
@@ -121,7 +125,7 @@ fn on_one_line(text: &str) -> String {
 /// Returns the id of the listed message with this prefix.
 fn find(town: &Town, identity: &Identity, id: &str) -> Result<String, Problem> {
     let queue = MessageQueue::of(town, identity);
-    let ids: Vec<String> = listed(&queue)
+    let ids: Vec<String> = listed(&queue, town.clock().seconds())
         .into_iter()
         .map(|row| row.message.id)
         .collect();
