@@ -38,7 +38,7 @@ pub enum ApiCaller {
 pub struct Principal {
     pub caller: ApiCaller,
     pub scope: AccessScope,
-    /// What proved it, for the audit: `token ci`, `device phone`, `process 12`.
+    /// Proof of the identity, for the audit: `token ci`, `device phone`, `process 12`.
     pub credential: String,
     /// The id of the token or device.
     pub(crate) id: Option<String>,

@@ -46,7 +46,7 @@ pub(crate) struct StoredAnswer {
     pub(crate) document: Value,
 }
 
-/// What to do with a request that has a key.
+/// Treatment of a request that has a key.
 #[derive(Debug)]
 pub(crate) enum KeyedRequest {
     /// It is carried out, and its answer is stored under this name.

@@ -280,7 +280,7 @@ fn agent_has_only_its_own_capabilities() {
     let as_person = "env -u GT_ROLE -u GT_SESSION -u GT_ROOT GT_CALLER=ada";
     let (status, problem) = curl("POST", &format!("{joe}/stop"), "{}", as_person);
     assert_eq!(status, 403, "{problem}");
-    // What it may do, it does under its own name.
+    // Its permitted operations carry its own name.
     let mail = r#"{"to": ["gastown/joe"], "subject": "Hello", "message": "text"}"#;
     let (status, sent) = curl("POST", "/api/v1/mail", mail, "");
     assert_eq!(status, 200, "{sent}");

@@ -112,14 +112,6 @@ pub fn add(town: &mut Town, name: &str, source: &str, prefix: Option<&str>) -> R
     result
 }
 
-/// Gives each worktree a configuration file of its own, for `git config --worktree`. Git then takes
-/// `core.bare` of the shared file for all worktrees, so it moves to that of the clone.
-fn separate_worktree_settings(git: &Git<'_>) -> Result<()> {
-    git.run(["config", "extensions.worktreeConfig", "true"])?;
-    git.run(["config", "--worktree", "core.bare", "true"])?;
-    git.run(["config", "--unset", "core.bare"]).map(drop)
-}
-
 /// Clones the repository. Returns its default branch.
 fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     files::make_dir(dir)?;
@@ -152,7 +144,6 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     ])?;
     git.run(["fetch", "--quiet", "origin"])?;
     git.run(["remote", "set-head", "origin", &branch])?;
-    separate_worktree_settings(&git)?;
     for folder in ["crew", "polecats", "witness", "refinery"] {
         files::make_dir(&dir.join(folder))?;
     }

@@ -87,7 +87,6 @@ files("write_alternates", writes, f"{git}/objects/info/alternates")
 files("write_worktree_link", writes, f"{worktree}/.git")
 files("write_gitdir_of_worktree", writes, f"{own}/gitdir")
 files("write_commondir_of_worktree", writes, f"{own}/commondir")
-files("write_configuration_of_worktree", writes, f"{own}/config.worktree")
 files("write_sysctl", opens, "/proc/sys/kernel/core_pattern")
 files("write_sysrq", opens, "/proc/sysrq-trigger")
 files("write_sysfs", opens, "/sys/kernel/uevent_seqnum")
@@ -115,11 +114,6 @@ def move_branch_of_another_agent():
 @attempt
 def set_git_config():
     return run("git", "config", "core.fsmonitor", "true")
-
-
-@attempt
-def set_git_config_of_worktree():
-    return run("git", "config", "--worktree", "core.fsmonitor", "true")
 
 
 @attempt

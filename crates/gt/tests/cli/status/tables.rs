@@ -84,6 +84,7 @@ const LISTINGS: &[&[&str]] = &[
     &["status"],
     &["step", "list", "SESSION"],
     &["task", "list"],
+    &["web", "token", "list"],
     &["work", "list"],
     &["work", "ready"],
 ];
@@ -92,6 +93,7 @@ const LISTINGS: &[&[&str]] = &[
 /// differs between runs.
 const WITHOUT_SNAPSHOT: &[&[&str]] = &[
     &["agents", "--wide"],
+    &["config", "list"],
     &["events"],
     &["events", "--feed"],
     &["rig", "list"],
