@@ -158,8 +158,9 @@ fn list(store: &AccessStore, context: &Context) -> Result<(), Problem> {
         ]);
     }
     match is_empty {
-        true => output::line(
+        true => output::fitted(
             "There are no tokens and devices. `gt web token create NAME` creates a token.",
+            0,
         ),
         false => output::print(&table.render(Paint::for_stdout())),
     }

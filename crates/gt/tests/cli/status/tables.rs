@@ -2,7 +2,6 @@
 
 use crate::env::TestEnv;
 use crate::help::at_width;
-use insta::assert_snapshot;
 use std::path::Path;
 use unicode_width::UnicodeWidthStr;
 
