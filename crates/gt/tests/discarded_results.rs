@@ -162,7 +162,7 @@ fn writes_to_a_string(rest: &str, next: &str) -> bool {
 fn discarded_results_have_a_reason() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut files = Vec::new();
-    for name in ["board", "core", "daemon", "gt", "tmux", "town"] {
+    for name in ["board", "core", "daemon", "gt", "tmux", "town", "web"] {
         sources(&crates.join(name).join("src"), &mut files);
     }
     let mut findings = Vec::new();

@@ -91,6 +91,7 @@ fn by_secret(
     origin: RequestOrigin,
     parts: &Parts,
 ) -> Result<Principal, ApiFailure> {
+    // A header that is not text proves nothing.
     let text = |name: &HeaderName| parts.headers.get(name)?.to_str().ok();
     let found = match parts.headers.contains_key(AUTHORIZATION) {
         true => {

@@ -233,6 +233,7 @@ async fn values_of(
     }
     // A page of another origin can send other types without asking first.
     let kind = parts.headers.get(header::CONTENT_TYPE);
+    // A type that is not text is not JSON.
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/json") {

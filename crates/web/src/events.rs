@@ -152,26 +152,30 @@ async fn snapshot(state: &Arc<ApiState>, request: &ApiRequest) -> Value {
     let (state, principal) = (Arc::clone(state), request.principal.clone());
     let read = move || {
         let row = row?;
-        let arguments = row.arguments(&serde_json::Map::new()).ok()?;
         // Without a snapshot the client reads the agents itself.
+        let arguments = row.arguments(&serde_json::Map::new()).ok()?;
         let output = state.runner.run(row, arguments, &principal).ok()?;
         Some(json!({"agents": output.document}))
     };
     let read = tokio::task::spawn_blocking(read).await;
+    // A panic is reported by its hook; the client reads the agents itself.
     read.ok().flatten().unwrap_or_default()
 }
 
 /// Sends events as server-sent events.
 pub(crate) fn stream(state: &Arc<ApiState>, request: &ApiRequest) -> Result<Response, ApiFailure> {
     let last = request.headers.get(LAST_EVENT_ID);
+    // An id that is not ours is none: the stream begins with new events.
     let last = last.and_then(|last| last.to_str().ok()?.parse().ok());
     let feed = EventFeed::new(state, request, last.or_else(|| after_of(request)));
     let id = request.principal.id.clone();
     let begin = (feed, VecDeque::<SseEvent>::new(), id, false);
     let events = stream::unfold(begin, |(mut feed, mut ready, id, has_begun)| async move {
         if !has_begun {
-            let cursor = feed.begin().await.ok()?;
+            // The failure is logged.
+            let cursor = feed.begin().await.inspect_err(warn_of_end).ok()?;
             let hello = SseEvent::default().event("hello").id(cursor.to_string());
+            // Serialising a JSON value cannot fail.
             ready.push_back(hello.json_data(json!({"cursor": cursor})).ok()?);
         }
         let mut check = tokio::time::interval_at(tokio::time::Instant::now() + PING, PING);
@@ -179,7 +183,7 @@ pub(crate) fn stream(state: &Arc<ApiState>, request: &ApiRequest) -> Result<Resp
         let state = Arc::clone(&feed.state);
         while ready.is_empty() {
             let page = tokio::select! {
-                page = feed.next() => page.ok()?,
+                page = feed.next() => page.inspect_err(warn_of_end).ok()?, // logged
                 () = state.closed() => return None,
                 _ = check.tick() => match feed.is_revoked(id.as_deref()).await {
                     true => return None,
@@ -187,11 +191,13 @@ pub(crate) fn stream(state: &Arc<ApiState>, request: &ApiRequest) -> Result<Resp
                 },
             };
             if let Some(gap) = &page.gap {
+                // Serialising numbers and texts cannot fail.
                 ready.push_back(SseEvent::default().event("gap").json_data(gap).ok()?);
             }
             for event in &page.events {
                 let id = event.seq.unwrap_or_default().to_string();
                 let message = SseEvent::default().event("event").id(id);
+                // Serialising an event cannot fail.
                 ready.push_back(message.json_data(event).ok()?);
             }
         }
@@ -201,6 +207,11 @@ pub(crate) fn stream(state: &Arc<ApiState>, request: &ApiRequest) -> Result<Resp
     Ok(Sse::new(events)
         .keep_alive(KeepAlive::default())
         .into_response())
+}
+
+/// Logs the failure that ends a stream of events.
+fn warn_of_end(problem: &Problem) {
+    tracing::warn!("a stream of events ends: {}", problem.line());
 }
 
 /// Sends events over a WebSocket.
@@ -230,7 +241,7 @@ async fn converse(mut socket: WebSocket, state: Arc<ApiState>, request: ApiReque
     let hello = match feed.begin().await {
         Ok(cursor) => json!({"type": "hello", "cursor": cursor}),
         Err(problem) => {
-            tracing::warn!("a WebSocket ends: {}", problem.line());
+            warn_of_end(&problem);
             return;
         }
     };
@@ -243,7 +254,7 @@ async fn converse(mut socket: WebSocket, state: Arc<ApiState>, request: ApiReque
             page = feed.next() => match page {
                 Ok(page) => messages_of(&page, &state, &request).await,
                 Err(problem) => {
-                    tracing::warn!("a WebSocket ends: {}", problem.line());
+                    warn_of_end(&problem);
                     break;
                 }
             },

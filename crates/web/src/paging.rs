@@ -70,6 +70,7 @@ pub(crate) fn add_link(response: &mut Response, uri: &Uri, next: Option<&str>) {
 /// Adds the ETag of a document to its response. Returns an empty response if the client has it.
 pub(crate) fn with_etag(mut response: Response, document: &Value, asked: &HeaderMap) -> Response {
     let etag = format!("\"{}\"", &hash(&document.to_string())[..32]);
+    // A tag that is not text is not one of ours: the client gets the document.
     let held = asked.get(IF_NONE_MATCH).and_then(|held| held.to_str().ok());
     let is_held = held.is_some_and(|held| {
         let mut tags = held.split(',').map(str::trim);
