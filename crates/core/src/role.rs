@@ -271,7 +271,8 @@ pub struct StartConfig {
 }
 
 impl StartConfig {
-    /// Returns the action after a clean exit. One that is started on demand has finished its round.
+    /// Returns the action after a clean exit. An agent that is started on demand stays exited: it
+    /// has finished its round.
     pub fn after_exit(&self) -> OnExit {
         match self.on_demand {
             true => OnExit::Stop,

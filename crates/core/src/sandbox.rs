@@ -2,8 +2,8 @@
 //!
 //! [`SandboxPlan`] lists what the agent may write, what stays readable and what is hidden;
 //! [`SandboxPlan::bwrap`] turns it into arguments. The engine finds the paths and starts the
-//! program. Everything that is not listed is readable and not writable. [`container`] does the
-//! level of podman and docker.
+//! program. Everything that is not listed is readable and not writable. [`container`] makes the
+//! arguments of podman and docker for the level `container`.
 
 pub mod container;
 

@@ -50,7 +50,7 @@ pub fn run(
     let _lock = DaemonLock::take(&town)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // Operations run on them; a main thread has as much.
+        // Operations of the API run on these threads, and need the stack of a main thread.
         .thread_stack_size(8 << 20)
         .build()
         .map_err(|error| Problem::failed("cannot run the daemon").caused_by(error))?;

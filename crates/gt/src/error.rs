@@ -1,8 +1,8 @@
 //! Reports failures to the terminal and to scripts.
 //!
-//! Only here the kind of a problem decides something: the exit code, the word in JSON, and whether the
-//! log gets the denial or the failed command. A caller that distinguishes failures matches the error enum of the function
-//! that failed.
+//! Only this module decides by the kind of a problem: the exit code, the word in JSON, and whether
+//! the log gets the denial or the failed command. All other callers that distinguish failures match
+//! the error enum of the function that failed.
 
 use crate::commands::CommandResult;
 use crate::context::Context;

@@ -188,7 +188,7 @@ impl AccessStore {
         Ok(code)
     }
 
-    /// Exchanges the code of a login link for a device. `None` if the code is not valid (any more).
+    /// Exchanges the code of a login link for a device. `None` if the code is wrong, used or expired.
     pub(crate) fn redeem(&self, code: &str, name: &str) -> Result<Option<NewDevice>, Problem> {
         let hashed = hash(code);
         let is_it = |login: &LoginRecord| is_same(&login.hash, &hashed);

@@ -44,10 +44,10 @@ pub enum ApiConnection {
     Tcp(SocketAddr),
 }
 
-/// The process at the other end of the Unix socket, by its process tree.
+/// The identity of the process at the other end of the Unix socket, from its process tree.
 #[derive(Clone, Debug)]
 pub enum PeerIdentity {
-    /// It runs in the process tree of no agent.
+    /// The process is in the tree of no agent.
     Person {
         pid: u32,
     },
@@ -55,12 +55,12 @@ pub enum PeerIdentity {
         address: String,
         pid: u32,
     },
-    /// It cannot be told: no request of it is answered.
+    /// The process tree cannot be read. All requests are refused with this problem.
     Unknown(Problem),
 }
 
-/// Serves until the state is closed, and then until the running requests have been answered. Takes
-/// the place of a socket that a killed daemon has left, so only the daemon may call it.
+/// Serves until the state is closed and the running requests are answered. Replaces an existing
+/// socket as the leftover of a killed daemon, so only the daemon may call it.
 pub async fn serve(state: Arc<ApiState>) -> Result<(), Problem> {
     let mut tasks = JoinSet::new();
     let service = app(Arc::clone(&state)).into_make_service_with_connect_info::<ApiConnection>();
@@ -232,7 +232,7 @@ impl Listener for LoopbackListener {
             let permit = permit(&self.permits).await;
             match self.listener.accept().await {
                 Ok((stream, address)) => {
-                    // Only a delay of small answers.
+                    // If this fails, small answers are only delayed.
                     let _ = stream.set_nodelay(true);
                     let stream = CountedStream::new(stream, permit);
                     return (stream, ApiConnection::Tcp(address));

@@ -207,10 +207,10 @@ fn check(town: &Town, context: &Context) -> CommandResult {
         for tracked in &lost {
             let reason = match &tracked.alive {
                 Some(_) => format!(
-                    "process {} lives without it: `gt doctor --fix` ends it",
+                    "process {} runs without its container: `gt doctor --fix` ends it",
                     tracked.pid
                 ),
-                None => "its process is gone, too".to_owned(),
+                None => "its process is gone as well".to_owned(),
             };
             table.row([
                 tracked.container.clone().into(),

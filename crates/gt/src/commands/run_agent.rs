@@ -124,7 +124,7 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
     report_end(ended)
 }
 
-/// Ends this process as the program has ended.
+/// Ends this process with the exit code or the signal that ended the program.
 fn report_end(ended: JobEnd) -> CommandResult {
     match ended {
         JobEnd::Exited(code) => Ok(ExitCode::from(code)),
@@ -165,7 +165,7 @@ fn serve_egress(
 /// The signals that ask the pane's first process to end.
 const ENDING: &[Signal] = &[Signal::HUP, Signal::INT, Signal::TERM];
 
-/// Passes signals to this process on.
+/// Calls `send` with each of these signals that this process gets.
 pub(super) fn pass_signals_on(signals: &[Signal], send: impl Fn(Signal) + Clone + Send + 'static) {
     for signal in signals {
         let Ok((mut ours, theirs)) = UnixStream::pair() else {

@@ -46,7 +46,7 @@ pub struct EgressEvent {
 
 /// Maximum number of hosts that are reported; a program can make up any number of them.
 const MOST_REPORTED: usize = 200;
-/// Addresses of a host that are tried.
+/// Maximum number of addresses of a host that are tried.
 const MOST_ADDRESSES: usize = 4;
 const PIECE: usize = 4096;
 /// TLS alert "access denied" (49), for a client that already waits for the server's hello.

@@ -156,8 +156,8 @@ impl<'a> Git<'a> {
             .stdin(Stdio::null())
             // Ctrl-C in the terminal must not interrupt git in the middle of a change.
             .process_group(0);
-        // Of the hooks only `pre-push` concerns others than the developers of the repository: Git
-        // LFS sends its files there.
+        // Hooks run only during a push: Git LFS uploads its files in `pre-push`. All other hooks
+        // serve the developers of the repository.
         let hooks = subcommand.is_some_and(|subcommand| subcommand == "push");
         hardening.apply(&mut command, &self.around.env, hooks);
         if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {

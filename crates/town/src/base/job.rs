@@ -55,8 +55,8 @@ impl Job {
         }
     }
 
-    /// Waits for the end of the job as the first process of a container: processes whose parent
-    /// ended are children of this one, and are reaped.
+    /// Waits for the end of the job as the first process of a container. Also reaps orphans: the
+    /// kernel makes them children of this process.
     pub fn wait_as_init(self) -> io::Result<JobEnd> {
         loop {
             let (pid, status) = match rustix::process::wait(WaitOptions::UNTRACED) {
@@ -73,7 +73,8 @@ impl Job {
         }
     }
 
-    /// Returns the end of the job. A job that stopped continues: no shell could continue it.
+    /// Returns the end of the job; `None` if it was only stopped. Continues a stopped job, because
+    /// there is no shell that would.
     fn end(self, status: WaitStatus) -> Option<JobEnd> {
         if let Some(code) = status.exit_status() {
             return Some(JobEnd::Exited(u8::try_from(code).unwrap_or(u8::MAX)));

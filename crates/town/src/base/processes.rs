@@ -165,8 +165,8 @@ pub fn runs_own_program(pid: u32) -> bool {
     system::runs_own_program(pid)
 }
 
-/// Returns whether a process is exiting: it is still there, and its program is not. Always false if
-/// the system does not tell.
+/// Returns whether a process is exiting: the kernel still lists it and no longer knows its program.
+/// Always false on a system that does not report that.
 pub fn is_exiting(pid: u32) -> bool {
     system::is_exiting(pid)
 }

@@ -63,11 +63,11 @@ pub struct TownSettings {
 #[serde(default, deny_unknown_fields)]
 pub struct RigSettings {
     pub merge: MergeSettings,
-    /// Overrides the town's budgets, except that of the day.
+    /// Overrides the town's budgets. The daily budget of the town still applies.
     pub budget: BudgetLimits,
     /// Overrides `at_limit` of the town.
     pub at_limit: Option<AtLimit>,
-    /// Overrides those of the town, for agents of this rig.
+    /// Overrides the town's capabilities, for agents of this rig.
     pub capabilities: CapabilityOverrides,
     pub beads: BeadsUse,
     /// `bd` or `br`, or the path of one of them; if absent, the first that is found.
@@ -92,7 +92,7 @@ impl EnvSettings {
     }
 }
 
-/// Sandboxes of agents whose role names none.
+/// The sandbox of agents whose role sets no level.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SandboxSettings {
@@ -528,8 +528,8 @@ impl PolecatSettings {
 }
 
 impl TownSettings {
-    /// Returns the interval of the automatic save, with which a town without a daemon patrols; 0
-    /// without a timer.
+    /// Returns the interval of the automatic save; 0 if there is no timer. In a town without a
+    /// daemon, the timer of the save also starts the patrols.
     pub fn save_interval(&self) -> Duration {
         match Duration::from_secs(self.save.every_minutes.saturating_mul(60)) {
             Duration::ZERO => Duration::ZERO,

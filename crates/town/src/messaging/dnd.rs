@@ -15,7 +15,7 @@ use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::mail::PERSON;
 
-/// Result of turning it off.
+/// Result of turning do not disturb off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DndEnd {
     /// Whether it was on.
@@ -24,7 +24,7 @@ pub struct DndEnd {
     pub held: usize,
 }
 
-/// Turns it on for an agent or the person, until this time or until it is turned off.
+/// Turns do not disturb on for an agent or the person, until this time or until it is turned off.
 pub fn turn_on(town: &Town, who: &str, until: Option<i64>) -> Result<DndNote> {
     let note = DndNote {
         until,
@@ -39,7 +39,7 @@ pub fn turn_on(town: &Town, who: &str, until: Option<i64>) -> Result<DndNote> {
     Ok(note)
 }
 
-/// Turns it off, and delivers what was held.
+/// Turns do not disturb off, and delivers the held messages or notifications.
 pub fn turn_off(town: &Town, who: &str) -> Result<DndEnd> {
     let was_on = dnd::clear(town, who)?.is_some();
     let held = count_held(town, who);

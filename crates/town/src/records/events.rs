@@ -238,7 +238,7 @@ fn origin(town: &Town) -> EventOrigin {
     }
 }
 
-/// Returns a new event that the caller caused by this command itself.
+/// Returns a new event about an action of the caller, marked as caused by this command.
 pub(crate) fn by_command(town: &Town, kind: &str) -> Event {
     town.event(kind).by_command()
 }
@@ -255,7 +255,7 @@ pub fn create_log(town: &Town) -> Result<()> {
     events.log.append(b"", Durability::InSystem)
 }
 
-/// Returns a new event that the caller caused by this command itself, about an agent.
+/// Returns a new event about an action of the caller on an agent, marked as caused by this command.
 pub fn about(town: &Town, kind: &str, agent: &str) -> Event {
     town.event_at(kind, agent).by_command()
 }
@@ -275,7 +275,7 @@ pub fn note_items(town: &Town, kind: &str, items: &[Item], fields: &[&str]) {
     Events::of(town).note(items.iter().map(event).collect());
 }
 
-/// Records that the caller was refused.
+/// Records that a command of the caller was denied.
 pub fn note_denied(town: &Town, problem: &Problem) {
     let capability = town.around().capability.map(Capability::as_str);
     let event = by_command(town, "denied")

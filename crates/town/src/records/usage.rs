@@ -53,7 +53,8 @@ struct ReadState {
     databases: BTreeMap<PathBuf, database::StoredUsage>,
 }
 
-/// Updates the usage of those of these sessions that run. Usage that cannot be read stays as it is.
+/// Updates the usage of the running sessions among `records`. Usage that cannot be read stays as it
+/// is.
 pub fn refresh(town: &Town, records: &mut [Record]) {
     let mut reader = UsageReader::new(town);
     for session in records
@@ -201,7 +202,8 @@ impl TranscriptUsage {
         }
     }
 
-    /// Returns the usage by day and model, unless the total and the start of the session tell it.
+    /// Returns the usage by day and model. Returns `None` if it follows from the total and the start
+    /// of the session: one model, on one day.
     fn daily(&self, session: &Record) -> Option<Vec<DailyUsage>> {
         let started = session.started_at.as_deref().and_then(time::local_day);
         let is_told = match self.daily.as_slice() {

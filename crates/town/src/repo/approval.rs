@@ -78,7 +78,7 @@ pub fn check(town: &Town, rig: &str, commands: &[ProjectCommand]) -> Result<()> 
 }
 
 /// Approves these commands and settings files for a rig, in addition to those that are approved.
-/// Only a person may.
+/// Fails if an agent is the caller.
 pub fn allow(
     town: &Town,
     rig: &str,

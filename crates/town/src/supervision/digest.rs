@@ -102,7 +102,8 @@ pub fn run(town: &Town) -> Result<Option<Vec<SentDigest>>> {
         if let Err(problem) = &result {
             tracing::warn!("{} for {agent}: {}", digest.id, problem.line());
             if failures == MOST_FAILURES {
-                give_up(town, &agent, problem).or_warn(format_args!("the trouble with {agent}"));
+                let reported = give_up(town, &agent, problem);
+                reported.or_warn(format_args!("the failure to wake {agent} is not reported"));
             }
         }
         woken.push(SentDigest { digest, result });

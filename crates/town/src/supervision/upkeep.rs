@@ -44,7 +44,8 @@ pub fn run(town: &Town, saving: Saving) -> Result<()> {
         // The next start or stop retries.
         Err(problem) => note("save", problem),
     }
-    // Done even if the save failed: checkpoints record the work, saves the containers.
+    // Checkpoints are independent of the save: they record the work of the agents, and a save
+    // records the containers.
     for problem in checkpoint::refresh_all(town) {
         tracing::warn!("checkpoint: {}", problem.line());
     }

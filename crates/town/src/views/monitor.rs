@@ -10,8 +10,8 @@
 //! The monitor reads the screen only of agents whose program has no hooks, of programs that resolve
 //! merge conflicts beside an agent, of agents that show a dialog, and of agents that fell silent
 //! during a turn, which may have been interrupted. It does so only after the pane has printed, at
-//! most twice a second. Programs with hooks may still change the title of their terminal without
-//! one (an interrupt, an approval), so their pane is listed again after it has printed, at most
+//! most twice a second. Programs with hooks may change the title of their terminal without calling
+//! a hook (an interrupt, an approval), so their pane is listed again after it has printed, at most
 //! once a second. Where the kernel reports nothing (macOS), slow polling takes its place.
 //!
 //! `monitor/event_loop.rs` is the event loop, `monitor/event_sources.rs` waits for files and processes,

@@ -185,7 +185,7 @@ fn work_off(
         if let Some(merge) = &left {
             let event = town.event("escalation_raised").by_gt();
             // The entry itself is marked already.
-            escalate(town, merge, event).or_warn("the escalation of a merge");
+            escalate(town, merge, event).or_warn("a merge is not escalated");
         }
         give(left.unwrap_or(merge));
         first.get_or_insert(problem);

@@ -15,9 +15,8 @@ use crate::{Result, Town};
 /// Records the ends of adopted programs, raises due escalations again, delivers messages whose
 /// do-not-disturb has ended, starts the delivery of waiting messages, restarts killed runs of the
 /// merge queue, and removes containers whose broker was killed. If there is no such work, it only
-/// reads three folders and one table. Only
-/// `gt sync`, the automatic save (every few minutes while agents run), the daemon and
-/// `gt doctor --fix` call it.
+/// reads three folders and one table. Only `gt sync`, the automatic save (every few minutes while
+/// agents run), the daemon and `gt doctor --fix` call it.
 pub fn resume_unattended(town: &Town) -> Result<()> {
     sync::settle_adopted(town);
     background::resume(town);

@@ -149,8 +149,8 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
     .hint("move it away; gt removes nothing that it did not make")
 }
 
-/// Renames the only branch that a polecat had in older versions. git cannot create branches below a
-/// branch of that name, so it becomes the branch that the polecat is on without work.
+/// Renames the branch that a polecat had in older versions, `polecat/NAME`. git cannot create
+/// `polecat/NAME/ITEM` while it exists, so it gets the name of the branch of an idle polecat.
 fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
     let old = root(identity);
     if identity.role() == Role::Polecat && exists(git, &old)? {

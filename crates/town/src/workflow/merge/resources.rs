@@ -3,8 +3,8 @@
 //! The processes are counted from outside: `RLIMIT_NPROC` counts all processes of the user and does
 //! not bind root, and `RLIMIT_DATA` refuses programs that map much memory and use little of it. A
 //! process that leaves the tree is not counted; it is ended with the others if it keeps the
-//! variables of the command. If the machine runs out of
-//! memory first, the kernel ends the command before other programs.
+//! variables of the command. If the machine runs out of memory first, the kernel ends the command
+//! before other programs.
 
 use crate::base::processes::{self, ProcessHandle};
 use gt_core::process::{Process, ProcessTable};
@@ -61,8 +61,9 @@ fn live(table: &ProcessTable, root: u32) -> impl Iterator<Item = &Process> {
     processes.filter(|process| !process.zombie)
 }
 
-/// Ends a command and its descendants, also if they start others faster than these are read: all
-/// are stopped before the first one is killed. `others` are its processes outside of the tree.
+/// Ends a command and its descendants. Stops all of them before it kills the first, because they
+/// may start processes faster than these are listed. `others` returns the processes of the command
+/// that are outside of the tree.
 pub(super) fn kill_tree(root: u32, others: impl Fn() -> BTreeSet<u32>) {
     let deadline = Instant::now() + END_TIMEOUT;
     let mut stopped = BTreeSet::new();
