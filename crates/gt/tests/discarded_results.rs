@@ -1,4 +1,5 @@
-//! Checks that every discarded failure (`let _ = …`, `.ok()`) has its reason in a comment.
+//! Checks that every discarded failure (`let _ = …`, `.ok()`) has its reason in a comment, and that a
+//! failed read or command does not silently become an answer (`.is_ok_and(…)`, `let Ok(…)`).
 //!
 //! A failure that a person could need is returned or logged instead (`base/or_log.rs`).
 
@@ -32,6 +33,19 @@ const UNREAD_FOLDER: &str = ".flatten().flatten()";
 
 /// Calls whose failure must not silently become an empty value.
 const FALLIBLE: &[&str] = &["fs::read", "serde_json::", "toml::from_str(", ".run("];
+
+/// Calls whose failure must not silently become an answer.
+const ANSWERING: &[&str] = &[
+    "fs::read",
+    "files::read_if_there(",
+    "File::open(",
+    "serde_json::from_",
+    "toml::from_str(",
+    ".run(",
+];
+
+/// Expressions that turn a failure into an answer or skip it.
+const ANSWERS: &[&str] = &[".is_ok_and(", "let Ok(", ".unwrap_or_else(|_|"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
@@ -118,6 +132,7 @@ fn discards(line: &str, statement: &str, next: &str) -> bool {
     statement.contains("read_dir(") && is_folder && line.contains(".flatten()")
         || line.contains(".ok()") && !has_any(CONVERSIONS)
         || is_dropped(".unwrap_or_default()") && has_any(FALLIBLE)
+        || ANSWERS.iter().any(|answer| line.contains(answer)) && has_any(ANSWERING)
 }
 
 fn is_comment(line: &str) -> bool {
@@ -168,7 +183,8 @@ fn discarded_results_have_a_reason() {
     let mut findings = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default();
-        if name == "tests.rs" || name == "testing.rs" || file.iter().any(|part| part == "tests") {
+        let is_test = ["tests.rs", "testing.rs", "on_a_server.rs"].iter().any(|test| name == *test);
+        if is_test || file.iter().any(|part| part == "tests") {
             continue;
         }
         for line in unexplained(&fs::read_to_string(&file).unwrap()) {
@@ -239,4 +255,25 @@ fn eight(path: &Path) -> Option<u32> {
 }
 ";
     assert_eq!(unexplained(text), [1, 8, 13, 20]);
+}
+
+#[test]
+fn failures_that_become_an_answer_are_found() {
+    let text = "\
+let one = git.run(words).is_ok_and(|text| text.is_empty());
+// It may be gone.
+let Ok(two) = fs::read_to_string(path) else {
+    return false;
+};
+if is_open
+    && let Ok(three) = serde_json::from_str::<Record>(line)
+{
+    four();
+}
+let five = number.is_ok_and(|number| number > 0);
+let six = git
+    .run(words)
+    .unwrap_or_else(|_| String::new());
+";
+    assert_eq!(unexplained(text), [1, 7, 14]);
 }

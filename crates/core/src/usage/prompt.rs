@@ -7,6 +7,7 @@ use serde_json::Value;
 /// later. Both times are RFC 3339 in UTC and are compared to the second. A line without a time
 /// proves nothing: the same text may have been sent before.
 pub fn is_prompt(line: &str, prompt: &str, since: &str) -> bool {
+    // A line that is not JSON, such as one that is being written, proves nothing.
     let Ok(entry) = serde_json::from_str::<Value>(line) else {
         return false;
     };

@@ -292,6 +292,7 @@ fn newest(folder: &Path, cwd: &str) -> Option<String> {
 fn belongs_to(path: &Path, cwd: &str) -> bool {
     let mut line = String::new();
     let read = File::open(path).and_then(|file| BufReader::new(file).read_line(&mut line));
+    // A file without a valid header is not a transcript.
     read.is_ok()
         && serde_json::from_str::<TranscriptHeader>(&line).is_ok_and(|header| header.cwd == cwd)
 }

@@ -39,7 +39,9 @@ impl Claim {
             return true;
         };
         let known = Sessions::of(town).find_known([session.as_str()].into_iter());
-        known.map_or(true, |known| {
+        // If the end of the session is unknown, the running process keeps its claim.
+        let known = known.or_warn(format_args!("the end of session {session} is unknown"));
+        known.is_none_or(|known| {
             known
                 .get(session)
                 .is_none_or(|session| session.outcome.is_none())
@@ -63,6 +65,7 @@ pub(crate) fn ended(town: &Town) -> Vec<PathBuf> {
         .filter(|path| {
             // A claim that cannot be read may be incomplete, because it is being written.
             let text = std::fs::read(path).unwrap_or_default();
+            // It counts as running.
             serde_json::from_slice::<Claim>(&text).is_ok_and(|claim| !claim.runs())
         })
         .collect()

@@ -336,6 +336,7 @@ pub(crate) fn own_files(dir: &Path) -> Vec<PathBuf> {
 
 /// Returns the git folder that all worktrees of a repository share.
 pub(crate) fn common_dir(own: &Path) -> PathBuf {
+    // A main worktree has no such file: its folder is the shared one.
     let Ok(text) = fs::read_to_string(own.join("commondir")) else {
         return own.to_owned();
     };

@@ -5,6 +5,7 @@
 //! the menu of one town finds the agents of another.
 
 use crate::base::files;
+use crate::base::or_log::OrLog;
 use crate::{Result, Surroundings, Town};
 use gt_core::theme::fnv32a;
 use gt_tmux::Socket;
@@ -43,7 +44,8 @@ pub fn sockets(around: &Surroundings) -> Vec<PathBuf> {
     let noted = folder(around).map(|dir| files_in(&dir)).unwrap_or_default();
     let mut found = beside;
     for note in noted {
-        let Ok(Some(socket)) = files::read_if_there(&note) else {
+        let read = files::read_if_there(&note);
+        let Some(socket) = read.or_warn("the server of another town is unknown").flatten() else {
             continue;
         };
         let socket = PathBuf::from(socket);

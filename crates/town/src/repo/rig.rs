@@ -126,6 +126,7 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
         })?;
     let repository = dir.join(".repo.git");
     let git = Git::at(&repository, around);
+    // The HEAD of the source may be detached.
     let branch = git
         .run(["symbolic-ref", "--short", "HEAD"])
         .unwrap_or_else(|_| "main".to_owned());

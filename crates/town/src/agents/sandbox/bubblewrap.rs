@@ -184,6 +184,7 @@ fn probe(town: &Town, bwrap: &Path) -> Result<()> {
 /// Adds the settings of the kernel that forbid namespaces.
 fn namespace_hints(problem: Problem) -> Problem {
     let is = |file: &str, value: &str| {
+        // A kernel without the setting does not forbid namespaces by it.
         fs::read_to_string(Path::new("/proc/sys").join(file)).is_ok_and(|text| text.trim() == value)
     };
     let rows = SETTINGS.iter().filter(|(file, value, _)| is(file, value));

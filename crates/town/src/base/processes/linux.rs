@@ -220,6 +220,7 @@ pub(super) fn with_variables(candidates: &[u32], sets: &[[String; 3]]) -> BTreeS
     let mut environ = Vec::with_capacity(1 << 16);
     let mut carries = |pid: &u32| {
         environ.clear();
+        // The process has ended, or belongs to another user.
         let Ok(mut file) = File::open(format!("/proc/{pid}/environ")) else {
             return false;
         };

@@ -250,6 +250,7 @@ impl JournalReader {
         let mut at = 0;
         self.each_line(0, |_, line| {
             at += line.len() as u64;
+            // A damaged line has no id. `gt doctor` reports it.
             if at <= end
                 && let Ok(record) = serde_json::from_slice::<Record>(line)
             {

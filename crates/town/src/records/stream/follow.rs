@@ -206,6 +206,7 @@ impl StreamConnection {
         let rest = self.held.split_off(end + 1);
         let lines = std::mem::replace(&mut self.held, rest);
         for line in lines.split(|byte| *byte == b'\n') {
+            // A later version may send other messages.
             let Ok(message) = serde_json::from_slice::<StreamMessage>(line) else {
                 continue;
             };

@@ -190,6 +190,7 @@ fn is_plain(id: &str) -> bool {
 }
 
 fn is_of_folder(path: &Path, format: Format, folder: &str, hash: &str) -> bool {
+    // The program may have removed the file.
     let Ok(file) = File::open(path) else {
         return false;
     };

@@ -17,8 +17,7 @@ pub(crate) fn recorded_at(branch: &str) -> String {
 /// it is also recognized by its message, because a rebase changes its id.
 pub(crate) fn find(git: Git<'_>, branch: &str, head: &str, base: &str) -> Result<Option<String>> {
     let name = recorded_at(branch);
-    let words = ["rev-parse", "--verify", "--quiet", "--end-of-options"];
-    let Ok(wip) = git.run([&words[..], &[&name]].concat()) else {
+    let Some(wip) = git.commit(&name)? else {
         return Ok(None);
     };
     let without = format!("^{base}");

@@ -71,7 +71,7 @@ pub(crate) fn unpushed(town: &Town, dir: &Path, commit: &str, base: &str) -> Res
     let mut found = Vec::new();
     let git = Git::at(dir, town.around());
     let mut known = pointers(git, base)?;
-    if let Ok(fork) = git.run(["merge-base", base, commit]) {
+    if let Some(fork) = git.find(["merge-base", base, commit])? {
         known.extend(pointers(git, &fork)?);
     }
     let news = pointers(git, commit)?;
@@ -252,6 +252,7 @@ impl Submodule {
     /// Returns the commits of the last fetch from its remote. They may be on no remote branch,
     /// because git fetches a submodule's commit by id if necessary.
     fn fetched(&self, town: &Town) -> Vec<String> {
+        // A submodule without a remote was not fetched.
         let Ok(url) = self.run(town, &["config", "--get", "remote.origin.url"]) else {
             return Vec::new();
         };

@@ -69,6 +69,7 @@ pub(crate) fn id_of_untagged(container: &Container, socket: &str) -> SessionId {
 /// Returns whether the screen of an ended program shows a clean exit.
 fn left_by_screen(town: &Town, container: &Container) -> bool {
     let row = container.pane();
+    // Without its preset, the program counts as crashed: its farewell is not known.
     let Ok(preset) = harnesses::resolve(town, &row.tag_harness) else {
         return false;
     };
@@ -78,5 +79,6 @@ fn left_by_screen(town: &Town, container: &Container) -> bool {
     }
     let capture = Command::new("capture-pane").args(["-p", "-J", "-S", "-200"]);
     let shown = town.server().run(capture.target(row.pane));
+    // A pane that is gone shows nothing.
     shown.is_ok_and(|shown| core::shows_farewell(&preset, &shown, &row.tag_harness_session))
 }

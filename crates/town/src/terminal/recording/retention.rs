@@ -52,6 +52,7 @@ impl Recordings {
 
     /// Returns whether a process records that session now.
     fn is_being_written(&self, session: &str) -> bool {
+        // Without its file, a recording has not begun or was removed.
         File::open(self.folder.join(file_name(session, 0)))
             .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }

@@ -3,6 +3,7 @@
 
 use super::lost::{JournalStamp, journal_stamp};
 use crate::Town;
+use crate::base::or_log::OrLog;
 use crate::records::sessions::Sessions;
 use gt_core::usage::Usage;
 use gt_core::work::WorkId;
@@ -23,8 +24,9 @@ impl UsageCache {
         if journal == self.journal && items == self.items {
             return;
         }
+        let known = sessions.usage_by_work(items.iter().map(WorkId::as_str));
         // On failure the cards lack the usage, and the next call retries.
-        if let Ok(known) = sessions.usage_by_work(items.iter().map(WorkId::as_str)) {
+        if let Some(known) = known.or_warn("the usage of the items is unknown") {
             self.known = known;
             self.journal = journal;
             self.items = items;

@@ -41,6 +41,7 @@ pub(super) fn check_socket(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
 /// Checks the hooks by which tmux calls `gt internal sync`. A user's own `set-hook` may have
 /// removed them, or the program that they call may be gone.
 pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<DoctorFinding> {
+    // The check of the socket reports a server that does not answer.
     let has_agents = containers::list(town)
         .is_ok_and(|all| all.iter().any(|container| container.identity().is_some()));
     if !has_agents {
@@ -67,6 +68,7 @@ pub(super) fn check_sync_hooks(town: &Town, fix: bool) -> Vec<DoctorFinding> {
 
 /// Checks the hook that respawns agents. A user's own `set-hook` may have removed it.
 pub(super) fn check_hook(town: &Town, fix: bool) -> Vec<DoctorFinding> {
+    // The check of the socket reports a server that does not answer.
     let wanted = containers::list(town).is_ok_and(|all| {
         all.iter()
             .any(|container| container.pane().tag_auto_respawn)

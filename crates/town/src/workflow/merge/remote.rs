@@ -79,14 +79,21 @@ fn decoded(path: &str) -> OsString {
 
 /// Returns whether a person may work in that repository. A repository that cannot be read counts.
 pub(super) fn has_files(town: &Town, path: &Path, branch: &str) -> bool {
-    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
-    !bare.is_ok_and(|answer| answer == "true") || is_checked_out(town, path, branch)
+    is_bare(town, path) != Some(true) || is_checked_out(town, path, branch)
 }
 
-/// Returns whether it is a repository with files.
+/// Returns whether it is a repository with files. A repository that cannot be read does not count:
+/// its files could not be updated.
 pub(super) fn is_checkout(town: &Town, path: &Path) -> bool {
-    let bare = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
-    bare.is_ok_and(|answer| answer == "false")
+    is_bare(town, path) == Some(false)
+}
+
+/// Returns whether a repository has no worktree of its own. A repository that cannot be read is
+/// logged, and the answer is `None`.
+fn is_bare(town: &Town, path: &Path) -> Option<bool> {
+    let answer = Git::at(path, town.around()).run(["rev-parse", "--is-bare-repository"]);
+    let answer = answer.or_warn(format_args!("{} cannot be read", path.display()))?;
+    Some(answer == "true")
 }
 
 /// Returns whether a branch is checked out anywhere. A repository that cannot be read counts: a

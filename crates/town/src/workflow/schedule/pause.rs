@@ -41,6 +41,7 @@ pub fn resume(town: &Town) -> Result<bool> {
 pub fn paused(town: &Town) -> Result<Option<PauseNote>> {
     let text = files::read_if_there(&pause_path(town))?;
     Ok(text.map(|text| {
+        // The schedule stays paused until a person resumes it.
         serde_json::from_str(&text).unwrap_or_else(|_| PauseNote {
             at: String::new(),
             by: "unknown".to_owned(),

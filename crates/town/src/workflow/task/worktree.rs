@@ -49,6 +49,7 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<TaskWor
 /// it is repaired later.
 fn check_whose(town: &Town, rig: &str, dir: &Path) -> Result<()> {
     let git = Git::at(dir, town.around());
+    // git cannot follow broken links. The repair reports a folder that is not a worktree.
     let Ok(common) = git.run(["rev-parse", "--git-common-dir"]) else {
         return Ok(());
     };

@@ -36,6 +36,7 @@ pub(super) fn of(folder: &Path) -> String {
 }
 
 fn add(folder: &Path, depth: usize, left: &mut usize, hash: &mut Sha256) {
+    // A folder that cannot be read has no changes: reading the items reports the failure.
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };

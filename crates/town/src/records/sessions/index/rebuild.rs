@@ -129,6 +129,7 @@ fn read_archive(
     for file in archive.files() {
         let read = archive.for_each(&file, |id, line| {
             let is_open = super::by_id(db, id)?;
+            // `for_each` logs a line that is not a record.
             if is_open.is_none()
                 && let Ok(session) = serde_json::from_str::<Record>(line)
             {

@@ -168,6 +168,7 @@ impl RepositoryLevel<'_> {
         let inside = self.dir.join(&module.path);
         let is_there = own_dir(&inside).is_some();
         let own = Git::at(&inside, town.around());
+        // A submodule without a commit is not at this one.
         if is_there && own.run(["rev-parse", "HEAD"]).is_ok_and(|head| head == id) {
             return Ok(());
         }
