@@ -173,7 +173,7 @@ impl Board {
 
     /// Draws a frame of the current state.
     pub fn draw(&mut self, frame: &mut Frame<'_>, now: Moment) {
-        self.forget_what_is_gone();
+        self.unmark_removed_cards();
         self.drawn = view::draw(self, frame, now);
         if let Some(open) = &mut self.detail {
             open.scroll.insert(open.tab, self.drawn.scroll);
@@ -183,7 +183,7 @@ impl Board {
 
     /// Prepares a frame: unmarks cards that no longer exist, and records which questions the frame
     /// shows. Later keys refer to the new frame.
-    fn forget_what_is_gone(&mut self) {
+    fn unmark_removed_cards(&mut self) {
         self.vanished = None;
         let (lists, facts) = (&self.lists, &self.facts);
         self.marks.retain(|id| lists.card(facts, id).is_some());

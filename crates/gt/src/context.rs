@@ -169,7 +169,7 @@ impl Context {
             return;
         }
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-        if !processes::is_deaf_to_hangups() {
+        if !processes::ignores_hangups() {
             // HUP may arrive twice, from the shell and from the kernel, so the second one does not
             // end the process.
             let _ = signal_hook::flag::register(SIGHUP, self.around.cancel.flag());

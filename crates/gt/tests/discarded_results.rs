@@ -183,7 +183,9 @@ fn discarded_results_have_a_reason() {
     let mut findings = Vec::new();
     for file in files {
         let name = file.file_name().unwrap_or_default();
-        let is_test = ["tests.rs", "testing.rs", "on_a_server.rs"].iter().any(|test| name == *test);
+        let is_test = ["tests.rs", "testing.rs", "on_a_server.rs"]
+            .iter()
+            .any(|test| name == *test);
         if is_test || file.iter().any(|part| part == "tests") {
             continue;
         }

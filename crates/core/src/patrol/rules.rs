@@ -84,7 +84,7 @@ impl RuleInput<'_> {
 
     /// Returns whether the last action on a subject succeeded: the current problem began at least
     /// that many seconds after it. Attempts are then counted from 1 again.
-    fn is_new_trouble(&self, rule: &str, subject: &str, began: i64, margin: i64) -> bool {
+    fn is_new_problem(&self, rule: &str, subject: &str, began: i64, margin: i64) -> bool {
         let entry = self.memory.get(rule, subject);
         let margin = self.at_speed(margin);
         entry.is_some_and(|entry| began > entry.last_at.saturating_add(margin))

@@ -267,7 +267,7 @@ fn nights_that_forget_reassigned_items_lose_them() {
 fn nights_with_force_against_working_agents_fail() {
     let why = failure(|world, _, actions| {
         let busy = world.snapshot.agents.iter().find(|agent| {
-            agent.state == crate::state::State::Busy && world.now - agent.last_sign() < MINUTE
+            agent.state == crate::state::State::Busy && world.now - agent.last_activity() < MINUTE
         });
         if let (Some(agent), Some(action)) = (busy, actions.first_mut()) {
             action.kind = ActionKind::Restart;

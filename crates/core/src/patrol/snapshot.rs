@@ -120,16 +120,16 @@ impl AgentFacts {
     }
 
     /// Returns the time of the last observed activity.
-    pub fn last_sign(&self) -> i64 {
+    pub fn last_activity(&self) -> i64 {
         self.signs
             .printed_at
             .unwrap_or_default()
-            .max(self.last_own_sign())
+            .max(self.last_own_activity())
     }
 
     /// Returns the time of the last activity that only the agent itself can cause. Output may also
     /// be the echo of a message.
-    pub(super) fn last_own_sign(&self) -> i64 {
+    pub(super) fn last_own_activity(&self) -> i64 {
         let signs = [self.signs.keepalive_at, self.signs.transcript_at];
         let times = signs.into_iter().chain([self.since, self.started_at]);
         times.flatten().max().unwrap_or_default()

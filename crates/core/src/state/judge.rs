@@ -39,7 +39,7 @@ fn by_sources(
         return report;
     }
     let shown = screen::read_state(looked, seen.title, preset, patterns);
-    if ends_untold(&report, seen, &shown) {
+    if has_ended_unreported(&report, seen, &shown) {
         return StateReport {
             since: shown_since(State::Idle, seen),
             reason: Some(Reason::Interrupted),
@@ -140,7 +140,11 @@ fn adds_to_idle(source: StateSource, shown: &Classification, preset: &Preset) ->
 /// have no hook for an interrupt; it shows only on their screens. The screen must say so
 /// explicitly: an unreadable question looks like a prompt, and so may work that is not drawn. The
 /// exception is a turn that was stopped before it began, which leaves only a prompt.
-fn ends_untold(report: &StateReport, seen: &ObservedPane<'_>, shown: &Classification) -> bool {
+fn has_ended_unreported(
+    report: &StateReport,
+    seen: &ObservedPane<'_>,
+    shown: &Classification,
+) -> bool {
     let is_newer = seen.tag_since.is_some() && seen.printed_at >= seen.tag_since;
     // The prompt may have been drawn before any state was noted.
     let is_newer = is_newer || report.reason == Some(Reason::FirstPrompt);

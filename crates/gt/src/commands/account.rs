@@ -87,7 +87,7 @@ pub(crate) fn run(command: AccountCommand, context: &Context) -> CommandResult {
                 }
                 None => {
                     let accounts = account::use_none(&town, harness)?;
-                    told_none(&accounts, harness, context)?;
+                    print_no_default(&accounts, harness, context)?;
                 }
             }
         }
@@ -140,7 +140,7 @@ fn told(account: &Account, words: &str, context: &Context) -> Result<(), Problem
     Ok(())
 }
 
-fn told_none(
+fn print_no_default(
     accounts: &[Account],
     harness: Option<&str>,
     context: &Context,

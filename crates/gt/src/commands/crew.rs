@@ -119,7 +119,7 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> CommandResult {
         CrewCommand::Add(args) => add(&town, &args, context),
         CrewCommand::Start(args) => {
             let wanted = match args.all {
-                true => everybody(&town, args.rig.rig.as_deref())?,
+                true => all_workers(&town, args.rig.rig.as_deref())?,
                 false => existing(&town, &args.names, &args.rig)?,
             };
             let known = if args.all {
@@ -322,7 +322,7 @@ fn remove(town: &Town, args: &RmArgs, context: &Context) -> CommandResult {
     Ok(ExitCode::SUCCESS)
 }
 
-fn everybody(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
+fn all_workers(town: &Town, only: Option<&str>) -> Result<Vec<Identity>, Problem> {
     if let Some(name) = only {
         rig::check_not_parked(town, name)?;
     }

@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-pub use system::{ProcessHandle, birth_certificate, is_born_as, is_deaf_to_hangups};
+pub use system::{ProcessHandle, birth_certificate, ignores_hangups, is_born_as};
 
 /// Grace period between TERM and KILL.
 pub const GRACE: Duration = Duration::from_secs(2);

@@ -47,7 +47,7 @@ pub fn write_answers(seeds: &[Seed], facts: &OnboardingFacts<'_>) -> Vec<String>
     }
     let planted = by_file
         .iter()
-        .map(|(path, rows)| plant_file(path, rows, facts));
+        .map(|(path, rows)| write_missing(path, rows, facts));
     planted
         .filter_map(Result::err)
         .map(|problem| problem.to_string())
@@ -79,7 +79,7 @@ fn wanted(seed: &Seed, facts: &OnboardingFacts<'_>) -> Option<Value> {
     })
 }
 
-fn plant_file(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>) -> Result<()> {
+fn write_missing(path: &Path, rows: &[(&Seed, Value)], facts: &OnboardingFacts<'_>) -> Result<()> {
     // Usually all values are present already, which needs no lock to check.
     if merged(path, rows, facts)?.is_none() {
         return Ok(());
@@ -255,7 +255,7 @@ mod tests {
         rows.seeds
     }
 
-    fn plant_on(before: Option<&str>, key: &str, never_asks: bool) -> (String, Vec<String>) {
+    fn write_on(before: Option<&str>, key: &str, never_asks: bool) -> (String, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         if let Some(before) = before {
@@ -277,7 +277,7 @@ mod tests {
     #[track_caller]
     fn check(before: Option<Value>, key: &str, never_asks: bool, expected: &Value) {
         let before = before.map(|before| before.to_string());
-        let (after, problems) = plant_on(before.as_deref(), key, never_asks);
+        let (after, problems) = write_on(before.as_deref(), key, never_asks);
         assert!(problems.is_empty());
         assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), *expected);
     }
@@ -315,11 +315,11 @@ mod tests {
     #[test]
     fn a_file_that_is_in_order_or_no_json_is_not_touched() {
         let whole = r#"{"projects":{"/w.d":{"trusted":true}}}"#;
-        assert_eq!(plant_on(Some(whole), "", false).0, whole);
-        let (after, problems) = plant_on(Some("// mine\n{}"), "", false);
+        assert_eq!(write_on(Some(whole), "", false).0, whole);
+        let (after, problems) = write_on(Some("// mine\n{}"), "", false);
         assert_eq!(after, "// mine\n{}");
         assert!(problems[0].contains("was not changed"), "{problems:?}");
-        assert_eq!(plant_on(Some("[1]"), "", false).0, "[1]");
+        assert_eq!(write_on(Some("[1]"), "", false).0, "[1]");
     }
 
     #[test]

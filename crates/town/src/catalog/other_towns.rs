@@ -45,7 +45,10 @@ pub fn sockets(around: &Surroundings) -> Vec<PathBuf> {
     let mut found = beside;
     for note in noted {
         let read = files::read_if_there(&note);
-        let Some(socket) = read.or_warn("the server of another town is unknown").flatten() else {
+        let Some(socket) = read
+            .or_warn("the server of another town is unknown")
+            .flatten()
+        else {
             continue;
         };
         let socket = PathBuf::from(socket);

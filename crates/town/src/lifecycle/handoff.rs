@@ -248,11 +248,11 @@ pub fn take_over(town: &Town, agent: &Identity) -> Result<StartedAgent> {
     let start_options =
         next_start_options(town, &container, &session, marker.mode, harness, before)?;
     let prepared =
-        Prepared::new(town, agent, &start_options).inspect_err(|_| call_off(town, agent))?;
+        Prepared::new(town, agent, &start_options).inspect_err(|_| cancel_handoff(town, agent))?;
     let mut started = start::take_over(town, &prepared, container, None)?;
     started
         .warnings
-        .extend(cut_off(marker.mode, &start_options));
+        .extend(lost_conversation_warning(marker.mode, &start_options));
     Ok(started)
 }
 
@@ -278,24 +278,24 @@ pub fn start_next_session(
         (leave(town, intent, options), prepared.join())
     });
     let prepared = prepared.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    let prepared = prepared.inspect_err(|_| call_off(town, &intent.agent));
+    let prepared = prepared.inspect_err(|_| cancel_handoff(town, &intent.agent));
     let handed = handed?;
     let mut started = start::take_over(town, &prepared?, container.clone(), Some(handed.clone()))?;
     started
         .warnings
-        .extend(cut_off(options.mode, &start_options));
+        .extend(lost_conversation_warning(options.mode, &start_options));
     Ok((handed.mail.id, started))
 }
 
 /// Removes the marker of a handoff that cannot happen: the session continues. The message stays on
 /// the hook for the next session.
-fn call_off(town: &Town, agent: &Identity) {
+fn cancel_handoff(town: &Town, agent: &Identity) {
     // A marker that remains does no harm: the journal shows that the session has not handed over.
     let _ = remove_marker(town, agent);
 }
 
 /// Returns the warning for a cycle that could not continue its conversation.
-fn cut_off(mode: HandoffMode, start_options: &StartOptions) -> Option<String> {
+fn lost_conversation_warning(mode: HandoffMode, start_options: &StartOptions) -> Option<String> {
     let is_cut_off =
         mode == HandoffMode::Cycle && matches!(start_options.conversation, Conversation::New);
     let harness = start_options.harness.as_deref().unwrap_or("this program");

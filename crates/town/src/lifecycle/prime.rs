@@ -134,14 +134,16 @@ fn read(town: &Town, agent: &Identity, source: PrimeSource) -> Result<Primed> {
     }
     let checkpoint = found.filter(|left| {
         let is_own = own.is_some() && left.session_id == own;
-        is_own || sessions.have_left(left)
+        is_own || sessions.left_to_current(left)
     });
     let session = own.as_deref().map(|id| {
         let known = sessions.get(id).cloned();
         known.unwrap_or_else(|| Record::about(id))
     });
     let before = sessions.before().cloned();
-    let is_left = checkpoint.as_ref().is_some_and(|it| sessions.have_left(it));
+    let is_left = checkpoint
+        .as_ref()
+        .is_some_and(|it| sessions.left_to_current(it));
     let state = prime::state(&Situation {
         session: own.as_deref(),
         marker: marker.as_ref(),
@@ -227,7 +229,7 @@ pub fn settle(town: &Town, primed: &Primed) -> Result<()> {
     if let Some(session) =
         session.filter(|session| left.is_some_and(|left| !left.is_known_to(session)))
     {
-        checkpoint::note_told(town, &primed.agent, session)?;
+        checkpoint::mark_read(town, &primed.agent, session)?;
     }
     // Without the session id: every start has this event, so it does not belong in the timeline.
     let event = Event::new("prime", &primed.agent)

@@ -278,7 +278,9 @@ fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str
     wake::monitors(town);
     let address = identity.address();
     let hooked = Work::of(town).hooked(&address);
-    let hooked = hooked.or_warn("the item of a crash loop is unknown").flatten();
+    let hooked = hooked
+        .or_warn("the item of a crash loop is unknown")
+        .flatten();
     let new = NewEscalation {
         severity: Severity::High,
         message: format!("{address} {reason}"),

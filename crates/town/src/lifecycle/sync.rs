@@ -140,8 +140,8 @@ fn sync_server(town: &Town, sessions: &Sessions, dry_run: bool) -> Result<Synced
                 sessions.compare_tables()?;
             }
             lines = sessions.record_where(lines, is_news)?;
-            take_queues_along(town, &running, &lines);
-            tell_of_deaths(town, &containers, &lines);
+            move_queues(town, &running, &lines);
+            notify_of_deaths(town, &containers, &lines);
             let ended = lines.iter().filter(|(_, line)| line.outcome.is_some());
             let ended: Vec<String> = ended.map(|(_, line)| line.id.clone()).collect();
             epilogue::write(town, sessions, &ended);
@@ -177,7 +177,7 @@ fn confirm_revivals(town: &Town, lines: &mut Vec<(JournalChange, Record)>) -> Re
 }
 
 /// Moves the queues of agents whose names change with their sessions' names.
-fn take_queues_along(town: &Town, running: &[Record], lines: &[(JournalChange, Record)]) {
+fn move_queues(town: &Town, running: &[Record], lines: &[(JournalChange, Record)]) {
     for (change, line) in lines {
         let before = running.iter().find(|session| session.id == line.id);
         let names = before
@@ -194,7 +194,7 @@ fn take_queues_along(town: &Town, running: &[Record], lines: &[(JournalChange, R
 
 /// Notifies people of agents that died by themselves. The journal records an end once, so there is
 /// one notification. A deliberate stop records the end itself and does not come here.
-fn tell_of_deaths(town: &Town, containers: &[Container], lines: &[(JournalChange, Record)]) {
+fn notify_of_deaths(town: &Town, containers: &[Container], lines: &[(JournalChange, Record)]) {
     for (change, line) in lines {
         let mut all = containers.iter();
         let is_it = |container: &&Container| container.pane().tag_session == line.id;

@@ -103,7 +103,7 @@ impl<'a> Asker<'a> {
     }
 
     /// Returns the hint that says how to see its screen.
-    fn to_look(&self) -> String {
+    fn screen_hint(&self) -> String {
         match self.window {
             None => format!("`gt peek {self}` shows its screen"),
             Some(window) => format!(
@@ -145,14 +145,13 @@ fn open_question(typist: &mut Typist<'_>, asker: &Asker<'_>, stands: Duration) -
                 _ => standing = Some((now, Instant::now())),
             }
         } else if !seen.dialog && standing.is_none() {
-            return Err(
-                Problem::conflict(format!("{asker} has no open question")).hint(asker.to_look())
-            );
+            return Err(Problem::conflict(format!("{asker} has no open question"))
+                .hint(asker.screen_hint()));
         }
         if Instant::now() >= deadline {
             return Err(
                 Problem::conflict(format!("the question of {asker} cannot be read"))
-                    .hint(asker.to_look()),
+                    .hint(asker.screen_hint()),
             );
         }
         typist.wait(Duration::from_millis(100));
@@ -205,7 +204,7 @@ pub fn answer(
             let what = format!(
                 "the question of {asker} has changed, or the key {key} has no effect there"
             );
-            let problem = Problem::conflict(what).hint(asker.to_look());
+            let problem = Problem::conflict(what).hint(asker.screen_hint());
             match asker.window {
                 None => problem.hint(format!("`gt keys {asker} KEY` presses keys")),
                 Some(_) => problem,

@@ -51,7 +51,7 @@ pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Resul
     fault::point(town, "mail.written");
     emit_sent(town, &messages);
     fault::point(town, "mail.told");
-    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::untold).collect();
+    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::not_notified).collect();
     match running {
         _ if !nudge => {}
         Ok(running) => nudge_readers(town, &mut sent, running),
@@ -70,7 +70,7 @@ pub fn send(town: &Town, draft: &MailDraft, to: &[String], nudge: bool) -> Resul
 /// is set.
 pub(crate) fn announce(town: &Town, messages: Vec<Mail>, nudge: bool) {
     emit_sent(town, &messages);
-    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::untold).collect();
+    let mut sent: Vec<SentMail> = messages.into_iter().map(SentMail::not_notified).collect();
     // A recipient that cannot be nudged still has its message.
     if nudge && let Ok(running) = containers::list_everywhere(town) {
         nudge_readers(town, &mut sent, running);
@@ -215,7 +215,7 @@ fn recipients(
 }
 
 impl SentMail {
-    fn untold(mail: Mail) -> Self {
+    fn not_notified(mail: Mail) -> Self {
         SentMail {
             mail,
             nudged: false,

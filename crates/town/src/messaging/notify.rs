@@ -130,7 +130,7 @@ fn begin(town: &Town, event: NoticeKind, agent: &str, reason: &str, item: Option
 /// may see it: tmux swaps the tag atomically, so that each finds the state reported by another.
 /// `at` is the time of this reading and `before` that of the previous one, in milliseconds.
 pub(crate) fn notify_screen_state(town: &Town, moved: &AgentStateChange, at: i64, before: i64) {
-    let Some(NoticeRecord { who, what, target }) = telling(moved) else {
+    let Some(NoticeRecord { who, what, target }) = notice_record(moved) else {
         return;
     };
     let (set, tag) = match moved.window {
@@ -186,7 +186,7 @@ struct NoticeRecord {
 /// Returns the record for a state. An agent's is on its container, under its session; that of a
 /// program beside it is on the program's pane, with its question, because it may ask several in a
 /// row.
-fn telling(moved: &AgentStateChange) -> Option<NoticeRecord> {
+fn notice_record(moved: &AgentStateChange) -> Option<NoticeRecord> {
     let state = moved.now.state.as_str();
     match &moved.window {
         Some(window) => {
@@ -343,8 +343,8 @@ mod tests {
                     reason: Some(reason.into()),
                 },
             };
-            let telling = telling(&moved).unwrap();
-            format!("{} {}", telling.who, telling.what)
+            let record = notice_record(&moved).unwrap();
+            format!("{} {}", record.who, record.what)
         };
         let one = asks("%1", "merge asks: x?");
         assert_eq!(one, asks("%1", "merge asks: x?"));

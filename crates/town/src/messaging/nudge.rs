@@ -202,7 +202,7 @@ pub fn send_reporting_wait(
     let lock_deadline = deadline.max(began + LOCK_TIMEOUT);
     let (_lock, read_again) = match early {
         Some(lock) => (lock, None),
-        None => match await_turn(town, &queue, &message.id, lock_deadline, on_wait)? {
+        None => match await_typing_lock(town, &queue, &message.id, lock_deadline, on_wait)? {
             // The agent may have been restarted meanwhile.
             LockOutcome::Ours(lock) => (lock, Some(running(town, identity)?)),
             LockOutcome::Delivered(receipt) => return Ok(sent(NudgeOutcome::Delivered(receipt))),
@@ -453,7 +453,7 @@ enum LockOutcome {
 }
 
 /// Waits for the typing lock until the deadline.
-fn await_turn(
+fn await_typing_lock(
     town: &Town,
     queue: &MessageQueue,
     id: &str,

@@ -49,13 +49,13 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     }
     if let Some(said) = &said {
         let now = town.clock().seconds();
-        let tags = said_tags(&target, event, said, now);
+        let tags = report_tags(&target, event, said, now);
         let tags = match begins_with_prompt(event, report) {
             true => vec![with_first_prompt(&target, event, now, tags)],
             false => tags,
         };
         // tmux itself checks, so that no concurrent pause is lost between a read and this write.
-        batch = match outlasting(signal::kept_states(event, said.state), now) {
+        batch = match kept_state_format(signal::kept_states(event, said.state), now) {
             Some(stays) => batch.then(unless(&target, &stays, tags)),
             None => batch.then_all(tags),
         };
@@ -245,14 +245,14 @@ impl<'a> Swapped<'a> {
 
     /// Returns whether the container now has the reported state. A pause, for example, is not
     /// overwritten by every report.
-    fn is_so(&self, said: &ReportedState) -> bool {
+    fn has_state(&self, said: &ReportedState) -> bool {
         self.now == said.state.as_str() && !self.agent.is_empty()
     }
 
     /// Returns the notification that the report causes, unless the agent is being stopped.
     fn notice(&self, said: &ReportedState) -> Option<notify::NoticeKind> {
         let begun = notify::notice_for_change(self.before, &report(said));
-        begun.filter(|_| self.is_so(said) && !self.is_leaving)
+        begun.filter(|_| self.has_state(said) && !self.is_leaving)
     }
 
     fn tell_people(&self, town: &Town, said: &ReportedState) {
@@ -262,18 +262,18 @@ impl<'a> Swapped<'a> {
     }
 
     fn write_down(&self, town: &Town, said: &ReportedState) {
-        let is_over = self.before == Some(State::Paused) && self.is_so(said);
+        let is_over = self.before == Some(State::Paused) && self.has_state(said);
         let by = Some(self.resumer).filter(|by| !by.is_empty());
         let resumed = is_over.then(|| event::resumed(self.agent, by));
         let is_another = said.state == State::Waiting
             && event::asks_another(self.question, &said.reason)
-            && self.is_so(said)
+            && self.has_state(said)
             && !self.is_leaving;
         let another = is_another.then_some(notify::NoticeKind::Waiting);
         // The person who interrupts a turn needs no notification, but it is written as an event.
         let is_cut = said.reason == Reason::Interrupted
             && matches!(self.before, Some(State::Busy | State::Waiting))
-            && self.is_so(said)
+            && self.has_state(said)
             && !self.is_leaving;
         let cut = is_cut.then_some(notify::NoticeKind::Done);
         let begun = self.notice(said).or(another).or(cut);
@@ -440,7 +440,7 @@ fn apply(town: &Town, batch: Batch) -> Result<String> {
 }
 
 /// Returns the tags for a hook's report.
-fn said_tags(
+fn report_tags(
     target: &SessionName,
     event: HookEvent,
     said: &ReportedState,
@@ -477,7 +477,7 @@ fn with_first_prompt(
     now: i64,
     idle: Vec<Command>,
 ) -> Command {
-    let busy = said_tags(target, event, &signal::first_prompt(), now);
+    let busy = report_tags(target, event, &signal::first_prompt(), now);
     let lines = |commands: Vec<Command>| {
         let lines: Vec<String> = commands.into_iter().map(|it| it.to_line()).collect();
         lines.join(" ; ")
@@ -536,7 +536,7 @@ fn unless(
 
 /// Returns a format that is true while a container is in one of these states, and for less than the
 /// given number of seconds, if any.
-fn outlasting(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
+fn kept_state_format(states: &[(State, Option<i64>)], now: i64) -> Option<String> {
     let is = |(state, seconds): &(State, Option<i64>)| {
         let is_it = format!("#{{==:#{{{}}},{}}}", tag::STATE, state.as_str());
         match seconds {

@@ -135,7 +135,7 @@ impl Sessions {
     /// wait for the disk.
     pub(crate) fn add_process(&self, line: Record) -> Result<()> {
         self.check_journal()?;
-        self.journal.append_passing(&[line])
+        self.journal.append_without_sync(&[line])
     }
 
     /// Writes the lines for which `is_news` returns true; it gets the known record of the line's
@@ -165,9 +165,9 @@ impl Sessions {
         let events = session_events::events(lines, |id| {
             known.get(id).map(|known| known.record().clone())
         });
-        let tell_of_deaths = session_events::include_deaths(&events);
+        let notify_of_deaths = session_events::include_deaths(&events);
         self.events.note(events);
-        if tell_of_deaths {
+        if notify_of_deaths {
             let since = jiff::SignedDuration::from_secs(session_events::TOGETHER_SECONDS);
             let recent = self.events.find(&events::EventQuery {
                 kinds: vec!["*_death".to_owned()],

@@ -181,7 +181,7 @@ pub fn start(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<Ru
                 now = ServerSite::of(town, agent)?.running_server(town, server)?;
             }
             if changed && now.state == DevServerState::Error {
-                ServerSite::of(town, agent)?.tell_of_failure(town, server);
+                ServerSite::of(town, agent)?.report_failure(town, server);
             }
             Ok(RunningServer { changed, ..now })
         })
@@ -256,13 +256,13 @@ pub(crate) fn emit_failure(town: &Town, agent: &Identity, row: &PaneRow) -> bool
     if locks.iter().any(|path| FileLock::is_held(path)) {
         return false;
     }
-    write_failure_down(town, agent, row);
+    write_failure_event(town, agent, row);
     true
 }
 
 const SILENT: &str = "silent";
 
-fn write_failure_down(town: &Town, agent: &Identity, row: &PaneRow) {
+fn write_failure_event(town: &Town, agent: &Identity, row: &PaneRow) {
     let what = if row.dead { "failed" } else { SILENT };
     // `None`: the window was closed deliberately. The death of a server that was already reported
     // as silent is reported as well.
@@ -342,9 +342,9 @@ impl ServerSite {
     }
 
     /// Reports the failure of a server that was just started.
-    fn tell_of_failure(&self, town: &Town, server: &DevServer) {
+    fn report_failure(&self, town: &Town, server: &DevServer) {
         if let Some(row) = self.pane(server).filter(|row| has_failed(row)) {
-            write_failure_down(town, &self.agent, row);
+            write_failure_event(town, &self.agent, row);
         }
     }
 

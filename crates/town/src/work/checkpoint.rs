@@ -212,7 +212,7 @@ pub(crate) fn is_about(left: &Checkpoint, work: Option<&WorkId>, now: Timestamp)
 
 /// Records that a session has read an earlier session's checkpoint. From then on, the session's own
 /// checkpoint may replace it.
-pub(crate) fn note_told(town: &Town, agent: &Identity, session: &str) -> Result<()> {
+pub(crate) fn mark_read(town: &Town, agent: &Identity, session: &str) -> Result<()> {
     let _lock = lock(town, agent)?;
     match read(town, agent)? {
         Some(left) if !left.is_known_to(session) => {

@@ -107,7 +107,7 @@ pub fn handoff_bead(town: &Town, agent: &Identity) -> Result<Item> {
 pub fn start_step(town: &Town, agent: &Identity, step: &str) -> Result<(MoleculeStatus, Item)> {
     let moved = Work::of(town).start_step(&agent.address(), step)?;
     fault::point(town, "mol.begun");
-    tell_step(town, agent, &moved, StepTransition::Begins)?;
+    record_step(town, agent, &moved, StepTransition::Begins)?;
     Ok((MoleculeStatus::of(&moved.molecule), moved.step))
 }
 
@@ -120,9 +120,9 @@ pub fn finish_step(
 ) -> Result<(MoleculeStatus, Item)> {
     let moved = Work::of(town).finish_step(&agent.address(), step, note)?;
     fault::point(town, "mol.finished");
-    tell_step(town, agent, &moved, StepTransition::Ends)?;
+    record_step(town, agent, &moved, StepTransition::Ends)?;
     if moved.changed && moved.molecule.is_done() {
-        tell_end(town, "molecule_done", &moved.molecule);
+        record_end(town, "molecule_done", &moved.molecule);
     }
     Ok((MoleculeStatus::of(&moved.molecule), moved.step))
 }
@@ -132,7 +132,7 @@ pub fn detach(town: &Town, agent: &Identity) -> Result<Option<MoleculeStatus>> {
     let before = Work::of(town).detach(&agent.address())?;
     fault::point(town, "mol.detached");
     if let Some(before) = &before {
-        tell_end(town, "molecule_detached", before);
+        record_end(town, "molecule_detached", before);
     }
     Ok(before.as_ref().map(MoleculeStatus::of))
 }
@@ -148,7 +148,7 @@ enum StepTransition {
 }
 
 /// Records a step with the running session; without one, in the event log.
-fn tell_step(
+fn record_step(
     town: &Town,
     agent: &Identity,
     moved: &StepChange,
@@ -217,7 +217,7 @@ fn note_on_session(town: &Town, agent: &Identity, molecule: &WorkId) -> Result<(
 /// or it was detached.
 pub(crate) fn emit_left(town: &Town, agent: &Identity, left: LeftMolecule) -> Result<()> {
     let Some(step) = left.last else {
-        tell_end(town, "molecule_detached", &left.molecule);
+        record_end(town, "molecule_detached", &left.molecule);
         return Ok(());
     };
     let moved = StepChange {
@@ -225,12 +225,12 @@ pub(crate) fn emit_left(town: &Town, agent: &Identity, left: LeftMolecule) -> Re
         step,
         changed: true,
     };
-    tell_step(town, agent, &moved, StepTransition::Ends)?;
-    tell_end(town, "molecule_done", &moved.molecule);
+    record_step(town, agent, &moved, StepTransition::Ends)?;
+    record_end(town, "molecule_done", &moved.molecule);
     Ok(())
 }
 
-fn tell_end(town: &Town, kind: &str, molecule: &Molecule) {
+fn record_end(town: &Town, kind: &str, molecule: &Molecule) {
     let event = town
         .event_at(kind, &molecule.agent)
         .with("molecule", molecule.item.id.to_string())

@@ -88,7 +88,7 @@ pub fn run(
 ) -> Result<()> {
     rig::check_not_parked(town, rig)?;
     estop::check(town, Some(rig))?;
-    let _turn = take_turn(town, rig, tell)?;
+    let _turn = lock_queue(town, rig, tell)?;
     run_locked(town, rig, options, tell, &mut give)
 }
 
@@ -115,14 +115,14 @@ fn run_locked(
     // Also if this run validates nothing: otherwise the commands of a killed run would keep
     // running.
     validate::end_leftovers(town, rig);
-    let result = work_off(&queue, options, &mut give);
+    let result = merge_waiting(&queue, options, &mut give);
     queue.finish_up();
     result
 }
 
 /// Merges the entries, several together if the rig's settings say so. An entry that the remote
 /// refuses does not block the others; its problem is returned after all of them.
-fn work_off(
+fn merge_waiting(
     queue: &LockedQueue<'_>,
     options: &RunOptions,
     give: &mut impl FnMut(Merge),
@@ -344,7 +344,7 @@ fn lock_path(town: &Town, rig: &str) -> std::path::PathBuf {
 }
 
 /// Waits for the lock of the rig's queue, and reports once which process holds it.
-fn take_turn(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
+fn lock_queue(town: &Town, rig: &str, tell: Tell<'_>) -> Result<FileLock> {
     let path = lock_path(town, rig);
     let mut is_told = false;
     loop {

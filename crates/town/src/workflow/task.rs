@@ -362,6 +362,6 @@ fn unhook(town: &Town, agent: &Identity, id: &WorkId) -> Result<()> {
 }
 
 /// Returns whether the container belongs to a task, whatever runs in it.
-pub(crate) fn is_tasks(container: &Container) -> bool {
+pub(crate) fn is_task_container(container: &Container) -> bool {
     matches!(container.owner(), Owner::Agent(agent) if agent.role() == Role::Task)
 }

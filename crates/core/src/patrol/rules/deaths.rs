@@ -130,7 +130,7 @@ pub(super) fn dead_agent(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
         })
         .filter_map(|(agent, end)| {
             let (rule, subject) = ("dead-agent", &agent.address);
-            let is_new = scene.is_new_trouble(rule, subject, end.at, WELL_AFTER);
+            let is_new = scene.is_new_problem(rule, subject, end.at, WELL_AFTER);
             (is_new || scene.is_due(rule, subject)).then_some((agent, end, is_new))
         })
         .map(|(agent, end, is_new)| {

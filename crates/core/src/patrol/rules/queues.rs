@@ -20,7 +20,7 @@ pub(super) fn old_message(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
             let age = scene.age(queue.oldest_at);
             let is_old = age >= scene.settings.message_after;
             let (rule, subject) = ("old-message", &agent.address);
-            let is_new = scene.is_new_trouble(rule, subject, queue.oldest_at, 0);
+            let is_new = scene.is_new_problem(rule, subject, queue.oldest_at, 0);
             if !is_old || !(is_new || scene.is_due(rule, subject)) {
                 return None;
             }
@@ -46,7 +46,7 @@ pub(super) fn old_merge(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
         .filter_map(|queue| {
             let age = scene.age(queue.oldest_at);
             let is_old = age >= scene.settings.merge_after;
-            let is_new = scene.is_new_trouble("old-merge", &queue.rig, queue.oldest_at, 0);
+            let is_new = scene.is_new_problem("old-merge", &queue.rig, queue.oldest_at, 0);
             if !is_old || !(is_new || scene.is_due("old-merge", &queue.rig)) {
                 return None;
             }

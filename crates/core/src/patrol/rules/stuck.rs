@@ -58,10 +58,10 @@ pub(super) fn hung_agent(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
             let entry = scene.memory.get("hung-agent", subject);
             let last_at = entry.map_or(i64::MIN, |entry| entry.last_at);
             // Activity after an action means that the action had an effect.
-            let has_printed = agent.last_sign() > last_at.saturating_add(scene.at_speed(ECHO));
-            let has_moved = has_printed || agent.last_own_sign() >= last_at;
+            let has_printed = agent.last_activity() > last_at.saturating_add(scene.at_speed(ECHO));
+            let has_moved = has_printed || agent.last_own_activity() >= last_at;
             let silent = match has_moved {
-                true => scene.age(agent.last_sign()),
+                true => scene.age(agent.last_activity()),
                 // The echo of our own action does not count as activity.
                 false => scene.settings.hung_after,
             };
@@ -88,7 +88,7 @@ pub(super) fn hung_agent(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
             let reason = format!("{} is busy and shows no activity", agent.address);
             let mut finding = RuleFinding::about(kind, agent, reason).evidence(format!(
                 "no output, keepalive or transcript entry for {}",
-                span(scene.age(agent.last_sign()))
+                span(scene.age(agent.last_activity()))
             ));
             if !has_moved && let Some(entry) = entry {
                 let ago = span(scene.age(entry.last_at));

@@ -25,7 +25,7 @@ pub(super) fn failed_turn(scene: &RuleInput<'_>) -> Vec<RuleFinding> {
     resting(scene, State::Error, scene.settings.failed_after)
         .filter_map(|(agent, age)| {
             let (rule, subject) = ("failed-turn", &agent.address);
-            let is_new = scene.is_new_trouble(rule, subject, scene.now - age, WELL_AFTER);
+            let is_new = scene.is_new_problem(rule, subject, scene.now - age, WELL_AFTER);
             (is_new || scene.is_due(rule, subject)).then_some((agent, age, is_new))
         })
         .map(|(agent, age, is_new)| {

@@ -297,7 +297,7 @@ impl World {
         }
         // A long command prints nothing for up to 25 minutes.
         if self.rng.chance(2_500)
-            || self.now - self.snapshot.agents[agent].last_sign() > 24 * MINUTE
+            || self.now - self.snapshot.agents[agent].last_activity() > 24 * MINUTE
         {
             self.snapshot.agents[agent].signs.printed_at = Some(self.now);
         }

@@ -258,7 +258,7 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<ProcessHandle> {
 }
 
 /// Returns whether the caller wants this process to outlive the terminal, as `nohup` does.
-pub fn is_deaf_to_hangups() -> bool {
+pub fn ignores_hangups() -> bool {
     // Without /proc, signals are treated as not ignored.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -127,7 +127,7 @@ pub fn is_born_as(pid: u32, certificate: &str) -> Option<ProcessHandle> {
 }
 
 /// Returns true: the ignored signals are not known here, so they are left unchanged.
-pub fn is_deaf_to_hangups() -> bool {
+pub fn ignores_hangups() -> bool {
     true
 }
 

@@ -136,7 +136,7 @@ impl PaneObservation {
         let seen = screen::classify(&lines, title, preset);
         let is_described = preset.screen.input.is_some();
         let before_cursor = (!is_described).then(|| screen::before_cursor(&lines, cursor));
-        let hooked = said_just_now(hooked);
+        let hooked = recent_hook_state(hooked);
         let state = match seen.state {
             // Work that has just begun appears on the screen only after a moment.
             State::Idle | State::Error if hooked == Some(State::Busy) => hooked,
@@ -217,7 +217,7 @@ fn looks_like_a_hint(text: &str, preset: &Preset) -> bool {
 }
 
 /// Returns the state that a hook reported in the last two seconds, from `state since`.
-fn said_just_now(hooked: &str) -> Option<State> {
+fn recent_hook_state(hooked: &str) -> Option<State> {
     let (state, since) = hooked.split_once(' ')?;
     let age = Clock::default().seconds() - since.parse::<i64>().ok()?;
     State::from_word(state).filter(|_| (-1..2).contains(&age))

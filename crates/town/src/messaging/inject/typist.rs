@@ -340,14 +340,14 @@ impl<'a> Typist<'a> {
                     None => return Ok(false),
                 }
                 press(self.town, self.pane, &[key.to_owned()])?;
-                self.await_other_picture(&seen)?;
+                self.await_screen_change(&seen)?;
             }
         }
         Ok(false)
     }
 
     /// Waits until the screen changes or the timeout expires.
-    fn await_other_picture(&mut self, before: &PaneObservation) -> Result<()> {
+    fn await_screen_change(&mut self, before: &PaneObservation) -> Result<()> {
         let deadline = Instant::now() + EDITED_AFTER;
         self.watch.poll_often();
         while Instant::now() < deadline {

@@ -51,11 +51,11 @@ pub fn deliver_waiting(town: &Town, identity: &Identity, limit: Duration) -> Res
     let queue = MessageQueue::of(town, identity);
     let deadline = Instant::now() + limit;
     while !queue.is_empty() {
-        let Some(turn) = take_turn(&queue)? else {
+        let Some(turn) = lock_deliverer(&queue)? else {
             return Ok(());
         };
         let session = running(town, identity)?.session_id();
-        let end = stand_by(town, identity, &queue, deadline)?;
+        let end = await_readiness(town, identity, &queue, deadline)?;
         drop(turn);
         // Checked again after the release: a message, a new session or the end of a pause or stop
         // that came before it found the lock held, and started no other deliverer.
@@ -74,7 +74,7 @@ pub fn deliver_waiting(town: &Town, identity: &Identity, limit: Duration) -> Res
 
 /// Takes the deliverer's lock. Retries once, because a check by another process holds it for a
 /// moment.
-fn take_turn(queue: &MessageQueue) -> Result<Option<FileLock>> {
+fn lock_deliverer(queue: &MessageQueue) -> Result<Option<FileLock>> {
     let path = queue.deliverer_lock_path();
     if let Some(lock) = FileLock::try_take(&path)? {
         return Ok(Some(lock));
@@ -83,7 +83,7 @@ fn take_turn(queue: &MessageQueue) -> Result<Option<FileLock>> {
     FileLock::try_take(&path)
 }
 
-fn stand_by(
+fn await_readiness(
     town: &Town,
     identity: &Identity,
     queue: &MessageQueue,

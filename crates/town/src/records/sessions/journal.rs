@@ -73,7 +73,7 @@ impl Journal {
 
     /// Appends lines that are worthless after a reboot. Other processes see them at once; they
     /// reach the disk with the next synced line.
-    pub(super) fn append_passing(&self, records: &[Record]) -> Result<()> {
+    pub(super) fn append_without_sync(&self, records: &[Record]) -> Result<()> {
         let _lock = self.lock()?;
         self.write(records, Durability::InSystem)
     }

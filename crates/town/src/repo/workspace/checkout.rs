@@ -44,7 +44,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
     if is_broken(town, dir) {
         relink(git, dir);
     }
-    make_room(git, identity)?;
+    rename_old_branch(git, identity)?;
     let is_usable = is_usable(town, dir);
     if !is_usable && has_entries(dir) {
         return Err(no_worktree(dir, rig));
@@ -151,7 +151,7 @@ fn no_worktree(dir: &Path, rig: &str) -> Problem {
 
 /// Renames the branch that a polecat had in older versions, `polecat/NAME`. git cannot create
 /// `polecat/NAME/ITEM` while it exists, so it gets the name of the branch of an idle polecat.
-fn make_room(git: Git<'_>, identity: &Identity) -> Result<()> {
+fn rename_old_branch(git: Git<'_>, identity: &Identity) -> Result<()> {
     let old = root(identity);
     if identity.role() == Role::Polecat && exists(git, &old)? {
         git.run(["branch", "--quiet", "-m", &old, &branch(identity)])?;

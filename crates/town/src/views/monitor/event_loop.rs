@@ -234,7 +234,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             if self.view == Some(pane) {
                 self.due.view.get_or_insert(now + MOMENT);
             }
-            let pause = match self.care_of(pane) {
+            let pause = match self.depth_of(pane) {
                 WatchDepth::Screen => SCREEN,
                 WatchDepth::Title if self.awaited => BURST,
                 WatchDepth::Title => TITLE,
@@ -277,7 +277,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
             } else {
                 // A server that does not answer in time counts as failed, and no event of tmux
                 // reports that.
-                self.tell_of_servers();
+                self.report_failed_servers();
             }
             self.watch_servers();
         }
@@ -397,10 +397,10 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         }
     }
 
-    fn care_of(&mut self, pane: PanePlace) -> WatchDepth {
+    fn depth_of(&mut self, pane: PanePlace) -> WatchDepth {
         let living = self.reading.living(&self.town);
         let found = living.iter().find(|(known, ..)| *known == pane);
-        found.map_or(WatchDepth::None, |(_, _, _, care)| *care)
+        found.map_or(WatchDepth::None, |(_, _, _, depth)| *depth)
     }
 
     /// Reads the agents and reports the changed states. Returns whether anything has changed.
@@ -409,9 +409,9 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         self.reading.read(&self.town, printed)?;
         let before_at = std::mem::replace(&mut self.read_at, at);
         self.looked = Some(Instant::now());
-        self.watch_living();
+        self.watch_live_panes();
         self.watch_servers();
-        self.tell_of_servers();
+        self.report_failed_servers();
         background_tasks::emit_failures(&self.town, &self.reading.containers);
         self.settle_adopted();
         let before = std::mem::replace(&mut *lock(&self.shared.seen), self.reading.seen.clone());
@@ -445,7 +445,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
     }
 
     /// Reports the dev servers that have failed since the last reading.
-    fn tell_of_servers(&mut self) {
+    fn report_failed_servers(&mut self) {
         let mut failed = BTreeSet::new();
         for container in &self.reading.containers {
             let Some(agent) = container.identity() else {
@@ -471,15 +471,15 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         let pane = seen
             .find(|seen| seen.session == moved.session)
             .map(|seen| seen.place);
-        pane.is_some_and(|pane| self.care_of(pane) == WatchDepth::Screen)
+        pane.is_some_and(|pane| self.depth_of(pane) == WatchDepth::Screen)
     }
 
     /// Watches exactly the present panes and processes.
-    fn watch_living(&mut self) {
+    fn watch_live_panes(&mut self) {
         let living = self.reading.living(&self.town);
         let mut unwatched = Vec::new();
-        for (pane, tty, _, care) in &living {
-            if *care != WatchDepth::None && !self.event_sources.knows(*pane, tty) {
+        for (pane, tty, _, depth) in &living {
+            if *depth != WatchDepth::None && !self.event_sources.knows(*pane, tty) {
                 self.event_sources.arm(*pane, tty);
                 // It may have printed since it was read.
                 unwatched.push(*pane);
@@ -521,7 +521,7 @@ impl<F: Fn(MonitorChange)> EventLoop<F> {
         let living = self.reading.living(&self.town);
         let cared = living
             .iter()
-            .filter(|(_, _, _, care)| *care != WatchDepth::None);
+            .filter(|(_, _, _, depth)| *depth != WatchDepth::None);
         let wanted = cared.map(|(pane, ..)| *pane).chain(self.view);
         self.event_sources.keep_panes(&wanted.collect());
     }

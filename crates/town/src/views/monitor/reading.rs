@@ -198,7 +198,7 @@ impl AgentReader {
             let pane = container.pane();
             let preset = self.presets.get(town, &pane.tag_harness);
             // Only these panes are watched for output.
-            let is_told = care(container, preset) == WatchDepth::Screen;
+            let is_told = watch_depth(container, preset) == WatchDepth::Screen;
             let session = container
                 .session_id()
                 .filter(|_| unsure.contains(&pane.place()));
@@ -254,17 +254,17 @@ impl AgentReader {
         for container in self.containers.iter().filter(|c| c.identity().is_some()) {
             let pane = container.pane();
             if !pane.dead && !container.lost_agent_pane() {
-                let care = care(container, self.presets.get(town, &pane.tag_harness));
-                living.push((pane.place(), pane.tty.clone(), pane.pid, care));
+                let depth = watch_depth(container, self.presets.get(town, &pane.tag_harness));
+                living.push((pane.place(), pane.tty.clone(), pane.pid, depth));
             }
             let resolver = living_resolver(container).map(|row| row.pane);
             for row in container.own_windows().filter(|row| is_not_over(row)) {
-                let care = match resolver == Some(row.pane) {
+                let depth = match resolver == Some(row.pane) {
                     true => WatchDepth::Screen,
                     // The output of a server does not matter, only its end.
                     false => WatchDepth::None,
                 };
-                living.push((row.place(), row.tty.clone(), row.pid, care));
+                living.push((row.place(), row.tty.clone(), row.pid, depth));
             }
         }
         living
@@ -341,7 +341,7 @@ fn resolver_change(
     })
 }
 
-fn care(container: &Container, preset: Option<&Preset>) -> WatchDepth {
+fn watch_depth(container: &Container, preset: Option<&Preset>) -> WatchDepth {
     let pane = container.pane();
     if pane.dead || container.lost_agent_pane() {
         return WatchDepth::None;

@@ -99,7 +99,7 @@ fn is_unread(town: &Town, agent: &Identity, session: &str, item: &WorkId) -> Res
         return Ok(false);
     };
     let sessions = SessionsAround::around(town, Some(session), Some(&left), None)?;
-    Ok(sessions.have_left(&left))
+    Ok(sessions.left_to_current(&left))
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ impl SessionsAround {
     }
 
     /// Returns whether the checkpoint was left to this session.
-    pub(crate) fn have_left(&self, left: &Checkpoint) -> bool {
+    pub(crate) fn left_to_current(&self, left: &Checkpoint) -> bool {
         left.is_left_to(self.own.as_deref(), self.before.as_deref(), |id| {
             self.get(id)?.outcome
         })

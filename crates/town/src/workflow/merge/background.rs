@@ -7,7 +7,9 @@
 //! after it gets the lock, and therefore sees every entry that was queued before.
 
 use super::announce::announce;
-use super::{MergeMessage, RunOptions, Tell, lock_path, requests, run_locked, take_turn, validate};
+use super::{
+    MergeMessage, RunOptions, Tell, lock_path, lock_queue, requests, run_locked, validate,
+};
 use crate::base::callback::{self, Call};
 use crate::base::lock::FileLock;
 use crate::base::{estop, files};
@@ -150,7 +152,7 @@ pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
     let Ok(next) = FileLock::take(&next_path(town, rig), PROBE) else {
         return Ok(());
     };
-    let turn = take_turn(town, rig, tell)?;
+    let turn = lock_queue(town, rig, tell)?;
     if let Err(problem) = requests::begin(town, rig) {
         // The request remains; the only effect is one empty run later.
         tell(MergeMessage::Warning(&problem.to_string()));

@@ -75,7 +75,7 @@ impl Assignment<'_> {
                 }
             }
         }
-        Err(SlingError::Taken(self.unsteady()))
+        Err(SlingError::Taken(self.concurrent_assignment()))
     }
 
     /// Returns the polecat that already has the item, if it matches the request.
@@ -90,7 +90,7 @@ impl Assignment<'_> {
             .ok_or_else(|| held_by(&self.item.id, holder))
     }
 
-    fn unsteady(&self) -> Problem {
+    fn concurrent_assignment(&self) -> Problem {
         Problem::conflict(format!("another process is assigning {}", self.item.id))
             .hint("`gt work show` shows who has it now")
     }

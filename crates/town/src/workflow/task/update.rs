@@ -259,7 +259,7 @@ fn move_on(site: &TaskSite<'_>, commit: &str) -> Result<()> {
     let moved = quiet(site.git()).run(MERGE.iter().chain(&["--ff-only", commit]));
     moved
         .map(drop)
-        .map_err(|problem| in_the_way(site, &problem))
+        .map_err(|problem| cannot_merge(site, &problem))
 }
 
 /// Begins a merge that is expected to have conflicts. Returns whether it is under way.
@@ -277,7 +277,7 @@ fn begin(site: &TaskSite<'_>, tip: &str, base: &str) -> Result<bool> {
     // A merge driver of the user may have resolved the conflicts.
     begun
         .map(|_| false)
-        .map_err(|problem| in_the_way(site, &problem))
+        .map_err(|problem| cannot_merge(site, &problem))
 }
 
 /// Merge command that is independent of the user's settings: no editor, no hook, no stash, no
@@ -298,7 +298,7 @@ fn quiet(git: Git<'_>) -> Git<'_> {
     git.uncancellable()
 }
 
-fn in_the_way(site: &TaskSite<'_>, problem: &Problem) -> Problem {
+fn cannot_merge(site: &TaskSite<'_>, problem: &Problem) -> Problem {
     Problem::conflict(format!("{} cannot be merged into as it is", site.id))
         .caused_by_problem(problem)
         .hint(format!(

@@ -1,6 +1,6 @@
 //! The list of tasks: items on the hooks of tasks' agents, and their containers.
 
-use super::{is_tasks, tag_of, tags};
+use super::{is_task_container, tag_of, tags};
 use crate::agents::listing::{self, AgentFilter, AgentView};
 use crate::agents::states::{ResolverReport, States};
 use crate::base::or_log::OrLog;
@@ -43,7 +43,9 @@ pub struct TaskWindow {
 /// Returns the tasks of the town, or of one rig.
 pub fn list(town: &Town, rig: Option<&str>) -> Result<Vec<Task>> {
     let containers = containers::list(town)?;
-    let running = containers.iter().filter(|container| is_tasks(container));
+    let running = containers
+        .iter()
+        .filter(|container| is_task_container(container));
     let mut tasks: BTreeSet<Identity> = running.filter_map(Container::identity).cloned().collect();
     for (address, _) in Work::of(town).hooks()? {
         let agent = Identity::from_address(&address, town.registry());
