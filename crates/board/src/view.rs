@@ -28,7 +28,7 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 
 /// Minimum size of a readable terminal.
-const LEAST: (u16, u16) = (40, 10);
+const MIN_SIZE: (u16, u16) = (40, 10);
 
 /// The contents and positions of a frame.
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ pub(crate) fn draw(board: &Board, frame: &mut Frame<'_>, now: Moment) -> DrawnFr
 }
 
 fn draw_all(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
-    let (width, height) = LEAST;
+    let (width, height) = MIN_SIZE;
     if area.width < width || area.height < height {
         let said = format!(
             "too small: {}×{}, needs {width}×{height}",

@@ -27,7 +27,7 @@ const MINUTE: i64 = 60;
 /// Longest wait after failed deliveries.
 const LONGEST_WAIT: i64 = 60 * MINUTE;
 /// Number of failed deliveries after which an escalation is raised.
-pub const MOST_FAILURES: u32 = 3;
+pub const MAX_FAILURES: u32 = 3;
 /// Source of the escalation about a role agent that cannot be started. No role agent takes it.
 pub const SOURCE: &str = "wake";
 

@@ -145,12 +145,12 @@ impl Event {
     /// Adds the names of files, up to a limit, and the number of the others.
     #[must_use]
     pub fn with_files(self, files: &[String]) -> Self {
-        const MOST: usize = 20;
+        const MAX: usize = 20;
         if files.is_empty() {
             return self;
         }
-        let more = files.len().saturating_sub(MOST);
-        let named: Vec<Value> = files.iter().take(MOST).cloned().map(Value::from).collect();
+        let more = files.len().saturating_sub(MAX);
+        let named: Vec<Value> = files.iter().take(MAX).cloned().map(Value::from).collect();
         self.with("files", named)
             .with("more", (more > 0).then_some(more))
     }

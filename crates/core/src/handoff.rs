@@ -98,7 +98,7 @@ const READY: &str =
     "Ready for any agent, and not yours unless you are given one (`gt hook ITEM` takes one up)";
 
 /// Maximum number of lines of one kind. More would only use up the reader's context.
-pub const MOST_LINES: usize = 20;
+pub const MAX_LINES: usize = 20;
 
 impl Collected {
     /// Returns warnings for a person before the handoff, about work that exists only here.
@@ -112,8 +112,8 @@ impl Collected {
         match self.unpushed.len() {
             0 => {}
             1 => warnings.push("1 commit that no remote has".to_owned()),
-            number if number > MOST_LINES => {
-                warnings.push(format!("more than {MOST_LINES} commits that no remote has"));
+            number if number > MAX_LINES => {
+                warnings.push(format!("more than {MAX_LINES} commits that no remote has"));
             }
             number => warnings.push(format!("{number} commits that no remote has")),
         }
@@ -139,7 +139,7 @@ impl Collected {
             "How the worktree stands is not known",
             &self.unknown,
         );
-        let count = self.changed_files.len().saturating_sub(MOST_LINES);
+        let count = self.changed_files.len().saturating_sub(MAX_LINES);
         let more = format!("and {count} more");
         list(&mut text, "Changed files", &self.changed_files, &more);
         for (what, lines) in [
@@ -159,10 +159,10 @@ fn list(text: &mut String, what: &str, lines: &[String], more: &str) {
         return;
     }
     let _ = writeln!(text, "{what}:");
-    for line in lines.iter().take(MOST_LINES) {
+    for line in lines.iter().take(MAX_LINES) {
         let _ = writeln!(text, "- {line}");
     }
-    if lines.len() > MOST_LINES {
+    if lines.len() > MAX_LINES {
         let _ = writeln!(text, "- {more}");
     }
 }
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn more_than_is_shown_is_not_counted_as_if_it_were_all() {
         let collected = Collected {
-            unpushed: vec!["c".to_owned(); MOST_LINES + 1],
+            unpushed: vec!["c".to_owned(); MAX_LINES + 1],
             unknown: Some("git was stopped".to_owned()),
             ..Collected::default()
         };

@@ -173,7 +173,7 @@ pub fn all_of(files: &[String]) -> String {
 
 /// Lists the first of these files in one line, with the number of the others.
 pub fn list_some(files: &[String]) -> String {
-    let named = &files[..files.len().min(MOST_FILES)];
+    let named = &files[..files.len().min(MAX_FILES)];
     let mut text = all_of(named);
     if files.len() > named.len() {
         let _ = write!(text, " and {} more", files.len() - named.len());
@@ -211,7 +211,7 @@ pub fn quoted(name: &str) -> String {
 }
 
 /// Maximum number of files that a text names.
-const MOST_FILES: usize = 20;
+const MAX_FILES: usize = 20;
 
 /// Returns the first 12 digits of a commit's id.
 pub fn short(commit: &str) -> &str {
@@ -310,11 +310,11 @@ impl MergeRefusal {
         if self.status == MergeStatus::Failed && !self.files.is_empty() {
             text.push_str("What it changes:\n");
         }
-        for file in self.files.iter().take(MOST_FILES) {
+        for file in self.files.iter().take(MAX_FILES) {
             let _ = writeln!(text, "- {}", quoted(file));
         }
-        if self.files.len() > MOST_FILES {
-            let _ = writeln!(text, "- and {} more", self.files.len() - MOST_FILES);
+        if self.files.len() > MAX_FILES {
+            let _ = writeln!(text, "- and {} more", self.files.len() - MAX_FILES);
         }
         let _ = write!(
             text,

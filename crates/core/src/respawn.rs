@@ -10,7 +10,7 @@ pub const WELL_AFTER_SECONDS: u64 = 600;
 const FIRST_WAIT_SECONDS: u64 = 3;
 const LONGEST_WAIT_SECONDS: u64 = 300;
 /// Maximum number of deaths, each within [`WELL_AFTER_SECONDS`] of the last, before giving up.
-const MOST_DEATHS: usize = 8;
+const MAX_DEATHS: usize = 8;
 /// Minimum run time of a session that was resumed after a crash. If it crashes sooner, its
 /// conversation is taken for the cause.
 const RESUMED_WELL_AFTER_SECONDS: i64 = 60;
@@ -63,7 +63,7 @@ pub fn deaths_over_item(crashes: &[Record], current: &str) -> usize {
 /// however long each agent runs.
 pub fn decide(recent: &[u64], over_item: ItemDeaths) -> RespawnDecision {
     let deaths = recent.len();
-    if deaths > MOST_DEATHS {
+    if deaths > MAX_DEATHS {
         return RespawnDecision::GiveUp { deaths };
     }
     if over_item.most > 0 && over_item.deaths >= over_item.most {

@@ -1,7 +1,7 @@
 //! Similar names, for the hint of an error about a mistyped name.
 
 /// Most names in a hint.
-const MOST: usize = 3;
+const MAX: usize = 3;
 
 /// Returns the known names that are closest to a mistyped one, best first; none if all differ too
 /// much. Case does not count.
@@ -16,7 +16,7 @@ pub fn similar<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec
         .collect();
     close.sort();
     close.dedup();
-    close.truncate(MOST);
+    close.truncate(MAX);
     close.into_iter().map(|(_, name)| name).collect()
 }
 

@@ -19,7 +19,7 @@ const PACE: Duration = Duration::from_millis(50);
 const ECHO: usize = 60;
 /// Maximum number of input tokens to report. With true numbers a long message would make the
 /// programs compact the conversation, which would disturb tests of messages.
-const MOST_INPUT: usize = 5_000;
+const MAX_INPUT: usize = 5_000;
 
 /// A request, its log line and its answer.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ fn usage(body: &[u8], says: &ReplyContent) -> UsageEstimate {
         ReplyContent::Call(call) => call.arguments.to_string().len(),
     };
     let tokens = |bytes: usize| (bytes / 4).max(1) as u64;
-    let input = tokens(body.len().min(MOST_INPUT * 4));
+    let input = tokens(body.len().min(MAX_INPUT * 4));
     UsageEstimate {
         input,
         cached: input / 2,

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Maximum delay: longer than any test, short enough to add up without overflow.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 /// Maximum number of chunks of a streamed answer.
-const MOST_CHUNKS: usize = 100_000;
+const MAX_CHUNKS: usize = 100_000;
 
 /// All directives of a prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,7 +70,7 @@ impl Directives {
             "limit" => self.limit = Some(value.trim().parse().ok()?),
             "stream" => {
                 let chunks: usize = value.trim().parse().ok()?;
-                self.chunks = Some(chunks.clamp(1, MOST_CHUNKS));
+                self.chunks = Some(chunks.clamp(1, MAX_CHUNKS));
             }
             _ => return None,
         }

@@ -9,9 +9,9 @@ use serde_json::Value;
 use std::io::{self, BufRead, Read, Write};
 
 /// Maximum length of the request line with headers.
-const MOST_HEAD: u64 = 64 * 1024;
+const MAX_HEAD: u64 = 64 * 1024;
 /// Maximum length of a body. A conversation with some messages of a megabyte fits.
-const MOST_BODY: u64 = 256 * 1024 * 1024;
+const MAX_BODY: u64 = 256 * 1024 * 1024;
 
 /// Reason why a request cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,9 +20,9 @@ pub(crate) enum HttpError {
     Connection(#[from] io::Error),
     #[error("malformed request: {0}")]
     Malformed(&'static str),
-    #[error("the headers are longer than {MOST_HEAD} bytes")]
+    #[error("the headers are longer than {MAX_HEAD} bytes")]
     LongHead,
-    #[error("the body is longer than {MOST_BODY} bytes")]
+    #[error("the body is longer than {MAX_BODY} bytes")]
     LongBody,
     #[error("cannot read a body with the coding {0:?}")]
     Coding(String),
@@ -81,7 +81,7 @@ impl Head {
 
 /// Reads up to the empty line. `None` if the connection ended instead of another request.
 pub(crate) fn read_head(reader: &mut impl BufRead) -> Result<Option<Head>, HttpError> {
-    let mut reader = reader.take(MOST_HEAD);
+    let mut reader = reader.take(MAX_HEAD);
     let first = loop {
         match read_line(&mut reader)? {
             None if reader.limit() == 0 => return Err(HttpError::LongHead),
@@ -167,7 +167,7 @@ pub(crate) fn read_body(reader: &mut impl BufRead, head: &Head) -> Result<Vec<u8
 fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(), HttpError> {
     const CUT: HttpError = HttpError::Malformed("the body ends early");
     loop {
-        let line = read_line(&mut reader.take(MOST_HEAD))?.ok_or(CUT)?;
+        let line = read_line(&mut reader.take(MAX_HEAD))?.ok_or(CUT)?;
         let size = line.split(';').next().unwrap_or_default().trim();
         let size = u64::from_str_radix(size, 16)
             .map_err(|_| HttpError::Malformed("the size of a chunk is no number"))?;
@@ -180,7 +180,7 @@ fn read_chunks(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Result<(), Http
         }
     }
     // Skips the trailers.
-    let mut trailers = reader.take(MOST_HEAD);
+    let mut trailers = reader.take(MAX_HEAD);
     while !read_line(&mut trailers)?.ok_or(CUT)?.is_empty() {}
     Ok(())
 }
@@ -190,7 +190,7 @@ fn read_exactly(
     length: u64,
     body: &mut Vec<u8>,
 ) -> Result<(), HttpError> {
-    if length > MOST_BODY - body.len() as u64 {
+    if length > MAX_BODY - body.len() as u64 {
         return Err(HttpError::LongBody);
     }
     let read = reader.take(length).read_to_end(body)?;

@@ -19,7 +19,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 const LOGIN_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 const DEVICE_LIFETIME: SignedDuration = SignedDuration::from_hours(24 * 30);
 /// Maximum number of records of each kind.
-const MOST_RECORDS: usize = 200;
+const MAX_RECORDS: usize = 200;
 
 /// The first part of a token, by which people and scanners recognise it.
 const TOKEN_PREFIX: &str = "gt";
@@ -271,10 +271,10 @@ impl AccessStore {
         let changed = change(&mut list)?;
         let is_full = [list.tokens.len(), list.devices.len(), list.logins.len()]
             .iter()
-            .any(|count| *count > MOST_RECORDS);
+            .any(|count| *count > MAX_RECORDS);
         if is_full {
             return Err(Problem::conflict(format!(
-                "there are {MOST_RECORDS} tokens, devices or login links already"
+                "there are {MAX_RECORDS} tokens, devices or login links already"
             ))
             .hint("`gt web token revoke NAME` removes one"));
         }

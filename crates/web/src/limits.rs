@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 const BURST: f64 = 200.0;
 const PER_SECOND: f64 = 50.0;
 /// Failed logins within [`WINDOW`] after which further ones are not checked in detail.
-const MOST_FAILURES: usize = 20;
+const MAX_FAILURES: usize = 20;
 const WINDOW: Duration = Duration::from_secs(60);
 /// Callers that are remembered.
-const MOST_CALLERS: usize = 1_000;
+const MAX_CALLERS: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestLimits {
@@ -33,7 +33,7 @@ impl RequestLimits {
     /// Returns whether a caller may send another request now.
     pub(crate) fn take(&self, caller: &str, now: Instant) -> bool {
         let mut buckets = lock(&self.buckets);
-        if buckets.len() >= MOST_CALLERS {
+        if buckets.len() >= MAX_CALLERS {
             buckets.retain(|_, budget| budget.refilled(now) < BURST);
         }
         let budget = buckets.entry(caller.to_owned()).or_insert(RequestBudget {
@@ -52,7 +52,7 @@ impl RequestLimits {
     pub(crate) fn fail(&self, now: Instant) -> bool {
         let mut failures = lock(&self.failures);
         failures.retain(|at| now.duration_since(*at) < WINDOW);
-        let is_locked = failures.len() >= MOST_FAILURES;
+        let is_locked = failures.len() >= MAX_FAILURES;
         if !is_locked {
             failures.push(now);
         }

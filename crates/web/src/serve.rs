@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 
 /// Maximum number of connections of each socket.
-const MOST_CONNECTIONS: usize = 256;
+const MAX_CONNECTIONS: usize = 256;
 /// Maximum time from the start of a connection to its first byte.
 const FIRST_BYTE: Duration = Duration::from_secs(10);
 /// Maximum time without a byte in either direction. It exceeds the time of the slowest operation;
@@ -70,7 +70,7 @@ pub async fn serve(state: Arc<ApiState>) -> Result<(), Problem> {
             let listener = LocalListener {
                 listener,
                 place: state.place.clone(),
-                permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+                permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             };
             let (state, service) = (Arc::clone(&state), service.clone());
             tasks.spawn(async move {
@@ -87,7 +87,7 @@ pub async fn serve(state: Arc<ApiState>) -> Result<(), Problem> {
             Ok(listener) => {
                 let listener = LoopbackListener {
                     listener,
-                    permits: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
+                    permits: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
                 };
                 let state = Arc::clone(&state);
                 tasks.spawn(async move {

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use tokio::sync::{Semaphore, watch};
 
 /// Maximum number of operations that run at the same time.
-const MOST_RUNNING: usize = 32;
+const MAX_RUNNING: usize = 32;
 
 /// Runs the command of an operation, in this process.
 pub trait OperationRunner: fmt::Debug + Send + Sync + 'static {
@@ -91,7 +91,7 @@ impl ApiState {
             access: AccessStore::in_town(&place.root),
             requests: StoredRequests::in_town(&place.root)?,
             limits: RequestLimits::default(),
-            running: Semaphore::new(MOST_RUNNING),
+            running: Semaphore::new(MAX_RUNNING),
             place,
             runner,
             listen,

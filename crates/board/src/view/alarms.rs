@@ -1,7 +1,7 @@
 //! Draws the emergency stops in force and the open escalations, above everything else.
 
 use super::canvas::{Canvas, row};
-use super::{Hit, LEAST};
+use super::{Hit, MIN_SIZE};
 use crate::action::BoardAction;
 use crate::board::Board;
 use crate::facts::{EscalationFacts, StopFacts};
@@ -18,8 +18,8 @@ const ESCALATIONS: usize = 2;
 
 /// Draws the rows and returns the area below them.
 pub(super) fn draw(board: &Board, area: Rect, canvas: &mut Canvas<'_>) -> Rect {
-    let (_, least) = LEAST;
-    let room = usize::from(area.height.saturating_sub(least));
+    let (_, min_height) = MIN_SIZE;
+    let room = usize::from(area.height.saturating_sub(min_height));
     let mut lines: Vec<(Line<'static>, BoardAction)> = Vec::new();
     for stop in board.facts.stops.iter().take(STOPS) {
         lines.push((stop_line(stop, area, canvas), BoardAction::EmergencyStop));

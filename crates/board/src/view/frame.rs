@@ -135,13 +135,13 @@ fn header(board: &Board, area: Rect, in_view: &[Column], canvas: &mut Canvas<'_>
 /// Returns the cost of today's sessions in the selected project, if there is any.
 fn spent_today(board: &Board) -> Option<f64> {
     /// Smaller amounts would be shown as zero.
-    const LEAST: f64 = 0.005;
+    const MIN_SHOWN: f64 = 0.005;
     let spent = board.facts.spent_today.as_ref()?;
     let cost = match &board.lens.project {
         Some(project) => spent.by_project.get(project).copied()?,
         None => spent.all,
     };
-    (cost >= LEAST).then_some(cost)
+    (cost >= MIN_SHOWN).then_some(cost)
 }
 
 /// Returns how many agents of the selected project are in each state, what needs a look first.

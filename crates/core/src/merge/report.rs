@@ -1,7 +1,7 @@
 //! The message about a result of the merge queue, for the worker and for the person or agent that
 //! assigned the item.
 
-use super::{MOST_FILES, Merge, MergeStatus, quoted, short};
+use super::{MAX_FILES, Merge, MergeStatus, quoted, short};
 use std::fmt::Write;
 
 /// The facts about a result.
@@ -84,11 +84,11 @@ impl MergeReport<'_> {
 
     fn list_files(&self, text: &mut String) {
         let files = &self.merge.files;
-        for file in files.iter().take(MOST_FILES) {
+        for file in files.iter().take(MAX_FILES) {
             let _ = writeln!(text, "- {}", quoted(file));
         }
-        if files.len() > MOST_FILES {
-            let _ = writeln!(text, "- and {} more", files.len() - MOST_FILES);
+        if files.len() > MAX_FILES {
+            let _ = writeln!(text, "- and {} more", files.len() - MAX_FILES);
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 /// Maximum length of a text, in bytes.
 const LONGEST_TEXT: usize = 128 * 1024;
 /// Maximum number of texts in a list.
-const MOST_TEXTS: usize = 100;
+const MAX_TEXTS: usize = 100;
 
 /// A parameter: one row of an operation.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl OperationParameter {
             ParameterKind::Text => value.as_str().is_some_and(is_text),
             ParameterKind::Texts => value.as_array().is_some_and(|values| {
                 let all_texts = values.iter().all(|one| one.as_str().is_some_and(is_text));
-                all_texts && !values.is_empty() && values.len() <= MOST_TEXTS
+                all_texts && !values.is_empty() && values.len() <= MAX_TEXTS
             }),
             ParameterKind::Boolean => value.is_boolean(),
             ParameterKind::Integer { min, max } => {
@@ -108,7 +108,7 @@ impl ParameterKind {
                 "type": "array",
                 "items": {"type": "string", "maxLength": LONGEST_TEXT},
                 "minItems": 1,
-                "maxItems": MOST_TEXTS,
+                "maxItems": MAX_TEXTS,
             }),
             ParameterKind::Boolean => json!({"type": "boolean"}),
             ParameterKind::Integer { min, max } => {
@@ -121,7 +121,7 @@ impl ParameterKind {
     fn words(self) -> String {
         match self {
             ParameterKind::Text => format!("a text of at most {LONGEST_TEXT} bytes, without NUL"),
-            ParameterKind::Texts => format!("a list of 1 to {MOST_TEXTS} texts"),
+            ParameterKind::Texts => format!("a list of 1 to {MAX_TEXTS} texts"),
             ParameterKind::Boolean => "true or false".to_owned(),
             ParameterKind::Integer { min, max } => format!("a whole number from {min} to {max}"),
             ParameterKind::Choice(words) => format!("one of {}", words.join(", ")),

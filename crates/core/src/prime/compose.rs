@@ -42,7 +42,7 @@ pub struct Composed {
 }
 
 /// Minimum length of a section that is worth including.
-const LEAST: usize = 60;
+const MIN: usize = 60;
 /// Divisor of the room that each lighter weight keeps from the heavier ones, if it needs it. An
 /// eighth is enough for a role's text and some steps.
 const KEPT: usize = 8;
@@ -75,7 +75,7 @@ pub fn compose(sections: &[Section], budget: usize) -> Composed {
     for (place, weight) in weights.into_iter().enumerate() {
         let lighter = weights[place + 1..].iter().map(|it| need(*it));
         let kept = lighter.map(|need| (need.min(room / KEPT), need));
-        let kept = kept.filter(|(kept, need)| kept == need || *kept >= LEAST);
+        let kept = kept.filter(|(kept, need)| kept == need || *kept >= MIN);
         let kept: usize = kept.map(|(kept, _)| kept).sum();
         let chosen = of(weight);
         let wanted: Vec<usize> = chosen.iter().map(|index| lengths[*index]).collect();
@@ -126,7 +126,7 @@ fn shares(lengths: &[usize], room: usize) -> Vec<usize> {
             shares[*index] = lengths[*index].min(left / (order.len() - place));
             left -= shares[*index];
         }
-        let is_nothing = |index: &usize| shares[*index] < lengths[*index].min(LEAST);
+        let is_nothing = |index: &usize| shares[*index] < lengths[*index].min(MIN);
         match order
             .iter()
             .copied()

@@ -22,7 +22,7 @@ pub const EMPTY_FILE: &str = "empty-file";
 const IN_MEMORY: &[&str] = &["/tmp", "/var/tmp", "/run", "/dev/shm"];
 /// Maximum number of processes of the agent's user in the container. Podman lowers its own limit to
 /// this number on some systems, and cannot raise it again.
-const MOST_PROCESSES: u64 = 32_768;
+const MAX_PROCESSES: u64 = 32_768;
 
 /// Program that runs containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -188,7 +188,7 @@ impl ContainerPlan {
             .any(|word| word.starts_with("--ulimit"))
         {
             add(&["--ulimit", &limit("nofile", self.files, u64::MAX)]);
-            add(&["--ulimit", &limit("nproc", self.processes, MOST_PROCESSES)]);
+            add(&["--ulimit", &limit("nproc", self.processes, MAX_PROCESSES)]);
         }
         words
     }

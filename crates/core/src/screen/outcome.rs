@@ -176,9 +176,9 @@ fn count_of_tasks(text: &str) -> u32 {
 
 /// Joins a line and its wrapped lines.
 fn paragraph(lines: &[ScreenLine], screen: &ScreenPatterns) -> String {
-    const MOST: usize = 4;
+    const MAX: usize = 4;
     let mut words: Vec<&str> = Vec::new();
-    for (index, line) in lines.iter().take(MOST).enumerate() {
+    for (index, line) in lines.iter().take(MAX).enumerate() {
         let is_next = index > 0 && mark::longest_match(&line.text, &screen.messages).is_some();
         if line.is_blank() || is_next {
             break;

@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 pub(crate) const VARIABLE: &str = "GT_COMPLETE";
 
 /// Most sessions and items that are offered.
-const MOST: usize = 200;
+const MAX: usize = 200;
 
 /// A name with its description.
 type Name = (String, String);
@@ -200,7 +200,7 @@ fn rigs(town: &Town, _: &str) -> Option<Vec<Name>> {
 /// Returns the items that are not closed. Completion shows no errors.
 fn items(town: &Town, _: &str) -> Option<Vec<Name>> {
     let query = ItemQuery {
-        limit: Some(MOST),
+        limit: Some(MAX),
         ..ItemQuery::default()
     };
     // A shell has no place for an error.
@@ -215,7 +215,7 @@ fn items(town: &Town, _: &str) -> Option<Vec<Name>> {
 /// Returns the newest sessions. Completion shows no errors.
 fn sessions(town: &Town, _: &str) -> Option<Vec<Name>> {
     let query = SessionQuery {
-        limit: Some(MOST),
+        limit: Some(MAX),
         ..SessionQuery::default()
     };
     // A shell has no place for an error.

@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 use std::ffi::OsString;
 
 /// Most commands that an error suggests.
-const MOST: usize = 3;
+const MAX: usize = 3;
 
 /// Returns the error of these words with the suggestions that the help shows.
 pub(super) fn shown(mut error: clap::Error, words: &[OsString]) -> clap::Error {
@@ -23,12 +23,7 @@ pub(super) fn shown(mut error: clap::Error, words: &[OsString]) -> clap::Error {
             found.is_some_and(|found| !found.is_hide_set())
         };
         // clap has the most similar name last.
-        let names: Vec<String> = names
-            .into_iter()
-            .rev()
-            .filter(is_shown)
-            .take(MOST)
-            .collect();
+        let names: Vec<String> = names.into_iter().rev().filter(is_shown).take(MAX).collect();
         if !names.is_empty() {
             error.insert(
                 ContextKind::SuggestedSubcommand,

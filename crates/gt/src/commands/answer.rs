@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Maximum width of the descriptions of options.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Answer the question of an agent
 ///
@@ -138,7 +138,7 @@ fn rendered(asking: &Asking, columns: Option<usize>, paint: Paint) -> String {
         lines.extend(output::hanging(&label, &output::clean(option), columns));
         let description = asking.descriptions.get(at).map_or("", String::as_str);
         // Long lines are hard to read, also in a wide terminal.
-        let narrow = columns.unwrap_or(MOST_COLUMNS).min(MOST_COLUMNS);
+        let narrow = columns.unwrap_or(MAX_COLUMNS).min(MAX_COLUMNS);
         let description = output::clean(description.trim());
         if !description.is_empty() {
             let description = output::hanging("      ", &description, Some(narrow));

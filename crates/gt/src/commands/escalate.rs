@@ -13,7 +13,7 @@ use gt_town::records::items::{EscalationQuery, Work};
 use std::process::ExitCode;
 
 /// Maximum number of escalations at the top of an overview.
-const MOST_HEADLINES: usize = 10;
+const MAX_HEADLINES: usize = 10;
 
 /// Ask for help: notify the mayor and people until it is acknowledged
 ///
@@ -359,8 +359,8 @@ pub(super) fn headlines(found: &[Escalation], paint: Paint) -> Vec<String> {
             output::clean(&about)
         )
     };
-    let mut lines: Vec<String> = found.iter().take(MOST_HEADLINES).map(line).collect();
-    if let more @ 1.. = found.len().saturating_sub(MOST_HEADLINES) {
+    let mut lines: Vec<String> = found.iter().take(MAX_HEADLINES).map(line).collect();
+    if let more @ 1.. = found.len().saturating_sub(MAX_HEADLINES) {
         lines.push(format!("  and {more} more: `gt escalate list`"));
     }
     lines

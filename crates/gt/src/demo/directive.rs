@@ -25,7 +25,7 @@ const DEFAULT_DELAY: Duration = Duration::from_millis(150);
 const ECHO_CHARS: usize = 200;
 /// Maximum delay: longer than any test, and short enough to be added to any clock.
 pub(super) const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
-const MOST_LINES: usize = 1_000_000;
+const MAX_LINES: usize = 1_000_000;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum DirectiveStep {
@@ -110,7 +110,7 @@ fn step(directive: &str) -> Option<DirectiveStep> {
         "error" => DirectiveStep::Error(api_error(value)),
         "tool" if !value.trim().is_empty() => DirectiveStep::Tool(value.to_owned()),
         "ask" if !value.trim().is_empty() => question(value),
-        "fill" => DirectiveStep::Fill(value.parse().ok().filter(|lines| *lines <= MOST_LINES)?),
+        "fill" => DirectiveStep::Fill(value.parse().ok().filter(|lines| *lines <= MAX_LINES)?),
         "put-back" => DirectiveStep::PutBack,
         "hang" => DirectiveStep::Hang,
         "freeze" => DirectiveStep::Freeze,

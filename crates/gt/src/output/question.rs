@@ -6,11 +6,11 @@ use gt_core::Problem;
 use std::io::{BufRead, IsTerminal, Write};
 
 /// Maximum width of questions.
-const MOST_COLUMNS: usize = 100;
+const MAX_COLUMNS: usize = 100;
 
 /// Prints a text, broken between words.
 pub(crate) fn text(text: &str) -> Result<(), Problem> {
-    let lines = output::wrapped(&output::clean(text), output::columns(MOST_COLUMNS));
+    let lines = output::wrapped(&output::clean(text), output::columns(MAX_COLUMNS));
     output::line(lines.join("\n"))
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn choose(question: &str, options: &[(String, String)]) -> Result<usi
     let longest = longest.unwrap_or(0);
     // The descriptions are a column of their own.
     let indent = longest + "  1)   ".len();
-    let width = output::columns(MOST_COLUMNS).saturating_sub(indent);
+    let width = output::columns(MAX_COLUMNS).saturating_sub(indent);
     for (index, (name, about)) in options.iter().enumerate() {
         let mut head = format!("  {}) {name:<longest$}  ", index + 1);
         for line in output::wrapped(&output::clean(about), width) {
@@ -69,7 +69,7 @@ pub(crate) fn choose(question: &str, options: &[(String, String)]) -> Result<usi
 
 /// Asks a question, and returns the trimmed answer. The end of the input cancels the command.
 fn ask(question: &str) -> Result<String, Problem> {
-    let lines = output::wrapped(question, output::columns(MOST_COLUMNS) - 5);
+    let lines = output::wrapped(question, output::columns(MAX_COLUMNS) - 5);
     output::print(&format!("{} ", lines.join("\n")))?;
     let flushed = std::io::stdout().flush();
     flushed.map_err(|error| Problem::failed("cannot write the question").caused_by(error))?;

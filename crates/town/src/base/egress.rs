@@ -45,9 +45,9 @@ pub struct EgressEvent {
 }
 
 /// Maximum number of hosts that are reported; a program can make up any number of them.
-const MOST_REPORTED: usize = 200;
+const MAX_REPORTED: usize = 200;
 /// Maximum number of addresses of a host that are tried.
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 const PIECE: usize = 4096;
 /// TLS alert "access denied" (49), for a client that already waits for the server's hello.
 const TLS_ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
@@ -232,7 +232,7 @@ impl Proxy {
             return Ok(Err(Denial::PrivateAddress(address.ip())));
         }
         let mut failure = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in permitted.iter().take(MOST_ADDRESSES) {
+        for address in permitted.iter().take(MAX_ADDRESSES) {
             match TcpStream::connect_timeout(address, self.limits.connect) {
                 Ok(server) => {
                     // Without it a server that vanished would hold the connection forever.
@@ -302,7 +302,7 @@ impl Proxy {
     fn report(&self, destination: Option<Destination>, denial: Denial) {
         let host = destination.as_ref().map(|it| it.host.clone());
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-        if reported.len() >= MOST_REPORTED || !reported.insert(host) {
+        if reported.len() >= MAX_REPORTED || !reported.insert(host) {
             return;
         }
         drop(reported);

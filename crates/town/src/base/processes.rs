@@ -130,7 +130,7 @@ pub fn hold_one(pid: u32) -> Option<ProcessHandle> {
 }
 
 /// Maximum number of ancestors that are read. Only a process that hides has so many.
-const MOST_ANCESTORS: usize = 4096;
+const MAX_ANCESTORS: usize = 4096;
 
 /// Returns the ancestors of this process, the parent first, without init.
 pub fn ancestors() -> impl Iterator<Item = Process> {
@@ -140,7 +140,7 @@ pub fn ancestors() -> impl Iterator<Item = Process> {
 /// Returns a process and its ancestors, without init. Empty if the process is gone.
 pub fn with_ancestors(pid: u32) -> impl Iterator<Item = Process> {
     let read = |pid: u32| system::read(pid).filter(|process| process.pid > 1);
-    std::iter::successors(read(pid), move |process| read(process.parent)).take(MOST_ANCESTORS)
+    std::iter::successors(read(pid), move |process| read(process.parent)).take(MAX_ANCESTORS)
 }
 
 /// Returns whether a process is a shell.

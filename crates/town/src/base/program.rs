@@ -62,9 +62,9 @@ pub(crate) fn output(
 
 /// Maximum bytes of standard output. A program that prints more is killed: a truncated answer must
 /// not be taken for a complete one.
-const MOST_OUTPUT: u64 = 256 * 1024 * 1024;
+const MAX_OUTPUT: u64 = 256 * 1024 * 1024;
 /// Bytes of standard error that are kept, from its beginning and from its end.
-const MOST_ERRORS: usize = 32 * 1024;
+const MAX_ERRORS: usize = 32 * 1024;
 
 /// Waits for a program with piped output, and reads both pipes.
 fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>> {
@@ -72,9 +72,9 @@ fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>>
     let errors = std::thread::spawn(move || errors.map_or_else(Vec::new, ends_of));
     let mut stdout = Vec::new();
     if let Some(pipe) = child.stdout.take() {
-        pipe.take(MOST_OUTPUT + 1).read_to_end(&mut stdout)?;
+        pipe.take(MAX_OUTPUT + 1).read_to_end(&mut stdout)?;
     }
-    let is_too_much = stdout.len() as u64 > MOST_OUTPUT;
+    let is_too_much = stdout.len() as u64 > MAX_OUTPUT;
     if is_too_much {
         // The program may have ended by itself, because the pipe is closed.
         let _ = child.kill();
@@ -99,14 +99,14 @@ fn ends_of(mut pipe: impl Read) -> Vec<u8> {
     let mut is_cut = false;
     while let Ok(count @ 1..) = pipe.read(&mut buffer) {
         kept.extend_from_slice(&buffer[..count]);
-        if kept.len() > 2 * MOST_ERRORS {
-            kept.drain(MOST_ERRORS..kept.len() - MOST_ERRORS);
+        if kept.len() > 2 * MAX_ERRORS {
+            kept.drain(MAX_ERRORS..kept.len() - MAX_ERRORS);
             is_cut = true;
         }
     }
     if is_cut {
         let note = *b"\n[part of it is left out]\n";
-        kept.splice(MOST_ERRORS..MOST_ERRORS, note);
+        kept.splice(MAX_ERRORS..MAX_ERRORS, note);
     }
     kept
 }
@@ -143,7 +143,7 @@ mod tests {
             .unwrap();
         assert_eq!(output.stdout, b"out\n");
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(text.len() < 2 * MOST_ERRORS + 100, "{}", text.len());
+        assert!(text.len() < 2 * MAX_ERRORS + 100, "{}", text.len());
         assert!(text.starts_with("first\n1\n") && text.ends_with("100000\nlast\n"));
         assert!(text.contains("[part of it is left out]"));
     }

@@ -28,7 +28,7 @@ const REDRAW_TIMEOUT: Duration = Duration::from_secs(2);
 /// Minimum time that a question must be unchanged: to be completely drawn, and to be answered.
 const DRAWN: Duration = Duration::from_millis(200);
 const STANDS: Duration = Duration::from_secs(1);
-const MOST_ENTERS: u32 = 3;
+const MAX_ENTERS: u32 = 3;
 
 /// The question and the option that was chosen.
 #[derive(Clone, Debug)]
@@ -242,7 +242,7 @@ fn confirm(
         Problem::conflict(format!("the question of {asker} has changed"))
             .hint("`gt answer` without an answer shows what it asks now")
     };
-    for _ in 0..MOST_ENTERS {
+    for _ in 0..MAX_ENTERS {
         let before = await_look(typist, is_it)?;
         if !is_it(&before) || before.is_over {
             return Err(changed());

@@ -165,9 +165,9 @@ impl Sessions {
         let events = session_events::events(lines, |id| {
             known.get(id).map(|known| known.record().clone())
         });
-        let notify_of_deaths = session_events::include_deaths(&events);
+        let has_deaths = session_events::include_deaths(&events);
         self.events.note(events);
-        if notify_of_deaths {
+        if has_deaths {
             let since = jiff::SignedDuration::from_secs(session_events::TOGETHER_SECONDS);
             let recent = self.events.find(&events::EventQuery {
                 kinds: vec!["*_death".to_owned()],

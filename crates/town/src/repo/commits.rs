@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of reflog entries read.
-const MOST: &str = "--max-count=2000";
+const MAX_COUNT: &str = "--max-count=2000";
 /// Timeout of git: a disk that does not answer must not block the caller.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -33,7 +33,7 @@ pub fn made_between(dir: &Path, since: i64, until: i64, around: &Surroundings) -
         "log",
         "--walk-reflogs",
         "--date=unix",
-        MOST,
+        MAX_COUNT,
         format,
         "HEAD",
         "--",

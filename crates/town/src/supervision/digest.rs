@@ -26,7 +26,7 @@ use crate::supervision::daemon;
 use crate::terminal::containers::{self, Container};
 use crate::work::matters;
 use crate::{Result, Town};
-use gt_core::digest::{self, Digest, DigestMemory, MOST_FAILURES, Readiness, SOURCE};
+use gt_core::digest::{self, Digest, DigestMemory, MAX_FAILURES, Readiness, SOURCE};
 use gt_core::escalation::Severity;
 use gt_core::event::Event;
 use gt_core::nudge::Priority;
@@ -101,7 +101,7 @@ pub fn run(town: &Town) -> Result<Option<Vec<SentDigest>>> {
         Events::of(town).note(vec![event(&digest, &result)]);
         if let Err(problem) = &result {
             tracing::warn!("{} for {agent}: {}", digest.id, problem.line());
-            if failures == MOST_FAILURES {
+            if failures == MAX_FAILURES {
                 let reported = give_up(town, &agent, problem);
                 reported.or_warn(format_args!("the failure to wake {agent} is not reported"));
             }

@@ -32,7 +32,7 @@ pub const FAULT_POINTS: &[&str] = &["schedule.planned", "schedule.started"];
 /// Maximum wait for another run, which sees later entries itself unless it is about to end.
 const TURN_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum number of attempts of one run for an item whose slot another command took.
-const MOST_LOST_SLOTS: usize = 3;
+const MAX_LOST_SLOTS: usize = 3;
 /// Longest spacing for which a run waits instead of leaving the rest to the next one.
 const LONGEST_SPACING: i64 = 60;
 
@@ -213,7 +213,7 @@ impl Run<'_> {
             Err(SlingError::Full(_)) => {
                 let lost = self.lost_slots.entry(id.clone()).or_default();
                 *lost += 1;
-                if *lost < MOST_LOST_SLOTS {
+                if *lost < MAX_LOST_SLOTS {
                     self.skipped.remove(&id);
                 }
             }

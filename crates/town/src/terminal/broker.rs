@@ -35,7 +35,7 @@ use std::time::Duration;
 /// Maximum size of a request. The kernel's own limit for arguments is 2 MB.
 const LONGEST: usize = 2 << 20;
 /// Maximum number of commands at a time.
-const MOST: usize = 64;
+const MAX_CALLS: usize = 64;
 /// Maximum time for a request to arrive.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Standard streams and current folder.
@@ -109,7 +109,7 @@ pub fn serve(listener: UnixListener, around: Surroundings, work_dir: PathBuf) {
         let Some(stream) = stream.or_warn("a call from a sandbox failed") else {
             continue;
         };
-        if running.fetch_add(1, Ordering::SeqCst) >= MOST {
+        if running.fetch_add(1, Ordering::SeqCst) >= MAX_CALLS {
             running.fetch_sub(1, Ordering::SeqCst);
             // The caller sees the end of the connection.
             continue;

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Maximum number of modified files in a checkpoint.
-const MOST_FILES: usize = 100;
+const MAX_FILES: usize = 100;
 /// Timeout of git: a repository that does not answer must not block the caller.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Maximum wait for the lock. It is held only while a small file is written.
@@ -157,7 +157,7 @@ fn take(
         current_step: open.map(|step| step.reference.clone().unwrap_or_else(|| step.name.clone())),
         step_title: open.map(|step| step.name.clone()),
         modified_count: worktree.changed.len(),
-        modified_files: worktree.changed.into_iter().take(MOST_FILES).collect(),
+        modified_files: worktree.changed.into_iter().take(MAX_FILES).collect(),
         last_commit: worktree.commit,
         branch: worktree.branch,
         hooked_bead: hooked

@@ -38,7 +38,7 @@ pub const FAULT_POINTS: &[&str] = &[
 ];
 
 /// Maximum number of files that an error lists.
-const MOST_FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 #[derive(Clone, Debug)]
 pub struct DoneOptions {
@@ -321,11 +321,11 @@ fn check(
         count => format!("{count} changed files are"),
     };
     let mut problem = Problem::conflict(format!("{what} not committed"));
-    for file in state.changed.iter().take(MOST_FILES) {
+    for file in state.changed.iter().take(MAX_FILES) {
         problem = problem.cause(file.clone());
     }
-    if count > MOST_FILES {
-        problem = problem.cause(format!("and {} more", count - MOST_FILES));
+    if count > MAX_FILES {
+        problem = problem.cause(format!("and {} more", count - MAX_FILES));
     }
     Err(problem
         .hint("commit what belongs to the work, and remove the rest")

@@ -19,7 +19,7 @@ const LABEL: u16 = 13;
 /// Minimum number of rows of the description.
 const DESCRIPTION: usize = 4;
 /// Maximum number of lines about the receivers of a text.
-const MOST: usize = 6;
+const MAX: usize = 6;
 /// Minimum number of rows of a text.
 const TEXT: usize = 3;
 
@@ -135,11 +135,11 @@ pub(super) fn write(
     let room = usize::from(wide.saturating_sub(6));
     let mut lines: Vec<Line<'_>> = about
         .iter()
-        .take(MOST)
+        .take(MAX)
         .map(|text| Line::from(canvas.span(clean(text), Tone::Text)))
         .collect();
-    if about.len() > MOST {
-        let more = format!("and {} more", about.len() - MOST);
+    if about.len() > MAX {
+        let more = format!("and {} more", about.len() - MAX);
         lines.push(Line::from(canvas.span(more, Tone::Dim)));
     }
     for line in wrap(hint, room) {

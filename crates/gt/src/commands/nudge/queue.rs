@@ -112,12 +112,12 @@ pub(super) fn list(town: &Town, identity: &Identity, context: &Context) -> Comma
 
 /// Returns the beginning of a message in one line. `⏎` replaces line breaks.
 fn on_one_line(text: &str) -> String {
-    const MOST: usize = 60;
+    const MAX: usize = 60;
     let clean = gt_core::nudge::clean(text);
     let lines: Vec<&str> = clean.lines().map(str::trim).collect();
     let line = lines.join(" ⏎ ");
-    match line.chars().count() > MOST {
-        true => line.chars().take(MOST - 1).chain(['…']).collect(),
+    match line.chars().count() > MAX {
+        true => line.chars().take(MAX - 1).chain(['…']).collect(),
         false => line,
     }
 }

@@ -33,7 +33,7 @@ const GIT_SETTINGS: &[&str] = &[
 ];
 
 /// Maximum number of successful checks that are remembered.
-const MOST_CHECKS: usize = 50;
+const MAX_CHECKS: usize = 50;
 
 /// An engine on this machine.
 #[derive(Clone, Debug)]
@@ -210,7 +210,7 @@ fn check_runs_gt(
         );
         return Err(without_sandbox(hinted.cause(said)));
     }
-    let kept = known.lines().rev().take(MOST_CHECKS - 1);
+    let kept = known.lines().rev().take(MAX_CHECKS - 1);
     let mut lines: Vec<&str> = kept.collect();
     lines.reverse();
     lines.push(&line);

@@ -7,7 +7,7 @@ use crate::repo::workspace;
 use crate::work::molecule;
 use crate::{Result, Town};
 use gt_core::Identity;
-use gt_core::handoff::{Collected, MOST_LINES};
+use gt_core::handoff::{Collected, MAX_LINES};
 use gt_core::mail::Mail;
 use gt_core::record::Record;
 use gt_core::work::{Item, ItemStatus};
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Timeout of git: a repository that does not answer must not block the handoff.
 const LIMIT: Duration = Duration::from_secs(10);
 /// Number of lines shown of each list, plus one to detect that there are more.
-const MOST: usize = MOST_LINES + 1;
+const MAX: usize = MAX_LINES + 1;
 
 pub(super) fn state(town: &Town, agent: &Identity, session: &Record) -> Result<Collected> {
     // Git runs while the rest is read.
@@ -54,7 +54,7 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
     let prefix = agent.rig().and_then(|rig| town.registry().prefix_of(rig));
     let lines = |query: ItemQuery| -> Result<Vec<String>> {
         let query = ItemQuery {
-            limit: Some(MOST),
+            limit: Some(MAX),
             ..query
         };
         Ok(work.find(&query)?.iter().map(line).collect())
@@ -81,7 +81,7 @@ fn work_and_mail(town: &Town, agent: &Identity) -> Result<Collected> {
 }
 
 fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
-    let (_, unread) = mail::unread_summary(town, address, MOST)?;
+    let (_, unread) = mail::unread_summary(town, address, MAX)?;
     let line = |mail: &Mail| format!("{} from {}: {}", mail.id, mail.sender, mail.subject);
     Ok(unread.iter().map(line).collect())
 }
@@ -90,7 +90,7 @@ fn inbox(town: &Town, address: &str) -> Result<Vec<String>> {
 /// a worktree.
 fn repository(town: &Town, agent: &Identity, dir: &Path) -> Collected {
     let git = workspace::git_of(town, agent, dir).with_time_limit(LIMIT);
-    let most = format!("--max-count={MOST}");
+    let most = format!("--max-count={MAX}");
     let log = ["log", "--format=%h %s", &most, "HEAD", "--not", "--remotes"];
     // The two calls are independent processes, so they run concurrently.
     let (worktree, log) = std::thread::scope(|scope| {

@@ -297,8 +297,8 @@ fn decisions(town: &Town, primed: &Primed) -> Result<Option<Section>> {
 /// Returns the unread mail. Messages from before this session are marked, because an earlier
 /// session may have handled them.
 fn messages(town: &Town, primed: &Primed) -> Result<Option<Section>> {
-    const MOST: usize = 10;
-    let (count, unread) = mail::unread_summary(town, &mail::mailbox(&primed.agent), MOST)?;
+    const MAX: usize = 10;
+    let (count, unread) = mail::unread_summary(town, &mail::mailbox(&primed.agent), MAX)?;
     if count == 0 {
         return Ok(None);
     }

@@ -27,15 +27,15 @@ const LATE: Duration = Duration::from_secs(1);
 const READ_WITHIN: i64 = 2;
 /// Time that a submitted message may stay in the input line before Enter is pressed again.
 const TAKEN_AFTER: Duration = Duration::from_millis(1_500);
-const MOST_ENTERS: u32 = 3;
+const MAX_ENTERS: u32 = 3;
 /// Maximum number of pastes of a text that does not appear, and the seconds after which the process
 /// that pasted it retries.
-const MOST_PASTES: u32 = 2;
+const MAX_PASTES: u32 = 2;
 const PASTE_AGAIN_AFTER: i64 = 6;
 /// Timeout for the effect of a key that edits the line.
 const EDITED_AFTER: Duration = Duration::from_millis(300);
 /// Maximum number of lines that are cleared.
-const MOST_CLEARED: usize = 200;
+const MAX_CLEARED: usize = 200;
 /// Timeout for a program to look busy after its message. Until then it seems idle, and the next
 /// message could be typed while a question opens.
 const BUSY_AFTER: Duration = Duration::from_secs(1);
@@ -250,7 +250,7 @@ impl<'a> Typist<'a> {
                 if let Err(reason) = nudge::may_type(&self.moment(&seen), while_busy) {
                     return not_now(reason, phase);
                 }
-                if reached.pastes >= MOST_PASTES {
+                if reached.pastes >= MAX_PASTES {
                     return Ok(Submission::NotShown { in_line: false });
                 }
                 note(Phase::Pasting, seen.prompts)?;
@@ -329,7 +329,7 @@ impl<'a> Typist<'a> {
     /// Clears the input line, from its end to its beginning. Only for a text of our own. Returns
     /// whether it is empty afterwards.
     pub(crate) fn clear_line(&mut self) -> Result<bool> {
-        for _ in 0..MOST_CLEARED {
+        for _ in 0..MAX_CLEARED {
             // The second key joins an empty line with the one above it.
             for key in ["C-u", "BSpace"] {
                 let seen = self.observe()?;
@@ -485,7 +485,7 @@ impl<'a> Typist<'a> {
     ) -> Result<Submission> {
         self.settle(text);
         let mut phase = reached;
-        for attempt in 1..=MOST_ENTERS {
+        for attempt in 1..=MAX_ENTERS {
             let seen = self.observe()?;
             if let Err(reason) = self.may_enter(&seen, while_busy) {
                 return Ok(Submission::NotNow(reason, phase));

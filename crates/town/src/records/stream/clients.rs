@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 /// Maximum number of pending bytes for a client that does not read; above it the client is
 /// disconnected, and may connect again.
-const MOST_PENDING: usize = 1 << 20;
+const MAX_PENDING: usize = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(super) struct Clients(Vec<StreamClient>);
@@ -81,7 +81,7 @@ impl StreamClient {
             }
         }
         self.pending.drain(..written);
-        self.pending.len() <= MOST_PENDING
+        self.pending.len() <= MAX_PENDING
     }
 
     /// Returns whether it is still connected. Its input is discarded.

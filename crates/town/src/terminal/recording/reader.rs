@@ -161,7 +161,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::io::Write;
 
-    const MOST: u64 = 1 << 20;
+    const MAX: u64 = 1 << 20;
 
     fn header() -> CastHeader {
         CastHeader {
@@ -207,7 +207,7 @@ mod tests {
             folder: dir.path().to_owned(),
         };
         assert!(recordings.find("life").unwrap().is_none());
-        let mut writer = Writer::create(dir.path(), "life", header(), MOST).unwrap();
+        let mut writer = Writer::create(dir.path(), "life", header(), MAX).unwrap();
         writer.output(0.5, b"a\xf0\x9f").unwrap();
         writer.size(0.7, 80, 24).unwrap();
         writer.size(0.75, 100, 30).unwrap();
@@ -237,7 +237,7 @@ mod tests {
             clock: crate::base::clock::Clock::default(),
             folder: dir.path().to_owned(),
         };
-        let mut writer = Writer::create(dir.path(), "life", header(), MOST).unwrap();
+        let mut writer = Writer::create(dir.path(), "life", header(), MAX).unwrap();
         let mut written = String::new();
         for number in 0..40_000 {
             let line = format!("\x1b[1mline {number:06}\x1b[0m and some more of it, {number}\r\n");
@@ -247,15 +247,15 @@ mod tests {
             written.push_str(&line);
             if number % 500 == 0 {
                 writer.flush().unwrap();
-                assert!(size_on_disk(dir.path()) <= MOST, "at line {number}");
+                assert!(size_on_disk(dir.path()) <= MAX, "at line {number}");
             }
             if number == 20_000 {
                 writer.size(2_000.0, 90, 25).unwrap();
             }
         }
         writer.finish(4_000.0).unwrap();
-        assert!(size_on_disk(dir.path()) <= MOST);
-        assert!(size_on_disk(dir.path()) > MOST / 2);
+        assert!(size_on_disk(dir.path()) <= MAX);
+        assert!(size_on_disk(dir.path()) > MAX / 2);
         let events = events(&recordings);
         let gap = events
             .iter()
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn session_is_recorded_once() {
         let dir = tempfile::tempdir().unwrap();
-        let _writer = Writer::create(dir.path(), "life", header(), MOST).unwrap();
-        assert!(Writer::create(dir.path(), "life", header(), MOST).is_err());
+        let _writer = Writer::create(dir.path(), "life", header(), MAX).unwrap();
+        assert!(Writer::create(dir.path(), "life", header(), MAX).is_err());
     }
 }

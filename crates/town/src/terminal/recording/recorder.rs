@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Time within which bytes are combined into one event.
 const MOMENT: Duration = Duration::from_millis(8);
 /// Maximum number of bytes that wait for the disk; above it the older half is dropped.
-const MOST_WAITING: usize = 32 << 20;
+const MAX_WAITING: usize = 32 << 20;
 /// Time without output after which tmux is asked whether the pane of an ended process is dead: the
 /// first and the maximum interval. It doubles while other processes keep the terminal open.
 const QUIET: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
@@ -234,7 +234,7 @@ impl UnwrittenBytes {
     fn add(&mut self, bytes: &[u8]) {
         self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(bytes);
-        if self.bytes.len() > MOST_WAITING {
+        if self.bytes.len() > MAX_WAITING {
             // The newest output is worth more. Drops half at a time, because each drop moves the
             // rest.
             let half = self.bytes.len() / 2;
@@ -300,10 +300,10 @@ mod tests {
     #[test]
     fn a_slow_disk_costs_a_gap_and_no_memory() {
         let mut waiting = UnwrittenBytes::default();
-        let piece = vec![b'x'; MOST_WAITING / 4];
+        let piece = vec![b'x'; MAX_WAITING / 4];
         for _ in 0..10 {
             waiting.add(&piece);
-            assert!(waiting.bytes.len() <= MOST_WAITING);
+            assert!(waiting.bytes.len() <= MAX_WAITING);
         }
         waiting.add(b"the end");
         let batch = waiting.take(false);

@@ -10,7 +10,7 @@ use gt_core::record::Record;
 use gt_core::work::WorkId;
 
 /// Maximum number of events shown.
-const MOST_EVENTS: usize = 200;
+const MAX_EVENTS: usize = 200;
 
 /// Returns the sessions that had an item on their hook, newest first, with their usage for it.
 pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
@@ -28,7 +28,7 @@ pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
 pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event>> {
     let mut found = Events::of(town).find(&events::EventQuery {
         about: vec![agent.address(), id.to_string()],
-        limit: Some(MOST_EVENTS),
+        limit: Some(MAX_EVENTS),
         ..events::EventQuery::default()
     })?;
     found.reverse();

@@ -7,7 +7,7 @@ use gt_core::record::Record;
 use std::collections::HashMap;
 
 /// Maximum number of consecutive failed starts that are skipped.
-const MOST_FAILED_STARTS: usize = 20;
+const MAX_FAILED_STARTS: usize = 20;
 
 /// The sessions that decide whether a checkpoint was left to the current one.
 pub(crate) struct SessionsAround {
@@ -37,7 +37,7 @@ impl SessionsAround {
         };
         records.before = records.parent().map(str::to_owned);
         // A failed start leaves no checkpoint, so the session before it counts.
-        for _ in 0..MOST_FAILED_STARTS {
+        for _ in 0..MAX_FAILED_STARTS {
             let Some(before) = records.before.clone() else {
                 break;
             };

@@ -15,8 +15,8 @@ use std::io::Read;
 use std::path::Path;
 
 /// Maximum number and size of untracked files that are read to count their lines.
-const MOST_FILES: usize = 200;
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILES: usize = 200;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Base branch of a rig, with its current commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub fn branch_facts(town: &Town, dir: &Path, base: &BaseAt) -> Result<Branch> {
         ]);
         (facts.added, facts.removed) = lines_of(&stat.unwrap_or_default());
     }
-    let untracked = status.untracked.iter().take(MOST_FILES);
+    let untracked = status.untracked.iter().take(MAX_FILES);
     facts.added += untracked
         .map(|name| count_lines(&dir.join(name)))
         .sum::<u32>();
@@ -167,12 +167,12 @@ fn lines_of(stat: &str) -> (u32, u32) {
 
 /// Returns the number of lines of an untracked text file; 0 for anything else.
 fn count_lines(path: &Path) -> u32 {
-    let is_small = |meta: &fs::Metadata| meta.is_file() && meta.len() <= MOST_BYTES;
+    let is_small = |meta: &fs::Metadata| meta.is_file() && meta.len() <= MAX_BYTES;
     if !path.symlink_metadata().is_ok_and(|meta| is_small(&meta)) {
         return 0;
     }
     let mut bytes = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_end(&mut bytes));
+    let read = fs::File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     if read.is_err() || bytes.contains(&0) || bytes.is_empty() {
         return 0;
     }

@@ -22,7 +22,7 @@ use gt_core::merge::{DoneStatus, Merge, MergeStatus};
 use gt_core::work::WorkId;
 
 /// Maximum number of files that an error lists.
-const MOST_FILES: usize = 10;
+const MAX_FILES: usize = 10;
 
 /// Result of [`hand_in`].
 #[derive(Clone, Debug)]
@@ -133,7 +133,7 @@ fn check_ready(site: &TaskSite<'_>) -> Result<()> {
         count => format!("{count} changed files are"),
     };
     let mut problem = Problem::conflict(format!("{are} not committed in {}", site.dir.display()));
-    for file in changed.iter().take(MOST_FILES) {
+    for file in changed.iter().take(MAX_FILES) {
         problem = problem.cause(file.clone());
     }
     Err(problem.hint("commit what belongs to the work, and remove the rest"))

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 /// Maximum number of files that are read. Beyond it, only changes of this part, or of the number of
 /// files, are noticed.
-const MOST: usize = 5_000;
+const MAX: usize = 5_000;
 const DEEPEST: usize = 8;
 /// Time in seconds for which the answer of a remote server is cached, because its changes leave no
 /// trace in the folder.
@@ -25,7 +25,7 @@ fn is_noise(name: &str) -> bool {
 /// Returns a short hash of the sizes and times of all files that may contain items.
 pub(super) fn of(folder: &Path) -> String {
     let mut hash = Sha256::new();
-    let mut left = MOST;
+    let mut left = MAX;
     add(folder, DEEPEST, &mut left, &mut hash);
     if is_elsewhere(folder) {
         let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();

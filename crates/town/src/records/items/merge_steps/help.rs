@@ -15,9 +15,9 @@ use gt_core::work::{self, WorkId, appended};
 use rusqlite::{Connection, params};
 
 /// Maximum number of attempts for a branch whose repairs change nothing.
-const MOST_ATTEMPTS: u32 = 5;
+const MAX_ATTEMPTS: u32 = 5;
 /// Maximum number of attempts for a branch whose repairs change it and cannot be merged either.
-const MOST_REPAIRS: u32 = 10;
+const MAX_REPAIRS: u32 = 10;
 
 /// Queues an entry again whose repair was completed without a change. To avoid an endless loop, its
 /// item is escalated after the last attempt.
@@ -25,7 +25,7 @@ pub(crate) fn requeue_after_repair(db: &Connection, repair: &WorkId) -> Result<O
     let Some(merge) = broken_of(db, repair)? else {
         return Ok(None);
     };
-    if merge.attempts < MOST_ATTEMPTS {
+    if merge.attempts < MAX_ATTEMPTS {
         return set_queued(db, &merge.id, None).map(|merge| Some(merge.id));
     }
     let words = format!(
@@ -44,7 +44,7 @@ impl Work {
     pub fn escalate_refused(&self, id: &WorkId, reason: &str) -> Result<Option<Merge>> {
         self.change(|db| {
             let merge = must_find(db, id)?;
-            if merge.attempts < MOST_ATTEMPTS || !merge.status.is_waiting() {
+            if merge.attempts < MAX_ATTEMPTS || !merge.status.is_waiting() {
                 return Ok(None);
             }
             db.execute(
@@ -74,7 +74,7 @@ impl Work {
             };
             // Attempts without a repair, as while the remote does not answer, are no reason.
             let is_repaired = merge.branch.ends_with(repair.as_str());
-            if !is_repaired || merge.attempts < MOST_REPAIRS || holder(db, repair)?.is_some() {
+            if !is_repaired || merge.attempts < MAX_REPAIRS || holder(db, repair)?.is_some() {
                 return Ok(None);
             }
             db.execute(

@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 const HANDOFF: &str = "handoff";
 const LABEL: &str = "gt:handoff";
 /// Maximum number of history lines; older lines are dropped.
-const MOST_LINES: usize = 1000;
+const MAX_LINES: usize = 1000;
 
 /// Returns the handoff bead of an agent.
 pub(super) fn handoff(db: &Connection, agent: &str) -> Result<Option<Item>> {
@@ -76,7 +76,7 @@ pub(super) fn unlink(db: &Connection, handoff: &WorkId, molecule: &WorkId) -> Re
 pub(super) fn add_history(db: &Connection, handoff: &Item, line: &str) -> Result<()> {
     let line = format!("{} {line}", now(db)?);
     let notes = appended(&handoff.notes, &line);
-    let too_many = notes.lines().count().saturating_sub(MOST_LINES);
+    let too_many = notes.lines().count().saturating_sub(MAX_LINES);
     let kept: Vec<&str> = notes.lines().skip(too_many).collect();
     set_notes(db, &handoff.id, &kept.join("\n"))
 }
