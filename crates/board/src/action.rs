@@ -1,4 +1,5 @@
-//! The actions of keys: a cursor movement, an overlay, or a [`Deed`], which is a `gt` command.
+//! The actions of keys: a cursor movement, an overlay, or an operation on a card, which is a `gt`
+//! command ([`CardOperation`]).
 
 use crate::Tab;
 use crate::sort::Sort;
@@ -60,7 +61,7 @@ pub enum BoardAction {
     /// Writes a comment on the line under the cursor of the diff.
     Comment,
     SendComments,
-    Do(Deed),
+    Card(CardOperation),
     Yes,
     YesAndClose,
     Force,
@@ -78,15 +79,15 @@ pub enum BoardAction {
     NewLine,
     NextField,
     PreviousField,
-    Server(ServerDeed),
-    Escalation(EscalationDeed),
-    Merge(MergeDeed),
+    Server(ServerOperation),
+    Escalation(EscalationOperation),
+    Merge(MergeOperation),
     SortBy(Sort),
 }
 
 /// An operation on a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum CardOperation {
     Start,
     StartWork,
     StartYolo,
@@ -113,7 +114,7 @@ pub enum Deed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerDeed {
+pub enum ServerOperation {
     Start,
     Stop,
     Restart,
@@ -122,7 +123,7 @@ pub enum ServerDeed {
 
 /// An operation on an entry of the merge queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MergeDeed {
+pub enum MergeOperation {
     Approve,
     Retry,
     Reject,
@@ -130,23 +131,29 @@ pub enum MergeDeed {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EscalationDeed {
+pub enum EscalationOperation {
     Acknowledge,
     Close,
 }
 
-impl Deed {
+impl CardOperation {
     /// Returns whether the operation takes one card only: it needs the terminal or the whole view.
     pub(crate) fn is_for_one(self) -> bool {
         matches!(
             self,
-            Deed::Attach | Deed::Diff | Deed::Edit | Deed::Escalate
+            CardOperation::Attach
+                | CardOperation::Diff
+                | CardOperation::Edit
+                | CardOperation::Escalate
         )
     }
 
     /// Returns whether the operation starts a task.
     pub(crate) fn is_start(self) -> bool {
-        matches!(self, Deed::Start | Deed::StartWork | Deed::StartYolo)
+        matches!(
+            self,
+            CardOperation::Start | CardOperation::StartWork | CardOperation::StartYolo
+        )
     }
 
     /// Returns whether a start should first offer to resume the card's last conversation.
@@ -155,48 +162,48 @@ impl Deed {
     }
 
     /// Returns the operation for this card: a start attaches instead if the task already runs.
-    pub(crate) fn deed_for(self, card: &Card) -> Deed {
+    pub(crate) fn for_card(self, card: &Card) -> CardOperation {
         let starts = self.is_start();
         let runs = card.session.as_ref().is_some_and(|session| {
             session.harness.is_some() && !session.state.is_dead() && session.state != State::Paused
         });
         let is_own = card.holder.is_none();
         match starts && runs && is_own && card.status != ItemStatus::Closed {
-            true => Deed::Attach,
+            true => CardOperation::Attach,
             false => self,
         }
     }
 
     /// Returns whether the operation needs a confirmation, even for one card.
     pub(crate) fn asks_first(self) -> bool {
-        matches!(self, Deed::Stop | Deed::AbortMerge)
+        matches!(self, CardOperation::Stop | CardOperation::AbortMerge)
     }
 
     /// Returns the beginning of the confirmation question.
     pub(crate) fn question(self) -> &'static str {
         match self {
-            Deed::Start => "Start",
-            Deed::StartWork => "Start work on",
-            Deed::StartYolo => "Start work, without questions, on",
-            Deed::Attach => "Attach to",
-            Deed::Update => "Update",
-            Deed::Pause => "Pause",
-            Deed::Resume | Deed::ResumeKeepWip => "Resume",
-            Deed::Stop => "Stop",
-            Deed::Cleanup => "Clean up",
-            Deed::Servers => "Servers of",
-            Deed::Merge => "Merge",
-            Deed::AbortMerge => "Abort the merge of",
-            Deed::Diff => "Diff of",
-            Deed::PullRequest => "Open a pull request for",
-            Deed::Answer => "Answer",
-            Deed::Nudge => "Tell",
-            Deed::Interrupt => "Interrupt",
-            Deed::Handoff => "Hand over",
-            Deed::Sling => "Assign",
-            Deed::Edit => "Edit",
-            Deed::Escalate => "Escalate",
-            Deed::Close => "Close",
+            CardOperation::Start => "Start",
+            CardOperation::StartWork => "Start work on",
+            CardOperation::StartYolo => "Start work, without questions, on",
+            CardOperation::Attach => "Attach to",
+            CardOperation::Update => "Update",
+            CardOperation::Pause => "Pause",
+            CardOperation::Resume | CardOperation::ResumeKeepWip => "Resume",
+            CardOperation::Stop => "Stop",
+            CardOperation::Cleanup => "Clean up",
+            CardOperation::Servers => "Servers of",
+            CardOperation::Merge => "Merge",
+            CardOperation::AbortMerge => "Abort the merge of",
+            CardOperation::Diff => "Diff of",
+            CardOperation::PullRequest => "Open a pull request for",
+            CardOperation::Answer => "Answer",
+            CardOperation::Nudge => "Tell",
+            CardOperation::Interrupt => "Interrupt",
+            CardOperation::Handoff => "Hand over",
+            CardOperation::Sling => "Assign",
+            CardOperation::Edit => "Edit",
+            CardOperation::Escalate => "Escalate",
+            CardOperation::Close => "Close",
         }
     }
 
@@ -221,12 +228,12 @@ impl Deed {
     pub(crate) fn needs_item(self) -> bool {
         !matches!(
             self,
-            Deed::Attach
-                | Deed::Stop
-                | Deed::Answer
-                | Deed::Nudge
-                | Deed::Interrupt
-                | Deed::Handoff
+            CardOperation::Attach
+                | CardOperation::Stop
+                | CardOperation::Answer
+                | CardOperation::Nudge
+                | CardOperation::Interrupt
+                | CardOperation::Handoff
         )
     }
 
@@ -235,7 +242,9 @@ impl Deed {
     pub(crate) fn warning(self, card: &Card) -> Option<&'static str> {
         let has_commits = card.branch.as_ref().is_some_and(|branch| branch.ahead > 0);
         match self {
-            Deed::Merge | Deed::PullRequest if !has_commits => Some("nothing is committed"),
+            CardOperation::Merge | CardOperation::PullRequest if !has_commits => {
+                Some("nothing is committed")
+            }
             _ => None,
         }
     }
@@ -245,28 +254,29 @@ impl Deed {
     fn why_not_held(self, card: &Card) -> Option<String> {
         let holder = card.holder.as_deref()?;
         match self {
-            Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Sling => {
-                Some(format!("on the hook of {holder}"))
-            }
-            Deed::Update
-            | Deed::Pause
-            | Deed::Resume
-            | Deed::ResumeKeepWip
-            | Deed::Cleanup
-            | Deed::AbortMerge => Some(format!("its agent is {holder}")),
-            Deed::Attach
-            | Deed::Stop
-            | Deed::Servers
-            | Deed::Merge
-            | Deed::Diff
-            | Deed::PullRequest
-            | Deed::Answer
-            | Deed::Nudge
-            | Deed::Interrupt
-            | Deed::Handoff
-            | Deed::Edit
-            | Deed::Escalate
-            | Deed::Close => None,
+            CardOperation::Start
+            | CardOperation::StartWork
+            | CardOperation::StartYolo
+            | CardOperation::Sling => Some(format!("on the hook of {holder}")),
+            CardOperation::Update
+            | CardOperation::Pause
+            | CardOperation::Resume
+            | CardOperation::ResumeKeepWip
+            | CardOperation::Cleanup
+            | CardOperation::AbortMerge => Some(format!("its agent is {holder}")),
+            CardOperation::Attach
+            | CardOperation::Stop
+            | CardOperation::Servers
+            | CardOperation::Merge
+            | CardOperation::Diff
+            | CardOperation::PullRequest
+            | CardOperation::Answer
+            | CardOperation::Nudge
+            | CardOperation::Interrupt
+            | CardOperation::Handoff
+            | CardOperation::Edit
+            | CardOperation::Escalate
+            | CardOperation::Close => None,
         }
     }
 
@@ -282,25 +292,27 @@ impl Deed {
         let was_begun = branch.is_some() && card.is_worked_on();
         let is_handed_in = card.merge.is_some_and(|merge| !merge.is_settled());
         let checks: &[(bool, &'static str)] = match self {
-            Deed::Start | Deed::StartWork | Deed::StartYolo => &[
+            CardOperation::Start | CardOperation::StartWork | CardOperation::StartYolo => &[
                 (is_closed, "it is closed"),
                 (state == Some(State::Paused), "it is paused: R resumes"),
                 (is_alive && card.holder.is_none(), "it runs: a attaches"),
             ],
-            Deed::Attach => &[(!has_container, "it has no session")],
-            Deed::Update => &[(branch.is_none(), "it has no worktree")],
-            Deed::Pause => &[
+            CardOperation::Attach => &[(!has_container, "it has no session")],
+            CardOperation::Update => &[(branch.is_none(), "it has no worktree")],
+            CardOperation::Pause => &[
                 (!is_alive, "its agent does not run"),
                 (state == Some(State::Paused), "it is paused"),
             ],
-            Deed::Resume | Deed::ResumeKeepWip => &[
+            CardOperation::Resume | CardOperation::ResumeKeepWip => &[
                 (state.is_none() && !was_begun, "it was not started"),
                 (is_alive && state != Some(State::Paused), "it is not paused"),
             ],
-            Deed::Stop => &[(!has_container, "it has no session")],
-            Deed::Cleanup => &[(!has_container && branch.is_none(), "nothing to clean up")],
-            Deed::Servers => &[(is_closed, "it is closed")],
-            Deed::Merge => &[
+            CardOperation::Stop => &[(!has_container, "it has no session")],
+            CardOperation::Cleanup => {
+                &[(!has_container && branch.is_none(), "nothing to clean up")]
+            }
+            CardOperation::Servers => &[(is_closed, "it is closed")],
+            CardOperation::Merge => &[
                 (branch.is_none(), "it has no worktree"),
                 (
                     is_handed_in
@@ -311,35 +323,35 @@ impl Deed {
                 ),
             ],
             // A branch in the merge queue is not a merge in the worktree.
-            Deed::AbortMerge => &[(
+            CardOperation::AbortMerge => &[(
                 !branch.is_some_and(|branch| branch.merging),
                 "no merge is under way",
             )],
-            Deed::Diff => &[(branch.is_none(), "it has no worktree")],
-            Deed::PullRequest => &[(branch.is_none(), "it has no worktree")],
-            Deed::Answer => &[(card.asking_program().is_none(), "it asks nothing")],
-            Deed::Nudge | Deed::Interrupt | Deed::Handoff => {
+            CardOperation::Diff => &[(branch.is_none(), "it has no worktree")],
+            CardOperation::PullRequest => &[(branch.is_none(), "it has no worktree")],
+            CardOperation::Answer => &[(card.asking_program().is_none(), "it asks nothing")],
+            CardOperation::Nudge | CardOperation::Interrupt | CardOperation::Handoff => {
                 &[(!is_alive, "its agent does not run")]
             }
-            Deed::Sling => &[
+            CardOperation::Sling => &[
                 (is_closed, "it is closed"),
                 (is_alive && card.holder.is_none(), "its own agent runs"),
                 (is_handed_in, "it is in the merge queue"),
             ],
-            Deed::Edit | Deed::Escalate => &[],
-            Deed::Close => &[(is_closed, "it is closed")],
+            CardOperation::Edit | CardOperation::Escalate => &[],
+            CardOperation::Close => &[(is_closed, "it is closed")],
         };
         checks.iter().find(|(holds, _)| *holds).map(|(_, why)| *why)
     }
 }
 
-impl ServerDeed {
+impl ServerOperation {
     pub(crate) fn question(self) -> &'static str {
         match self {
-            ServerDeed::Start => "Start the servers of",
-            ServerDeed::Stop => "Stop the servers of",
-            ServerDeed::Restart => "Restart the servers of",
-            ServerDeed::Open => "Open the servers of",
+            ServerOperation::Start => "Start the servers of",
+            ServerOperation::Stop => "Stop the servers of",
+            ServerOperation::Restart => "Restart the servers of",
+            ServerOperation::Open => "Open the servers of",
         }
     }
 }

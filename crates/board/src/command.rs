@@ -6,7 +6,7 @@
 pub(crate) mod items;
 pub(crate) mod town;
 
-use crate::action::{Deed, EscalationDeed, ServerDeed};
+use crate::action::{CardOperation, EscalationOperation, ServerOperation};
 use crate::overlay::AskedItem;
 use crate::{BoardRequest, Invocation, Question};
 use gt_core::work::WorkId;
@@ -68,18 +68,18 @@ impl CommandDraft {
 
 /// Returns the command of an operation that needs only the item. Other operations have separate
 /// functions, or no command: the diff is a view.
-pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<CommandDraft> {
+pub(crate) fn plain(operation: CardOperation, id: &WorkId) -> Option<CommandDraft> {
     let item = id.as_str();
-    let (title, words): (String, &[&str]) = match deed {
-        Deed::Start => (
+    let (title, words): (String, &[&str]) = match operation {
+        CardOperation::Start => (
             format!("Starting {id}"),
             &["task", "start", item, "--no-attach", "--json"],
         ),
-        Deed::StartWork => (
+        CardOperation::StartWork => (
             format!("Starting work on {id}"),
             &["task", "start", item, "--work", "--no-attach", "--json"],
         ),
-        Deed::StartYolo => (
+        CardOperation::StartYolo => (
             format!("Starting work on {id} without questions"),
             &[
                 "task",
@@ -91,41 +91,41 @@ pub(crate) fn plain(deed: Deed, id: &WorkId) -> Option<CommandDraft> {
                 "--json",
             ],
         ),
-        Deed::Update => (
+        CardOperation::Update => (
             format!("Updating {id}"),
             &["task", "update", item, "--json"],
         ),
-        Deed::Pause => (format!("Pausing {id}"), &["task", "pause", item, "--json"]),
-        Deed::Resume => (
+        CardOperation::Pause => (format!("Pausing {id}"), &["task", "pause", item, "--json"]),
+        CardOperation::Resume => (
             format!("Resuming {id}"),
             &["task", "resume", item, "--json"],
         ),
-        Deed::ResumeKeepWip => (
+        CardOperation::ResumeKeepWip => (
             format!("Resuming {id}"),
             &["task", "resume", item, "--keep-wip", "--json"],
         ),
-        Deed::Stop => (format!("Stopping {id}"), &["task", "stop", item, "--json"]),
-        Deed::Merge => (format!("Merging {id}"), &["task", "merge", item, "--json"]),
-        Deed::AbortMerge => (
+        CardOperation::Stop => (format!("Stopping {id}"), &["task", "stop", item, "--json"]),
+        CardOperation::Merge => (format!("Merging {id}"), &["task", "merge", item, "--json"]),
+        CardOperation::AbortMerge => (
             format!("Aborting the merge of {id}"),
             &["task", "abort-merge", item, "--json"],
         ),
-        Deed::PullRequest => (
+        CardOperation::PullRequest => (
             format!("Opening a pull request for {id}"),
             &["task", "pr", item, "--json"],
         ),
-        Deed::Close => (format!("Closing {id}"), &["work", "close", item, "--json"]),
-        Deed::Attach
-        | Deed::Cleanup
-        | Deed::Servers
-        | Deed::Diff
-        | Deed::Answer
-        | Deed::Nudge
-        | Deed::Interrupt
-        | Deed::Handoff
-        | Deed::Sling
-        | Deed::Edit
-        | Deed::Escalate => return None,
+        CardOperation::Close => (format!("Closing {id}"), &["work", "close", item, "--json"]),
+        CardOperation::Attach
+        | CardOperation::Cleanup
+        | CardOperation::Servers
+        | CardOperation::Diff
+        | CardOperation::Answer
+        | CardOperation::Nudge
+        | CardOperation::Interrupt
+        | CardOperation::Handoff
+        | CardOperation::Sling
+        | CardOperation::Edit
+        | CardOperation::Escalate => return None,
     };
     Some(CommandDraft::new(id, title, words))
 }
@@ -202,12 +202,12 @@ pub(crate) fn cleanup(id: &WorkId, more: Option<&str>) -> CommandDraft {
 }
 
 /// Returns the command for one server, or for all servers of the item.
-pub(crate) fn server(deed: ServerDeed, id: &WorkId, name: Option<&str>) -> CommandDraft {
-    let (verb, word) = match deed {
-        ServerDeed::Start => ("Starting", "start"),
-        ServerDeed::Stop => ("Stopping", "stop"),
-        ServerDeed::Restart => ("Restarting", "restart"),
-        ServerDeed::Open => ("Opening", "open"),
+pub(crate) fn server(operation: ServerOperation, id: &WorkId, name: Option<&str>) -> CommandDraft {
+    let (verb, word) = match operation {
+        ServerOperation::Start => ("Starting", "start"),
+        ServerOperation::Stop => ("Stopping", "stop"),
+        ServerOperation::Restart => ("Restarting", "restart"),
+        ServerOperation::Open => ("Opening", "open"),
     };
     let title = match name {
         Some(name) => format!("{verb} {name} of {id}"),
@@ -254,10 +254,10 @@ pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> CommandDraft {
 }
 
 /// Returns the command that acknowledges or closes an escalation.
-pub(crate) fn escalation(deed: EscalationDeed, id: &WorkId) -> CommandDraft {
-    let (verb, word) = match deed {
-        EscalationDeed::Acknowledge => ("Acknowledging", "ack"),
-        EscalationDeed::Close => ("Closing", "close"),
+pub(crate) fn escalation(operation: EscalationOperation, id: &WorkId) -> CommandDraft {
+    let (verb, word) = match operation {
+        EscalationOperation::Acknowledge => ("Acknowledging", "ack"),
+        EscalationOperation::Close => ("Closing", "close"),
     };
     let words = ["escalate", word, id.as_str(), "--json"];
     CommandDraft::new(id, format!("{verb} {id}"), &words)

@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn the_letters_of_actions_are_those_of_the_document() {
         let letters: String = rows(KeyMode::Actions)
-            .filter(|row| matches!(row.action, BoardAction::Do(_)))
+            .filter(|row| matches!(row.action, BoardAction::Card(_)))
             .flat_map(Binding::keys)
             .filter_map(Key::letter)
             .collect();

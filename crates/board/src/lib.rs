@@ -39,7 +39,9 @@ mod toast;
 mod update;
 mod view;
 
-pub use action::{BoardAction, Deed, EscalationDeed, MergeDeed, ServerDeed};
+pub use action::{
+    BoardAction, CardOperation, EscalationOperation, MergeOperation, ServerOperation,
+};
 pub use board::Board;
 pub use event::{BoardEvent, CommandFailure, FailureRemedy};
 pub use facts::{

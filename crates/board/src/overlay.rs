@@ -1,7 +1,7 @@
 //! Overlays: boxes over the view that receive the keys. Each is bound to the cards for which it was
 //! opened; changes of the cursor or of the lists do not change that.
 
-use crate::action::Deed;
+use crate::action::CardOperation;
 use crate::command::CommandDraft;
 use crate::diff::DiffPlace;
 use crate::filter::Trait;
@@ -17,7 +17,7 @@ pub(crate) enum Overlay {
     Actions {
         bound: Vec<WorkId>,
         /// The operations as they were ordered when the menu was opened: the available ones first.
-        rows: Vec<Deed>,
+        rows: Vec<CardOperation>,
         cursor: usize,
     },
     Go {
@@ -59,7 +59,7 @@ pub(crate) enum Overlay {
     /// The offer to resume the conversation of an item, before this start.
     ResumeFirst {
         id: WorkId,
-        start: Deed,
+        start: CardOperation,
     },
     Cleanup {
         items: Vec<Cleaning>,
@@ -359,9 +359,11 @@ pub(crate) fn step(cursor: usize, rows: usize, down: bool) -> usize {
 }
 
 /// Returns the rows of the action menu.
-pub(crate) fn action_rows() -> impl Iterator<Item = (&'static Binding, Deed)> {
+pub(crate) fn action_rows() -> impl Iterator<Item = (&'static Binding, CardOperation)> {
     keys::rows(KeyMode::Actions).filter_map(|row| match row.action {
-        crate::action::BoardAction::Do(deed) if !row.keys.is_empty() => Some((row, deed)),
+        crate::action::BoardAction::Card(operation) if !row.keys.is_empty() => {
+            Some((row, operation))
+        }
         _ => None,
     })
 }
@@ -369,9 +371,9 @@ pub(crate) fn action_rows() -> impl Iterator<Item = (&'static Binding, Deed)> {
 /// Returns the rows of the palette: all operations, and the rows of the view in which it was
 /// opened.
 pub(crate) fn commands(mode: KeyMode) -> Vec<&'static Binding> {
-    let deeds = keys::rows(KeyMode::Actions)
-        .filter(|row| matches!(row.action, crate::action::BoardAction::Do(_)));
-    deeds.chain(keys::rows(mode)).collect()
+    let operations = keys::rows(KeyMode::Actions)
+        .filter(|row| matches!(row.action, crate::action::BoardAction::Card(_)));
+    operations.chain(keys::rows(mode)).collect()
 }
 
 /// Returns labels for `count` cards, without `g` and `e`, which are bound in this mode.

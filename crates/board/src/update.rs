@@ -3,12 +3,12 @@
 
 mod action_menu;
 mod alarms;
-mod deeds;
 mod detail;
 mod diff;
 mod items;
 mod mouse;
 mod moves;
+mod operations;
 mod overlays;
 mod town;
 
@@ -212,7 +212,7 @@ impl Board {
                 self.requests.push(BoardRequest::Redraw);
                 self.dirty = true;
             }
-            BoardAction::Do(deed) => self.perform(deed, bound, now),
+            BoardAction::Card(operation) => self.perform(operation, bound, now),
             _ => {}
         }
     }

@@ -227,9 +227,9 @@ impl Event {
     /// Returns the line without its actor, for a list of events about `agent`, which becomes `it`.
     pub fn line_about(&self, agent: &str) -> String {
         let line = kind_of(&self.kind).line;
-        let deed = line.strip_prefix("{actor}").unwrap_or(line);
-        let deed = deed.trim_start_matches([':', ' ']);
-        text::render(deed, self, Some(agent))
+        let action = line.strip_prefix("{actor}").unwrap_or(line);
+        let action = action.trim_start_matches([':', ' ']);
+        text::render(action, self, Some(agent))
     }
 }
 

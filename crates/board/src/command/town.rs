@@ -2,23 +2,23 @@
 
 use super::CommandDraft;
 use crate::MergeFacts;
-use crate::action::MergeDeed;
+use crate::action::MergeOperation;
 use gt_core::work::WorkId;
 
 /// Returns the command for an entry of the merge queue, except for a rejection, which needs a
 /// reason.
-pub(crate) fn merge(deed: MergeDeed, entry: &MergeFacts) -> Option<CommandDraft> {
+pub(crate) fn merge(operation: MergeOperation, entry: &MergeFacts) -> Option<CommandDraft> {
     let id = &entry.id;
-    Some(match deed {
-        MergeDeed::Approve => {
+    Some(match operation {
+        MergeOperation::Approve => {
             let words = ["mq", "approve", id.as_str(), "--json"];
             CommandDraft::new(id, format!("Approving {id}"), &words)
         }
-        MergeDeed::Retry => {
+        MergeOperation::Retry => {
             let words = ["mq", "retry", id.as_str(), "--json"];
             CommandDraft::new(id, format!("Queueing {id} again"), &words)
         }
-        MergeDeed::Run => {
+        MergeOperation::Run => {
             let rig = entry.rig.as_str();
             // The item is the entry: a long run must not delay commands about the town.
             CommandDraft::new(
@@ -27,7 +27,7 @@ pub(crate) fn merge(deed: MergeDeed, entry: &MergeFacts) -> Option<CommandDraft>
                 &["mq", "run", rig, "--json"],
             )
         }
-        MergeDeed::Reject => return None,
+        MergeOperation::Reject => return None,
     })
 }
 

@@ -3,7 +3,11 @@
 use super::{Binding, KeyMode};
 use crate::Tab;
 use crate::action::BoardAction::*;
-use crate::action::{Deed, EscalationDeed, MergeDeed, ServerDeed};
+// Short names keep the columns of the table narrow.
+use crate::action::{
+    CardOperation as Op, EscalationOperation as EscalationOp, MergeOperation as MergeOp,
+    ServerOperation as ServerOp,
+};
 use crate::sort::Sort as Invocation;
 
 /// Keeps the table readable: one line for each row.
@@ -33,7 +37,7 @@ pub const TABLE: &[Binding] = rows! {
     Board       "PgDn Ctrl-d"        PageDown,                     "Further down";
     Board       "PgUp Ctrl-u"        PageUp,                       "Further up";
     Board       "Tab"                NextNeedy,                    "The oldest question, or the next that needs you";
-    Board       "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
+    Board       "y"                  Card(Op::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Board       "g"                  Go,                           "Go to a card by its label";
     Board       "Enter"              Open,                         "Open the card";
     Board       "Space"              Actions,                      "Actions of the card, or of all marked cards";
@@ -59,29 +63,29 @@ pub const TABLE: &[Binding] = rows! {
     Board       "Esc"                Back,                         "Drop the marks, then the search, then the filter";
     Board       "q Ctrl-c"           Quit,                         "Leave the board; agents keep running";
 
-    Actions     "s"                  Do(Deed::Start),              "Start", "gt task start ID --no-attach";
-    Actions     "S"                  Do(Deed::StartWork),          "Start and work", "gt task start ID --work --no-attach";
-    Actions     "!"                  Do(Deed::StartYolo),          "Start and work, never ask", "gt task start ID --work --yolo --no-attach";
-    Actions     "a"                  Do(Deed::Attach),             "Attach", "gt task attach ID";
-    Actions     "u"                  Do(Deed::Update),             "Update from its base", "gt task update ID";
-    Actions     "p"                  Do(Deed::Pause),              "Pause", "gt task pause ID";
-    Actions     "R"                  Do(Deed::Resume),             "Resume", "gt task resume ID";
-    Actions     ""                   Do(Deed::ResumeKeepWip),      "Resume, and keep the commit of the pause", "gt task resume ID --keep-wip";
-    Actions     "x"                  Do(Deed::Stop),               "Stop", "gt task stop ID";
-    Actions     "d"                  Do(Deed::Cleanup),            "Clean up", "gt task cleanup ID";
-    Actions     "r"                  Do(Deed::Servers),            "Dev servers", "gt dev";
-    Actions     "m"                  Do(Deed::Merge),              "Merge", "gt task merge ID";
-    Actions     "M"                  Do(Deed::AbortMerge),         "Abort the merge", "gt task abort-merge ID";
-    Actions     "f"                  Do(Deed::Diff),               "Diff", "gt task diff ID";
-    Actions     "P"                  Do(Deed::PullRequest),        "Pull request", "gt task pr ID";
-    Actions     "y"                  Do(Deed::Answer),             "Answer what it asks", "gt answer AGENT CHOICE";
-    Actions     "n"                  Do(Deed::Nudge),              "Send a message", "gt nudge AGENT --stdin";
-    Actions     "i"                  Do(Deed::Interrupt),          "Interrupt its turn", "gt interrupt AGENT";
-    Actions     "h"                  Do(Deed::Handoff),            "Hand over (new session)", "gt handoff AGENT --collect --stdin";
-    Actions     "g"                  Do(Deed::Sling),              "Give to a polecat or crew", "gt sling ID [AGENT]";
-    Actions     "e"                  Do(Deed::Edit),               "Edit", "gt work update ID; gt work dep add|remove ID BLOCKER";
-    Actions     "E"                  Do(Deed::Escalate),           "Escalate", "gt escalate --item ID --stdin";
-    Actions     "c"                  Do(Deed::Close),              "Close the item", "gt work close ID";
+    Actions     "s"                  Card(Op::Start),              "Start", "gt task start ID --no-attach";
+    Actions     "S"                  Card(Op::StartWork),          "Start and work", "gt task start ID --work --no-attach";
+    Actions     "!"                  Card(Op::StartYolo),          "Start and work, never ask", "gt task start ID --work --yolo --no-attach";
+    Actions     "a"                  Card(Op::Attach),             "Attach", "gt task attach ID";
+    Actions     "u"                  Card(Op::Update),             "Update from its base", "gt task update ID";
+    Actions     "p"                  Card(Op::Pause),              "Pause", "gt task pause ID";
+    Actions     "R"                  Card(Op::Resume),             "Resume", "gt task resume ID";
+    Actions     ""                   Card(Op::ResumeKeepWip),      "Resume, and keep the commit of the pause", "gt task resume ID --keep-wip";
+    Actions     "x"                  Card(Op::Stop),               "Stop", "gt task stop ID";
+    Actions     "d"                  Card(Op::Cleanup),            "Clean up", "gt task cleanup ID";
+    Actions     "r"                  Card(Op::Servers),            "Dev servers", "gt dev";
+    Actions     "m"                  Card(Op::Merge),              "Merge", "gt task merge ID";
+    Actions     "M"                  Card(Op::AbortMerge),         "Abort the merge", "gt task abort-merge ID";
+    Actions     "f"                  Card(Op::Diff),               "Diff", "gt task diff ID";
+    Actions     "P"                  Card(Op::PullRequest),        "Pull request", "gt task pr ID";
+    Actions     "y"                  Card(Op::Answer),             "Answer what it asks", "gt answer AGENT CHOICE";
+    Actions     "n"                  Card(Op::Nudge),              "Send a message", "gt nudge AGENT --stdin";
+    Actions     "i"                  Card(Op::Interrupt),          "Interrupt its turn", "gt interrupt AGENT";
+    Actions     "h"                  Card(Op::Handoff),            "Hand over (new session)", "gt handoff AGENT --collect --stdin";
+    Actions     "g"                  Card(Op::Sling),              "Give to a polecat or crew", "gt sling ID [AGENT]";
+    Actions     "e"                  Card(Op::Edit),               "Edit", "gt work update ID; gt work dep add|remove ID BLOCKER";
+    Actions     "E"                  Card(Op::Escalate),           "Escalate", "gt escalate --item ID --stdin";
+    Actions     "c"                  Card(Op::Close),              "Close the item", "gt work close ID";
     Actions     "Down"               Down,                         "The next row";
     Actions     "Up"                 Up,                           "The row before";
     Actions     "Enter"              Accept,                       "Run the action of the row";
@@ -112,7 +116,7 @@ pub const TABLE: &[Binding] = rows! {
     Detail      "{"                  PreviousHunk,                 "The hunk before";
     Detail      "c"                  Comment,                      "Write a comment on the line of the diff";
     Detail      "s"                  SendComments,                 "Send the comments to the agent", "gt nudge AGENT --stdin";
-    Detail      "y"                  Do(Deed::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
+    Detail      "y"                  Card(Op::Answer),             "Answer what the agent asks", "gt answer AGENT CHOICE";
     Detail      "Space"              Actions,                      "Do something with the card";
     Detail      ": Ctrl-p"           Palette,                      "Find a command by its name";
     Detail      "t"                  Theme,                        "Dark or light";
@@ -179,10 +183,10 @@ pub const TABLE: &[Binding] = rows! {
 
     Servers     "j Down"             Down,                         "The next server";
     Servers     "k Up"               Up,                           "The server before";
-    Servers     "s Enter"            Server(ServerDeed::Start),    "Start", "gt dev start ID [NAME]";
-    Servers     "x"                  Server(ServerDeed::Stop),     "Stop", "gt dev stop ID [NAME]";
-    Servers     "r"                  Server(ServerDeed::Restart),  "Restart", "gt dev restart ID [NAME]";
-    Servers     "o"                  Server(ServerDeed::Open),     "Open in the browser", "gt dev open ID [NAME]";
+    Servers     "s Enter"            Server(ServerOp::Start),      "Start", "gt dev start ID [NAME]";
+    Servers     "x"                  Server(ServerOp::Stop),       "Stop", "gt dev stop ID [NAME]";
+    Servers     "r"                  Server(ServerOp::Restart),    "Restart", "gt dev restart ID [NAME]";
+    Servers     "o"                  Server(ServerOp::Open),       "Open in the browser", "gt dev open ID [NAME]";
     Servers     "Esc q"              Back,                         "Do nothing";
     Servers     "Ctrl-c"             Quit,                         "Leave the board";
 
@@ -211,18 +215,18 @@ pub const TABLE: &[Binding] = rows! {
 
     Escalations "j Down"             Down,                         "The next escalation";
     Escalations "k Up"               Up,                           "The escalation before";
-    Escalations "a"                  Escalation(EscalationDeed::Acknowledge), "Acknowledge: it is not raised again", "gt escalate ack ID";
-    Escalations "c"                  Escalation(EscalationDeed::Close), "Close: it is resolved", "gt escalate close ID";
+    Escalations "a"                  Escalation(EscalationOp::Acknowledge),   "Acknowledge: it is not raised again", "gt escalate ack ID";
+    Escalations "c"                  Escalation(EscalationOp::Close),   "Close: it is resolved", "gt escalate close ID";
     Escalations "Enter"              Open,                         "Go to the card that it is about";
     Escalations "Esc q E"            Back,                         "Close the list";
     Escalations "Ctrl-c"             Quit,                         "Leave the board";
 
     MergeQueue  "j Down"             Down,                         "The next entry";
     MergeQueue  "k Up"               Up,                           "The entry before";
-    MergeQueue  "a"                  Merge(MergeDeed::Approve),    "Approve an entry that is held: it is merged", "gt mq approve ENTRY";
-    MergeQueue  "r"                  Merge(MergeDeed::Retry),      "Retry: queue it again with the present commit", "gt mq retry ENTRY";
-    MergeQueue  "x"                  Merge(MergeDeed::Reject),     "Reject: its item is open again", "gt mq reject ENTRY --reason TEXT --reopen";
-    MergeQueue  "m"                  Merge(MergeDeed::Run),        "Merge what waits in its rig", "gt mq run RIG";
+    MergeQueue  "a"                  Merge(MergeOp::Approve),      "Approve an entry that is held: it is merged", "gt mq approve ENTRY";
+    MergeQueue  "r"                  Merge(MergeOp::Retry),        "Retry: queue it again with the present commit", "gt mq retry ENTRY";
+    MergeQueue  "x"                  Merge(MergeOp::Reject),       "Reject: its item is open again", "gt mq reject ENTRY --reason TEXT --reopen";
+    MergeQueue  "m"                  Merge(MergeOp::Run),          "Merge what waits in its rig", "gt mq run RIG";
     MergeQueue  "Enter"              Open,                         "Go to its card";
     MergeQueue  "Esc q Q"            Back,                         "Close the list";
     MergeQueue  "Ctrl-c"             Quit,                         "Leave the board";

@@ -2,7 +2,7 @@
 
 use super::views::{detail, view};
 use super::*;
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::keys::{self, TABLE};
 use crate::{Detail, Tab};
 use ratatui::buffer::Buffer;
@@ -15,7 +15,7 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
         (KeyMode::Board, BoardAction::NextNeedy) => "h",
         (KeyMode::Board, BoardAction::Back) => "V",
         (KeyMode::Board, _) => "",
-        (KeyMode::Actions, BoardAction::Do(deed)) => deed_way(deed),
+        (KeyMode::Actions, BoardAction::Card(operation)) => way_of_operation(operation),
         (KeyMode::Actions, _) => "h ",
         (KeyMode::Detail, BoardAction::Up | BoardAction::PageUp | BoardAction::Top) => {
             "h<Enter>3jj"
@@ -72,12 +72,16 @@ fn way(mode: KeyMode, action: BoardAction) -> &'static str {
 }
 
 /// Returns the keys that open the menu of a card for which the operation is possible.
-fn deed_way(deed: Deed) -> &'static str {
-    match deed {
-        Deed::Start | Deed::StartWork | Deed::StartYolo | Deed::Sling | Deed::Close => "H ",
-        Deed::Resume | Deed::ResumeKeepWip => "hG ",
-        Deed::AbortMerge => "G ",
-        Deed::Answer => "j ",
+fn way_of_operation(operation: CardOperation) -> &'static str {
+    match operation {
+        CardOperation::Start
+        | CardOperation::StartWork
+        | CardOperation::StartYolo
+        | CardOperation::Sling
+        | CardOperation::Close => "H ",
+        CardOperation::Resume | CardOperation::ResumeKeepWip => "hG ",
+        CardOperation::AbortMerge => "G ",
+        CardOperation::Answer => "j ",
         _ => "h ",
     }
 }
@@ -194,101 +198,154 @@ fn escape_leads_back_to_the_board_from_everywhere() {
 
 #[test]
 fn each_action_is_the_command_of_the_table() {
-    let cases: &[(Deed, &str, &str)] = &[
+    let cases: &[(CardOperation, &str, &str)] = &[
         (
-            Deed::Start,
+            CardOperation::Start,
             "s",
             "run: gt task start gt-00epc --no-attach --json",
         ),
         (
-            Deed::StartWork,
+            CardOperation::StartWork,
             "S",
             "run: gt task start gt-00epc --work --no-attach --json",
         ),
         (
-            Deed::StartYolo,
+            CardOperation::StartYolo,
             "!",
             "run: gt task start gt-00epc --work --yolo --no-attach --json",
         ),
         (
-            Deed::Attach,
+            CardOperation::Attach,
             "as",
             "hand over: gt task attach gt-00bsy --skip",
         ),
-        (Deed::Update, "u", "run: gt task update gt-00bsy --json"),
-        (Deed::Pause, "p", "run: gt task pause gt-00bsy --json"),
-        (Deed::Resume, "R", "run: gt task resume gt-00psd --json"),
-        (Deed::Stop, "xy", "run: gt task stop gt-00bsy --json"),
         (
-            Deed::Cleanup,
+            CardOperation::Update,
+            "u",
+            "run: gt task update gt-00bsy --json",
+        ),
+        (
+            CardOperation::Pause,
+            "p",
+            "run: gt task pause gt-00bsy --json",
+        ),
+        (
+            CardOperation::Resume,
+            "R",
+            "run: gt task resume gt-00psd --json",
+        ),
+        (
+            CardOperation::Stop,
+            "xy",
+            "run: gt task stop gt-00bsy --json",
+        ),
+        (
+            CardOperation::Cleanup,
             "d",
             "foresee: gt task cleanup gt-00bsy --dry-run --json",
         ),
-        (Deed::Servers, "rs", "run: gt dev start --json -- gt-00bsy"),
         (
-            Deed::Servers,
+            CardOperation::Servers,
+            "rs",
+            "run: gt dev start --json -- gt-00bsy",
+        ),
+        (
+            CardOperation::Servers,
             "rjjo",
             "run: gt dev open --json -- gt-00bsy api",
         ),
         (
-            Deed::Servers,
+            CardOperation::Servers,
             "rjx",
             "run: gt dev stop --json -- gt-00bsy web",
         ),
         (
-            Deed::Servers,
+            CardOperation::Servers,
             "rjr",
             "run: gt dev restart --json -- gt-00bsy web",
         ),
-        (Deed::Merge, "m", "run: gt task merge gt-00bsy --json"),
         (
-            Deed::AbortMerge,
+            CardOperation::Merge,
+            "m",
+            "run: gt task merge gt-00bsy --json",
+        ),
+        (
+            CardOperation::AbortMerge,
             "My",
             "run: gt task abort-merge gt-00brk --json",
         ),
-        (Deed::PullRequest, "P", "run: gt task pr gt-00bsy --json"),
-        (Deed::Answer, "y", "ask: gt answer --json -- task/gt-00ask"),
         (
-            Deed::Nudge,
+            CardOperation::PullRequest,
+            "P",
+            "run: gt task pr gt-00bsy --json",
+        ),
+        (
+            CardOperation::Answer,
+            "y",
+            "ask: gt answer --json -- task/gt-00ask",
+        ),
+        (
+            CardOperation::Nudge,
             "nhi<Enter>",
             "run: gt nudge task/gt-00bsy --stdin --json",
         ),
         (
-            Deed::Interrupt,
+            CardOperation::Interrupt,
             "i",
             "run: gt interrupt --json -- task/gt-00bsy",
         ),
         (
-            Deed::Handoff,
+            CardOperation::Handoff,
             "hhi<Enter>",
             "run: gt handoff --collect --json --stdin -- task/gt-00bsy",
         ),
         (
-            Deed::Handoff,
+            CardOperation::Handoff,
             "h<Enter>",
             "run: gt handoff --collect --json -- task/gt-00bsy",
         ),
-        (Deed::Sling, "g<Enter>", "run: gt sling --json -- gt-00epc"),
-        (Deed::Edit, "e", "read: gt work show gt-00bsy --json"),
         (
-            Deed::Escalate,
+            CardOperation::Sling,
+            "g<Enter>",
+            "run: gt sling --json -- gt-00epc",
+        ),
+        (
+            CardOperation::Edit,
+            "e",
+            "read: gt work show gt-00bsy --json",
+        ),
+        (
+            CardOperation::Escalate,
             "Ehelp<Enter>",
             "run: gt escalate --stdin --item gt-00bsy --json",
         ),
-        (Deed::Close, "c", "run: gt work close gt-00epc --json"),
+        (
+            CardOperation::Close,
+            "c",
+            "run: gt work close gt-00epc --json",
+        ),
     ];
-    for (deed, keys, command) in cases {
-        let mut stage = view(deed_way(*deed), 80, 24, BoardTheme::Dark, town());
+    for (operation, keys, command) in cases {
+        let mut stage = view(
+            way_of_operation(*operation),
+            80,
+            24,
+            BoardTheme::Dark,
+            town(),
+        );
         let requests = stage.press(keys);
-        assert_eq!(commands(&requests), [*command], "{deed:?}");
+        assert_eq!(commands(&requests), [*command], "{operation:?}");
     }
     // All operations have a case, except the diff, which is a view.
     for row in keys::rows(KeyMode::Actions) {
-        if let BoardAction::Do(deed) = row.action
+        if let BoardAction::Card(operation) = row.action
             && !row.keys.is_empty()
         {
-            let is_there = cases.iter().any(|(other, ..)| *other == deed);
-            assert!(is_there || deed == Deed::Diff, "{deed:?}");
+            let is_there = cases.iter().any(|(other, ..)| *other == operation);
+            assert!(
+                is_there || operation == CardOperation::Diff,
+                "{operation:?}"
+            );
         }
     }
     let mut stage = view("h ", 80, 24, BoardTheme::Dark, town());

@@ -43,9 +43,9 @@ impl Board {
                 let rows = self.facts.escalations.len();
                 self.select_escalation(step(row, rows, action == BoardAction::Down));
             }
-            BoardAction::Escalation(deed) => {
+            BoardAction::Escalation(operation) => {
                 if let Some(id) = at {
-                    self.order(command::escalation(deed, &id));
+                    self.order(command::escalation(operation, &id));
                 }
             }
             BoardAction::Open => {

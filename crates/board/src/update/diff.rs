@@ -1,7 +1,7 @@
 //! The diff of the detail view: its cursor, and comments on its lines.
 
 use crate::Moment;
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::board::Board;
 use crate::command;
 use crate::diff::{self, LineComment, RowKind};
@@ -124,7 +124,7 @@ impl Board {
         }
         let card = self.card(&id);
         let why_not = match card {
-            Some(card) => Deed::Nudge.reason_against(card, true),
+            Some(card) => CardOperation::Nudge.reason_against(card, true),
             None => Some("it is gone".into()),
         };
         let agent = card.and_then(|card| Some(card.session.as_ref()?.agent.clone()));

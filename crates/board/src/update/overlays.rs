@@ -43,13 +43,13 @@ impl Board {
                 }
                 BoardAction::Accept => {
                     let bound = bound.clone();
-                    if let Some(deed) = rows.get(*cursor).copied() {
-                        self.perform(deed, &bound, now);
+                    if let Some(operation) = rows.get(*cursor).copied() {
+                        self.perform(operation, &bound, now);
                     }
                 }
-                BoardAction::Do(deed) => {
+                BoardAction::Card(operation) => {
                     let bound = bound.clone();
-                    self.perform(deed, &bound, now);
+                    self.perform(operation, &bound, now);
                 }
                 _ => {}
             },
@@ -97,7 +97,7 @@ impl Board {
                     let bound = std::mem::take(bound);
                     self.hide();
                     match row.map(|row| row.action) {
-                        Some(BoardAction::Do(deed)) => self.perform(deed, &bound, now),
+                        Some(BoardAction::Card(operation)) => self.perform(operation, &bound, now),
                         Some(action) => self.act(action, now),
                         None => {}
                     }
@@ -127,7 +127,7 @@ impl Board {
                 BoardAction::Up | BoardAction::Down => {
                     *cursor = step(*cursor, servers.len() + 1, action == BoardAction::Down);
                 }
-                BoardAction::Server(deed) => self.serve(deed),
+                BoardAction::Server(operation) => self.serve(operation),
                 _ => {}
             },
             Overlay::MergeChoice { id, .. } => {
@@ -145,12 +145,12 @@ impl Board {
                 }
             }
             Overlay::ResumeFirst { id, start } => {
-                let deed = match action {
-                    BoardAction::ResumeConversation => crate::action::Deed::Resume,
+                let operation = match action {
+                    BoardAction::ResumeConversation => crate::action::CardOperation::Resume,
                     BoardAction::StartAnew => *start,
                     _ => return,
                 };
-                let draft = command::plain(deed, id);
+                let draft = command::plain(operation, id);
                 self.hide();
                 self.order_all(draft.into_iter().collect());
             }

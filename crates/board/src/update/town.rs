@@ -1,7 +1,7 @@
 //! The merge queue, and the agents that were lost with their tmux server.
 
 use crate::Moment;
-use crate::action::{BoardAction, MergeDeed};
+use crate::action::{BoardAction, MergeOperation};
 use crate::board::Board;
 use crate::command;
 use crate::overlay::{Overlay, WritePurpose, step};
@@ -47,17 +47,17 @@ impl Board {
             return;
         };
         match action {
-            BoardAction::Merge(MergeDeed::Reject) => {
+            BoardAction::Merge(MergeOperation::Reject) => {
                 let about = vec![format!("{}  {}  {}", entry.id, entry.item, entry.branch)];
                 let purpose = WritePurpose::Reject(entry.id.clone());
                 self.write(purpose, about);
             }
-            BoardAction::Merge(MergeDeed::Approve) if entry.status != MergeStatus::Held => {
+            BoardAction::Merge(MergeOperation::Approve) if entry.status != MergeStatus::Held => {
                 let note = format!("{} is {}, not held", entry.id, entry.status.as_str());
                 self.note(&note, now);
             }
-            BoardAction::Merge(deed) => {
-                let draft = command::town::merge(deed, entry);
+            BoardAction::Merge(operation) => {
+                let draft = command::town::merge(operation, entry);
                 self.order_all(draft.into_iter().collect());
             }
             BoardAction::Open => {

@@ -3,7 +3,7 @@
 use super::canvas::{Canvas, indent, row};
 use super::frame::hints;
 use super::{Hit, card, diff, preview};
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::age;
 use crate::board::{Board, OpenCard};
 use crate::facts::{ChainSession, Detail, Happening, Tab, WindowFacts};
@@ -27,7 +27,7 @@ pub(super) fn draw(board: &Board, open: &OpenCard, area: Rect, canvas: &mut Canv
     canvas.drawn.scroll = tab(board, open, body, canvas);
     let last = row(area, area.height - 1);
     let asks = (board.card(&open.id)).is_some_and(|card| card.asking_program().is_some());
-    let answer = asks.then_some((BoardAction::Do(Deed::Answer), "answer"));
+    let answer = asks.then_some((BoardAction::Card(CardOperation::Answer), "answer"));
     let usual = [
         (BoardAction::NextTab, "next tab"),
         (BoardAction::Actions, "actions"),

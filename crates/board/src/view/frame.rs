@@ -2,7 +2,7 @@
 
 use super::canvas::{Canvas, row};
 use super::{Hit, card, columns, preview};
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::board::Board;
 use crate::keys::{self, KeyMode};
 use crate::overlay::Overlay;
@@ -235,7 +235,7 @@ fn footer(board: &Board, area: Rect, canvas: &mut Canvas<'_>) {
     }
     let card = board.cursor.as_ref().and_then(|id| board.card(id));
     let asks = card.is_some_and(|card| card.asking_program().is_some());
-    let answer = asks.then_some((BoardAction::Do(Deed::Answer), "answer"));
+    let answer = asks.then_some((BoardAction::Card(CardOperation::Answer), "answer"));
     let usual = [
         (BoardAction::Actions, "actions"),
         (BoardAction::Open, "open"),

@@ -2,7 +2,7 @@
 
 use super::menus::{foot, height_of, rows};
 use super::{ListBox, middle};
-use crate::action::{BoardAction, EscalationDeed};
+use crate::action::{BoardAction, EscalationOperation};
 use crate::board::Board;
 use crate::facts::EscalationFacts;
 use crate::keys::{self, KeyMode};
@@ -41,8 +41,8 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
     }
     .draw(area, canvas);
     let actions = [
-        BoardAction::Escalation(EscalationDeed::Acknowledge),
-        BoardAction::Escalation(EscalationDeed::Close),
+        BoardAction::Escalation(EscalationOperation::Acknowledge),
+        BoardAction::Escalation(EscalationOperation::Close),
         BoardAction::Open,
         BoardAction::Back,
     ];

@@ -1,7 +1,7 @@
 //! Draws the help, generated from the table of keys, and the message log.
 
 use super::{middle, scrolled};
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::board::Board;
 use crate::keys::{self, Binding, KeyMode};
 use crate::overlay::Overlay;
@@ -19,7 +19,7 @@ const IMPORTANT: [BoardAction; 17] = [
     BoardAction::Left,
     BoardAction::Right,
     BoardAction::NextNeedy,
-    BoardAction::Do(Deed::Answer),
+    BoardAction::Card(CardOperation::Answer),
     BoardAction::Actions,
     BoardAction::Open,
     BoardAction::Search,

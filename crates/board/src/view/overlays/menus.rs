@@ -1,7 +1,7 @@
 //! Draws lists from which the user selects one row.
 
 use super::middle;
-use crate::action::{BoardAction, Deed};
+use crate::action::{BoardAction, CardOperation};
 use crate::board::Board;
 use crate::filter::Trait;
 use crate::keys::{self, Binding, KeyMode};
@@ -72,17 +72,17 @@ fn bound_title(board: &Board, bound: &[WorkId]) -> String {
 pub(super) fn actions(
     board: &Board,
     bound: &[WorkId],
-    (deeds, cursor): (&[Deed], usize),
+    (operations, cursor): (&[CardOperation], usize),
     area: Rect,
     canvas: &mut Canvas<'_>,
 ) {
-    let bindings: Vec<(&Binding, Deed)> = overlay::action_rows().collect();
+    let bindings: Vec<(&Binding, CardOperation)> = overlay::action_rows().collect();
     let mut lines = Vec::new();
-    for deed in deeds.iter().copied() {
-        let Some((binding, _)) = bindings.iter().find(|(_, other)| *other == deed) else {
+    for operation in operations.iter().copied() {
+        let Some((binding, _)) = bindings.iter().find(|(_, other)| *other == operation) else {
             continue;
         };
-        let meant = board.resolve_deed(deed, bound);
+        let meant = board.resolve_operation(operation, bound);
         let why_not = board.reason_against_all(meant, bound);
         let (key, word) = match why_not {
             None => (Tone::Key, Tone::Text),
@@ -94,7 +94,7 @@ pub(super) fn actions(
         ];
         match why_not {
             Some(why) => spans.push(canvas.span(format!("({why})"), Tone::Dim)),
-            None if meant != deed => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
+            None if meant != operation => spans.push(canvas.span("(it runs: attaches)", Tone::Dim)),
             None => {
                 let doubt = board.warning_about(meant, bound);
                 spans.extend(doubt.map(|doubt| canvas.span(format!("({doubt})"), Tone::Dim)));
@@ -346,9 +346,9 @@ pub(super) fn servers(
     let at = middle(area, wide, height_of(lines.len()), canvas);
     let inside = canvas.frame(at, &title, Tone::Focus);
     rows(&lines, cursor, inside, canvas);
-    let deeds: Vec<BoardAction> = keys::rows(KeyMode::Servers)
+    let operations: Vec<BoardAction> = keys::rows(KeyMode::Servers)
         .filter(|row| matches!(row.action, BoardAction::Server(_)))
         .map(|row| row.action)
         .collect();
-    foot(KeyMode::Servers, &deeds, at, canvas);
+    foot(KeyMode::Servers, &operations, at, canvas);
 }

@@ -2,7 +2,7 @@
 
 use super::ListBox;
 use super::menus::foot;
-use crate::action::{BoardAction, MergeDeed};
+use crate::action::{BoardAction, MergeOperation};
 use crate::board::Board;
 use crate::facts::MergeFacts;
 use crate::keys::KeyMode;
@@ -42,14 +42,14 @@ pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         below: &below,
     }
     .draw(area, canvas);
-    let deed = match selected.map(|it| it.status) {
-        Some(MergeStatus::Held) => MergeDeed::Approve,
-        _ => MergeDeed::Retry,
+    let operation = match selected.map(|it| it.status) {
+        Some(MergeStatus::Held) => MergeOperation::Approve,
+        _ => MergeOperation::Retry,
     };
     let actions = [
-        BoardAction::Merge(deed),
-        BoardAction::Merge(MergeDeed::Reject),
-        BoardAction::Merge(MergeDeed::Run),
+        BoardAction::Merge(operation),
+        BoardAction::Merge(MergeOperation::Reject),
+        BoardAction::Merge(MergeOperation::Run),
         BoardAction::Open,
         BoardAction::Back,
     ];

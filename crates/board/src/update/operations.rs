@@ -1,6 +1,6 @@
 //! Turns operations on cards into commands, with a confirmation where necessary.
 
-use crate::action::{Deed, ServerDeed};
+use crate::action::{CardOperation, ServerOperation};
 use crate::board::{Board, PendingCommand};
 use crate::command::{self, CommandDraft, CommandKind};
 use crate::input::TextInput;
@@ -12,13 +12,13 @@ use gt_core::work::WorkId;
 
 impl Board {
     /// Performs an operation on these cards, regardless of the present cursor.
-    pub(crate) fn perform(&mut self, deed: Deed, bound: &[WorkId], now: Moment) {
-        let deed = self.resolve_deed(deed, bound);
+    pub(crate) fn perform(&mut self, operation: CardOperation, bound: &[WorkId], now: Moment) {
+        let operation = self.resolve_operation(operation, bound);
         let mut able = Vec::new();
         let mut unable = Vec::new();
         for id in bound {
             let why_not = match self.card(id) {
-                Some(card) => deed.reason_against(card, bound.len() == 1),
+                Some(card) => operation.reason_against(card, bound.len() == 1),
                 None => Some("it is gone".into()),
             };
             match why_not {
@@ -37,39 +37,41 @@ impl Board {
             self.dirty = true;
             return;
         };
-        if deed.is_for_one() && bound.len() > 1 {
+        if operation.is_for_one() && bound.len() > 1 {
             self.toasts
                 .say(ToastKind::Note, "That is for one card only".to_owned(), now);
             self.dirty = true;
             return;
         }
         self.hide();
-        match deed {
-            Deed::Attach => self.attach(&first.clone()),
-            Deed::Diff => self.open(first.clone(), Tab::Diff),
-            Deed::Servers => self.choose_server(able),
-            Deed::Cleanup => self.foresee_cleanup(able),
-            Deed::Answer => self.read_questions(able),
-            Deed::Nudge => self.write_to_agents(able, false),
-            Deed::Handoff => self.write_to_agents(able, true),
-            Deed::Escalate => self.write_escalation(&first.clone()),
-            Deed::Sling => self.choose_worker(able),
-            Deed::Edit => self.edit_item(&first.clone()),
+        match operation {
+            CardOperation::Attach => self.attach(&first.clone()),
+            CardOperation::Diff => self.open(first.clone(), Tab::Diff),
+            CardOperation::Servers => self.choose_server(able),
+            CardOperation::Cleanup => self.foresee_cleanup(able),
+            CardOperation::Answer => self.read_questions(able),
+            CardOperation::Nudge => self.write_to_agents(able, false),
+            CardOperation::Handoff => self.write_to_agents(able, true),
+            CardOperation::Escalate => self.write_escalation(&first.clone()),
+            CardOperation::Sling => self.choose_worker(able),
+            CardOperation::Edit => self.edit_item(&first.clone()),
             _ if bound.len() == 1
                 && self
                     .card(first)
-                    .is_some_and(|card| deed.offers_resume(card)) =>
+                    .is_some_and(|card| operation.offers_resume(card)) =>
             {
                 self.show(Overlay::ResumeFirst {
                     id: first.clone(),
-                    start: deed,
+                    start: operation,
                 });
             }
             _ => {
-                let drafts: Vec<CommandDraft> =
-                    able.iter().filter_map(|id| self.draft(deed, id)).collect();
-                if bound.len() > 1 || deed.asks_first() {
-                    self.ask(deed.question(), drafts, unable);
+                let drafts: Vec<CommandDraft> = able
+                    .iter()
+                    .filter_map(|id| self.draft(operation, id))
+                    .collect();
+                if bound.len() > 1 || operation.asks_first() {
+                    self.ask(operation.question(), drafts, unable);
                 } else {
                     self.order_all(drafts);
                 }
@@ -79,23 +81,29 @@ impl Board {
 
     /// Returns the operation that is meant for these cards. A start becomes an attach only for a
     /// single card.
-    pub(crate) fn resolve_deed(&self, deed: Deed, bound: &[WorkId]) -> Deed {
+    pub(crate) fn resolve_operation(
+        &self,
+        operation: CardOperation,
+        bound: &[WorkId],
+    ) -> CardOperation {
         match bound {
-            [one] => self.card(one).map_or(deed, |card| deed.deed_for(card)),
-            _ => deed,
+            [one] => self
+                .card(one)
+                .map_or(operation, |card| operation.for_card(card)),
+            _ => operation,
         }
     }
 
     /// Returns the command of an operation that needs only the item, or the agent that holds it.
-    fn draft(&self, deed: Deed, id: &WorkId) -> Option<CommandDraft> {
+    fn draft(&self, operation: CardOperation, id: &WorkId) -> Option<CommandDraft> {
         let holder = self.card(id).and_then(|card| card.holder.as_deref());
-        match (deed, holder) {
-            (Deed::Stop, Some(holder)) => Some(command::stop_holder(id, holder)),
-            (Deed::Interrupt, _) => {
+        match (operation, holder) {
+            (CardOperation::Stop, Some(holder)) => Some(command::stop_holder(id, holder)),
+            (CardOperation::Interrupt, _) => {
                 let session = self.card(id)?.session.as_ref()?;
                 Some(command::interrupt(id, &session.agent))
             }
-            _ => command::plain(deed, id),
+            _ => command::plain(operation, id),
         }
     }
 
@@ -129,7 +137,7 @@ impl Board {
 
     /// Updates the branch first, as a separate command that reports conflicts, and then attaches.
     pub(super) fn merge_and_attach(&mut self, id: &WorkId) {
-        if let Some(update) = command::plain(Deed::Update, id) {
+        if let Some(update) = command::plain(CardOperation::Update, id) {
             self.order_then(update, Some(command::attach(id, Some("--skip"))));
         }
     }
@@ -159,7 +167,7 @@ impl Board {
         });
     }
 
-    pub(super) fn serve(&mut self, deed: ServerDeed) {
+    pub(super) fn serve(&mut self, operation: ServerOperation) {
         let Some(Overlay::Servers {
             bound,
             servers,
@@ -171,11 +179,11 @@ impl Board {
         // The first row stands for all servers.
         let name = cursor.checked_sub(1).and_then(|row| servers.get(row));
         let name = name.map(|server| server.name.as_str());
-        let drafts = bound.iter().map(|id| command::server(deed, id, name));
+        let drafts = bound.iter().map(|id| command::server(operation, id, name));
         let drafts: Vec<CommandDraft> = drafts.collect();
         self.hide();
         if drafts.len() > 1 {
-            self.ask(deed.question(), drafts, Vec::new());
+            self.ask(operation.question(), drafts, Vec::new());
         } else {
             self.order_all(drafts);
         }
