@@ -397,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_told_apart_by_their_first_letters() {
+    fn no_label_is_a_prefix_of_another() {
         for count in [0, 1, 24, 25, 400] {
             let labels = labels(count);
             assert_eq!(labels.len(), count);

@@ -166,7 +166,7 @@ mod tests {
     const RULE: &str = "────────────────────────────────────────";
 
     #[test]
-    fn a_screen_tells_what_it_asks_and_with_whose_window() {
+    fn question_is_read_from_the_screen_and_not_from_title_or_tags() {
         let asks = read(ASKS, ObservedPane::default());
         assert!(
             words(&asks).starts_with("waiting merge asks: Do you want to proceed?"),

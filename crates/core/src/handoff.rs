@@ -211,7 +211,7 @@ mod tests {
             mode: HandoffMode::Auto,
             ..marker
         };
-        assert!(!auto.is_from_before(Some("b")), "no life has ended");
+        assert!(!auto.is_from_before(Some("b")), "no session has ended");
     }
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn message_has_all_facts_and_no_more_than_is_read() {
+    fn message_has_all_facts_and_shortens_long_lists() {
         let collected = Collected {
             branch: Some("crew/max".into()),
             changed_files: (0..25).map(|n| format!("f{n}")).collect(),

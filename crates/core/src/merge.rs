@@ -409,7 +409,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_is_no_more_than_a_name() {
+    fn file_names_with_control_characters_are_quoted() {
         let check = |name: &str, shown: &str| assert_eq!(quoted(name), shown);
         check("a b/ü $(x) 'y'.rs", "a b/ü $(x) 'y'.rs");
         check(r#"a"b\c"#, r#"a"b\c"#);

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pid_that_was_given_out_again_has_left_nothing() {
+    fn reused_pid_names_no_leftover_process() {
         // An unrelated session leader with the dead agent's pid.
         let again: ProcessTable = [process(1, 0, 1, 1, "init"), process(20, 1, 20, 20, "sleep")]
             .into_iter()

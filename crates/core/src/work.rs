@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_searched_whatever_its_case() {
+    fn search_ignores_case() {
         for (one, other) in [
             ("Über", "ÜBER"),
             ("ΟΔΟΣ", "οδος"),

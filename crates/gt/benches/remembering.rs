@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-const LIVES: u64 = 1_000_000;
+const SESSIONS: u64 = 1_000_000;
 const CONTAINERS: usize = 500;
 
 fn main() {
@@ -66,7 +66,7 @@ impl Stage {
             writeln!(file, "{line}").expect("a line");
             lines += 1;
         };
-        for number in 0..LIVES {
+        for number in 0..SESSIONS {
             write(begin(number));
             // Fifty sessions are alive at any time.
             if number >= 50 {
@@ -78,7 +78,7 @@ impl Stage {
 
     fn index(&self) {
         let lines = self.write_journal();
-        println!("an index of {LIVES} lives, from {lines} lines\n");
+        println!("an index of {SESSIONS} sessions, from {lines} lines\n");
         println!("{:<46} {:>9} {:>9} {:>7}", "", "bare", "gt", "ratio");
         let (mut plain, mut ours) = (Vec::new(), Vec::new());
         for _ in 0..3 {
@@ -100,7 +100,7 @@ impl Stage {
     fn questions(&self) {
         // Without a server every query would include a sync.
         time(&mut self.tmux(&["new-session", "-d", "-s", "mine", "exec sleep 100000"]));
-        let middle = id(LIVES / 2);
+        let middle = id(SESSIONS / 2);
         let questions: [(&str, &[&str]); 6] = [
             ("list (gt --version)", &["sessions", "list"]),
             (

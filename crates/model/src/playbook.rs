@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_row_whose_text_occurs_gives_the_directives() {
+    fn row_with_a_matching_text_selects_the_directives() {
         let playbook = Playbook::default();
         playbook.add("work: a", "[[text=first]]");
         playbook.add("work: b", "[[text=second]]");

@@ -265,7 +265,7 @@ fn the_first_merge_of_a_rig_is_confirmed_in_an_overlay() {
 }
 
 #[test]
-fn a_question_that_comes_by_itself_takes_no_key_that_was_meant_for_something_else() {
+fn overlay_that_opens_without_a_key_ignores_earlier_keys() {
     let mut stage = Stage::new(80, 24);
     let order = failed_start(&mut stage, "s");
     // The user types a message in the meantime.
@@ -329,7 +329,7 @@ fn the_choice_to_merge_is_for_the_card_that_was_behind() {
 }
 
 #[test]
-fn a_merge_with_conflicts_leads_nowhere_and_says_so() {
+fn merge_with_conflicts_is_reported_and_opens_nothing() {
     let mut stage = asked_to_merge();
     stage.press("m");
     let order = stage.board.orders;

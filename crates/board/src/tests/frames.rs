@@ -124,7 +124,7 @@ fn the_preview_has_the_colours_of_the_agents_screen() {
 }
 
 #[test]
-fn each_state_has_a_sign_of_its_own_kind() {
+fn each_state_has_its_own_symbol() {
     let mut facts = town();
     facts.cards = [
         State::Busy,

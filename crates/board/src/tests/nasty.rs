@@ -195,7 +195,7 @@ impl Glass {
 /// After many frames, each of which sends only the changes, a terminal must show exactly the last
 /// frame.
 #[test]
-fn frames_that_follow_each_other_leave_nothing_behind() {
+fn next_frame_overwrites_the_previous_one() {
     let (width, height) = (80, 24);
     let mut stage = Stage::with(width, height, BoardTheme::Dark, nasty_town(3));
     let mut before = Buffer::empty(stage.terminal.backend().buffer().area);

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_view_moves_no_more_than_it_must() {
+    fn view_scrolls_only_as_far_as_needed() {
         let high = |_| 4;
         for (first, cursor, expected) in [(0, 0, 0), (0, 2, 0), (0, 3, 1), (5, 3, 3), (2, 9, 7)] {
             assert_eq!(first_in_view(first, cursor, 12, high), expected);

@@ -23,7 +23,7 @@ fn card(status: ItemStatus, state: Option<State>) -> Card {
 }
 
 #[test]
-fn a_card_stands_where_status_and_state_put_it() {
+fn column_of_a_card_follows_from_status_and_state() {
     for (status, state, column) in [
         (ItemStatus::Open, None, Column::Open),
         (ItemStatus::Blocked, None, Column::Open),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_contradicts_a_hook_tells_of_an_interrupt() {
+    fn title_that_contradicts_a_hook_shows_an_interrupt() {
         let preset = preset();
         let reason = |tag, source| {
             let seen = ObservedPane {

@@ -43,7 +43,7 @@ fn let_it_run(stage: &Stage, command: &str) {
 }
 
 fn await_session(stage: &Stage, number: usize) -> Value {
-    wait_until("the next life", TIMEOUT, || {
+    wait_until("the next session", TIMEOUT, || {
         let all = read(stage, &["sessions", "list", "--agent", MAX]);
         let all = all.as_array().unwrap();
         (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
@@ -257,7 +257,7 @@ fn state_is_saved_when_its_context_is_compacted() {
         assert_eq!(
             await_session(stage, 1)["id"],
             session["id"],
-            "the same life goes on"
+            "the same session continues"
         );
     });
 }

@@ -57,7 +57,7 @@ fn refuse(stage: &Stage) {
 
 #[test]
 #[ignore = "needs the real programs: make test-agents"]
-fn an_interrupt_is_seen_and_is_no_end() {
+fn interrupt_is_detected_and_does_not_end_the_session() {
     each("interrupt", |stage| {
         if !PROGRAMS.contains(&stage.program().harness) {
             return;

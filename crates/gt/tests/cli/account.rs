@@ -134,7 +134,7 @@ fn an_agent_starts_with_an_account_and_comes_back_with_it() {
     assert_conversation(&env, &of("home"));
     // A respawn uses the same configuration folder.
     crate::env::signal(env.pid("gastown/crew/max"), Signal::KILL);
-    wait_until("the next life", TIMEOUT, || {
+    wait_until("the next session", TIMEOUT, || {
         (list_sessions(&env, &["--status", "running"]).len() == 1
             && list_sessions(&env, &[]).len() == 4)
             .then_some(())

@@ -41,7 +41,7 @@ fn announcements(env: &TestEnv) -> (usize, usize) {
 }
 
 #[test]
-fn several_items_are_a_batch_whose_owner_is_told_once() {
+fn owner_of_a_batch_is_notified_once() {
     let env = town();
     let a = create(&env, "a");
     let b = env.json(&["work", "create", "b", "--dep", &a])["id"].clone();

@@ -636,7 +636,7 @@ fn the_real_program_imports_what_is_exported() {
 }
 
 #[test]
-fn a_record_of_an_agent_that_is_gone_from_beads_holds_up_nothing() {
+fn record_of_an_agent_that_is_gone_from_beads_counts_as_closed() {
     let beads = Beads::new("bd");
     let env = &beads.env;
     let id = beads.make("The work");

@@ -29,7 +29,7 @@ fn assert_idle(env: &TestEnv, id: &str) {
         env.running().is_empty().then_some(())
     });
     assert_eq!(env.json(&["hook", "--agent", TOAST]), Value::Null);
-    wait_until("its life is remembered as done", TIMEOUT, || {
+    wait_until("its session is recorded as done", TIMEOUT, || {
         let session = &list_sessions(env, &["--agent", TOAST])[0];
         (session["outcome"] == "done" && session["status"] == "stopped").then_some(())
     });

@@ -17,7 +17,7 @@ fn let_it_run(env: &TestEnv, command: &str) {
 }
 
 fn await_session(env: &TestEnv, number: usize) -> Value {
-    wait_until("the next life", TIMEOUT, || {
+    wait_until("the next session", TIMEOUT, || {
         let all = list_sessions(env, &["--agent", MAX]);
         (all.len() == number && all[0]["status"] == "running").then(|| all[0].clone())
     })

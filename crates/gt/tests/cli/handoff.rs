@@ -85,7 +85,7 @@ fn an_agent_hands_over_to_itself_in_its_own_pane() {
     let (before, pid) = (env.agent(MAX), env.pid(MAX));
     let words = "[[tool=gt handoff --force -s 'Half done' -m 'The north side is open.']]";
     env.gt(&["nudge", MAX, words]).ok();
-    wait_until("the next life", TIMEOUT, || {
+    wait_until("the next session", TIMEOUT, || {
         (list_sessions(&env, &["--agent", MAX]).len() == 2).then_some(())
     });
     env.wait_screen(MAX, "The handoff is DONE");
@@ -324,7 +324,7 @@ fn state_is_saved_before_a_compaction_and_the_session_goes_on() {
         .env("GT_ROLE", MAX)
         .env("GT_SESSION_UUID", session["id"].as_str().unwrap());
     let told = run(&mut command).ok().json();
-    assert_eq!(told["state"], "autonomous", "no life has ended: {told}");
+    assert_eq!(told["state"], "autonomous", "no session has ended: {told}");
     assert_eq!(told["brief"], true);
     assert!(
         told["text"]

@@ -49,7 +49,7 @@ fn hostile_names_are_refused() {
 }
 
 #[test]
-fn a_town_whose_path_is_hostile_works_and_runs_nothing() {
+fn town_with_a_hostile_path_works_and_runs_no_code() {
     for trap in [
         "#(touch TRAP)",
         "$(touch TRAP) 'q\"",

@@ -160,7 +160,7 @@ fn named_agent_gets_the_item_and_is_started_or_nudged() {
     assert_eq!(
         list_sessions(&env, &["--work", &b]).len(),
         1,
-        "the life that runs"
+        "the running session"
     );
     // A polecat is selected by its name, whether it exists or not.
     let slung = env.json(&["sling", &c, "gastown/polecats/Zed"]);

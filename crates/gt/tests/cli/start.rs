@@ -190,7 +190,7 @@ fn running_agent_is_a_conflict_and_a_zombie_is_replaced() {
     env.gt(&["crew", "start", "max"]).ok();
     let second = env.agent("gastown/crew/max");
     assert_eq!(second["health"], "healthy");
-    assert_ne!(second["session"], first["session"], "a life of its own");
+    assert_ne!(second["session"], first["session"], "a session of its own");
     assert_eq!(second["container"], first["container"]);
     env.gt(&["agents", "check"]).ok();
 }

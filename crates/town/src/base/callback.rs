@@ -108,7 +108,7 @@ mod tests {
     use std::ffi::OsStr;
 
     #[test]
-    fn a_call_carries_nothing_of_the_pane_that_it_is_made_in() {
+    fn background_call_has_no_variables_of_the_callers_pane() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("town");
         Town::init(&root, None, "/tmp/nobody", "demo").unwrap();

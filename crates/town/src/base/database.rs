@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_log_is_brought_in_by_who_has_time() {
+    fn long_log_is_checkpointed_once_no_process_reads_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         let db = Connection::open(&path).unwrap();

@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_tail_and_damaged_lines_are_passed_over() {
+    fn incomplete_and_damaged_lines_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let events = Events::in_folder(folder.path());
         events.append(vec![Event::emitted("one", "a")]).unwrap();

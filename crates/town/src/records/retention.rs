@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_lines_go_with_a_count() {
+    fn damaged_lines_are_pruned_and_counted() {
         let folder = tempfile::tempdir().unwrap();
         let retention = with(&folder, KrcSettings::default());
         retention.events.append(vec![event("nudge", 0)]).unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_stay_whatever_their_age() {
+    fn newest_hundred_events_are_kept_regardless_of_age() {
         let folder = tempfile::tempdir().unwrap();
         let retention = with(&folder, KrcSettings::default());
         let old = (0..150).map(|_| event("nudge", 400)).collect();
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn by_itself_it_prunes_once_in_an_interval() {
+    fn automatic_prune_runs_once_per_interval() {
         let folder = tempfile::tempdir().unwrap();
         let mut retention = with(&folder, KrcSettings::default());
         assert!(matches!(

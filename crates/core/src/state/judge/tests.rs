@@ -96,7 +96,7 @@ fn the_screen_says_what_is_asked_where_a_hook_does_not() {
 }
 
 #[test]
-fn an_interrupt_that_no_hook_tells_shows_on_the_screen() {
+fn interrupt_without_a_hook_is_read_from_the_screen() {
     const RULE: &str = "────────────────────────────────────────";
     let claude = crate::harness::resolve("claude", None).unwrap().value;
     let screen = |above: &str| lines(&format!("❯ go\n\n{above}\n\n{RULE}\n❯ \n{RULE}"));

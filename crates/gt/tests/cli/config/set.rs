@@ -49,7 +49,7 @@ fn a_value_is_set_and_removed_and_everything_else_stays() {
 }
 
 #[test]
-fn a_setting_of_a_new_town_takes_the_place_of_its_comment() {
+fn setting_replaces_its_comment_in_a_new_town() {
     let env = TestEnv::empty();
     env.gt(&["init", "--harness", "demo"]).ok();
     let before = town_file(&env);

@@ -130,7 +130,7 @@ fn missing_conversation_starts_a_new_one() {
     let chain = env.json(&["sessions", "chain", record]);
     assert_eq!(
         chain["totals"]["lives"], 3,
-        "the try was a life too: {chain}"
+        "the failed attempt was a session too: {chain}"
     );
 }
 

@@ -114,7 +114,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
         .map(|session| (session["id"].as_str().unwrap().to_owned(), session))
         .collect();
-    assert_eq!(all.len(), exported.lines().count(), "each life once");
+    assert_eq!(all.len(), exported.lines().count(), "each session once");
     for id in &begun {
         assert!(all.contains_key(id), "{id} was begun and is forgotten");
     }

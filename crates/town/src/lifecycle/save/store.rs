@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_comes_after_all_others_and_is_as_long_as_any() {
+    fn new_name_sorts_after_all_others_regardless_of_the_clock() {
         let now: DateTime = "2026-01-17T12:00:00.5".parse().unwrap();
         let check = |names: &[&str], expected: &str| {
             let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();

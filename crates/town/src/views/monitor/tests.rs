@@ -150,7 +150,7 @@ fn settle(monitor: &Monitor) {
 }
 
 #[test]
-fn a_screen_speaks_for_a_program_without_hooks() {
+fn state_of_a_program_without_hooks_comes_from_its_screen() {
     let stage = Stage::new();
     let max = stage.agent("max", "plain");
     let (monitor, changes) = stage.watch();
@@ -268,7 +268,7 @@ fn question_of_a_resolver_is_news_after_its_start() {
 }
 
 #[test]
-fn a_program_of_which_only_its_printing_tells_is_seen_to_stop() {
+fn program_without_patterns_is_busy_until_it_falls_silent() {
     let stage = Stage::new();
     let max = stage.agent("max", "plain");
     let (monitor, changes) = stage.watch();
@@ -296,7 +296,7 @@ fn place_of(monitor: &Monitor, pane: PaneId) -> PanePlace {
 }
 
 #[test]
-fn a_pane_in_view_tells_that_it_has_printed_and_no_other_does() {
+fn only_the_pane_in_view_reports_output() {
     let stage = Stage::new();
     // An unknown program is watched only while it is in view.
     let (max, amy) = (stage.agent("max", "unknown"), stage.agent("amy", "unknown"));
@@ -575,7 +575,7 @@ fn deaths_of_a_hundred_panes_are_reported() {
 }
 
 #[test]
-fn where_the_kernel_tells_nothing_a_slow_look_does() {
+fn polling_replaces_missing_kernel_events() {
     let stage = Stage::new();
     let (send, changes) = channel();
     let send = move |change| drop(send.send(change));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_keeps_the_pipe_holds_up_nothing() {
+    fn process_that_keeps_the_pipe_open_does_not_block() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.log");
         let (capture, mut writer) = Capture::begin(File::create(&path).unwrap()).unwrap();
