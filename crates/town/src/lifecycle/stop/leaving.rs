@@ -55,13 +55,13 @@ impl LeavingProcesses {
         let mut left = self.left(&now);
         left.extend(self.strays(town, &now));
         spare(&mut left, &now);
-        self.spare_who_hands_over(&mut left, &now);
+        self.spare_starter(&mut left, &now);
         processes::end_all(processes::hold(&now, &left), processes::GRACE);
     }
 
     /// Spares the process that still starts the next session, with its descendants.
-    fn spare_who_hands_over(&self, left: &mut BTreeSet<u32>, now: &ProcessTable) {
-        if sessions(&self.by, now) {
+    fn spare_starter(&self, left: &mut BTreeSet<u32>, now: &ProcessTable) {
+        if is_running(&self.by, now) {
             let hands_over = now.descendants(self.by.0);
             left.retain(|pid| !hands_over.contains(pid));
         }
@@ -69,7 +69,7 @@ impl LeavingProcesses {
 
     /// Returns those of them that live, with their descendants and the processes of their terminal.
     fn left(&self, now: &ProcessTable) -> BTreeSet<u32> {
-        let living = self.processes.iter().filter(|noted| sessions(noted, now));
+        let living = self.processes.iter().filter(|noted| is_running(noted, now));
         let mut left: BTreeSet<u32> = living.flat_map(|(pid, _)| now.descendants(*pid)).collect();
         left.extend(match left.contains(&self.first) {
             true => now.pane_members(self.first),
@@ -93,8 +93,8 @@ impl LeavingProcesses {
     }
 }
 
-/// Returns whether a noted process still lives, and its pid was not reused.
-fn sessions((pid, started): &(u32, u64), now: &ProcessTable) -> bool {
+/// Returns whether a noted process still runs, and its pid was not reused.
+fn is_running((pid, started): &(u32, u64), now: &ProcessTable) -> bool {
     now.get(*pid)
         .is_some_and(|process| process.started == *started)
 }
@@ -180,7 +180,7 @@ mod tests {
             ];
             let now: ProcessTable = all.into_iter().collect();
             let mut left = leaving.left(&now);
-            leaving.spare_who_hands_over(&mut left, &now);
+            leaving.spare_starter(&mut left, &now);
             left
         };
         assert_eq!(left(2), BTreeSet::from([20]));

@@ -2,8 +2,8 @@
 //!
 //! The entries are combined one after the other in memory, and the rig's commands run once, on the
 //! last of these commits. If they succeed, the base moves to it in one step. If they fail, only the
-//! first half is tried, and so on, until a single entry is left, which [`LockedQueue::merge_one`] merges or
-//! refuses. An entry that does not combine with those before it is left to `one` as well.
+//! first half is tried, and so on, until a single entry is left, which [`LockedQueue::merge_one`]
+//! merges or refuses. An entry that does not combine with those before it is merged alone as well.
 
 use super::base::Advance;
 use super::combine::Combined;

@@ -207,7 +207,7 @@ impl Assignment<'_> {
         };
         let claim = claim.ok_or_else(|| {
             Problem::conflict(format!("{agent} is not free")).hint(
-                "`gt polecat show` shows what is in its worktree, if it is not given work just now",
+                "`gt polecat show` shows its worktree; another process may be assigning work to it",
             )
         })?;
         Ok(ChosenPolecat {

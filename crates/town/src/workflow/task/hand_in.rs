@@ -1,9 +1,8 @@
 //! Submits a task's branch to the merge queue on behalf of a person, and waits for the result.
 //!
-//! It does what the agent's `gt done` does, except that the agent keeps running, unless it is a
-//! polecat, which ends with its item. A branch with a
-//! known conflict is not queued: the queue would assign the repair to another agent, although the
-//! task's worktree is available.
+//! It takes the same steps as the agent's `gt done`, except that the agent keeps running; a polecat
+//! still ends with its item. A branch with a known conflict is not queued: the queue would assign
+//! the repair to another agent, although the task's worktree is available.
 
 use super::site::TaskSite;
 use super::{event_of, wip};
@@ -93,7 +92,7 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
     }
     let entry = queue(&site, &base, &head)?;
     drop(lock);
-    let merge = see_through(town, &site.rig, &entry, tell)?;
+    let merge = await_merge(town, &site.rig, &entry, tell)?;
     handed.files.clone_from(&merge.files);
     handed.merge = Some(merge);
     Ok(handed)
@@ -101,7 +100,7 @@ pub fn hand_in(town: &Town, id: &WorkId, tell: Tell<'_>) -> Result<HandedIn> {
 
 /// Waits for the queue, which runs in the background and merges the entry even if the caller ends.
 /// If the queue is not automatic, this process merges this entry only.
-fn see_through(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result<Merge> {
+fn await_merge(town: &Town, rig: &str, entry: &WorkId, tell: Tell<'_>) -> Result<Merge> {
     if let Some(log) = background::start(town, rig)? {
         let log = log.display();
         let text = format!("{entry} is being merged in the background; the log is {log}");
