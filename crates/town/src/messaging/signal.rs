@@ -3,19 +3,28 @@
 //! A hook runs `gt signal` with the program's JSON on its standard input. The state goes onto the
 //! container as tags, in one call. The fingerprint of a prompt that the agent accepted becomes a
 //! tag too: it is the receipt of a nudge. The end of a turn starts the delivery of waiting
-//! messages.
+//! messages (`signal/deliveries.rs`). `signal/marks.rs` sets the states that no hook reports.
+
+mod deliveries;
+mod marks;
+
+pub use deliveries::wake_deliveries;
+pub(crate) use deliveries::{wake_after_start, wake_delivery_to};
+pub(crate) use marks::note_interrupt_on_screen;
+pub use marks::{clear_paused, mark_done, mark_paused};
+
+use deliveries::wake_delivery;
+use marks::forget_stop;
 
 use crate::base::callback::{self, Call};
-use crate::base::or_log::OrLog;
 use crate::base::settings::AtLimit;
 use crate::base::wake;
-use crate::catalog::harnesses::Presets;
 use crate::messaging::queue::MessageQueue;
 use crate::records::budget;
 use crate::records::events::Events;
 use crate::records::sessions::Sessions;
 use crate::records::usage;
-use crate::terminal::containers::{self, Container, Owner, tmux_problem};
+use crate::terminal::containers::{self, tmux_problem};
 use crate::terminal::{limit_timer, save_schedule};
 use crate::{Result, Town};
 use gt_core::record::Record;
@@ -23,8 +32,8 @@ use gt_core::session::SessionId as AgentSessionId;
 use gt_core::signal::{self, HookEvent, ReportedState};
 use gt_core::startup::tag;
 use gt_core::state::{Reason, State, StateReport, StateSource};
-use gt_core::{Identity, Problem, event, notify, nudge, shell};
-use gt_tmux::{Batch, Command, ErrorKind, SessionId, SessionName, Target, format};
+use gt_core::{Identity, Problem, event, notify, nudge};
+use gt_tmux::{Batch, Command, ErrorKind, SessionName, Target};
 use serde_json::Value;
 
 /// Notes the report of a hook about the agent of this container.
@@ -191,8 +200,8 @@ fn only_of(session: &AgentSessionId, target: &SessionName, batch: &Batch) -> Bat
 
 /// Returns the format of the tags before a report: the state, the resumer and the question. The
 /// reason is included only for a question, because the reasons of other states may have several
-/// lines. If an interrupt was noted from the screen alone (see [`note_interrupt`]), the last hook
-/// reported busy, so the format yields busy: if the turn ends after all, that is a change.
+/// lines. If an interrupt was noted from the screen alone (see [`note_interrupt_on_screen`]), the
+/// last hook reported busy, so the format yields busy: if the turn ends after all, that is a change.
 fn before_format() -> String {
     let interrupted = Reason::Interrupted;
     let is_noted = format!(
@@ -291,146 +300,13 @@ fn report(said: &ReportedState) -> StateReport {
     }
 }
 
-/// Marks the agent as paused, to continue later. The hooks of an interrupt do not change that (see
-/// [`signal::kept_states`]), nothing is typed meanwhile, and a new prompt ends it. Clears the notes
-/// of an earlier pause. Returns true if the agent was not paused before.
-pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<bool> {
-    let target = container_id(town, identity)?;
-    let now = town.clock().seconds();
-    let is_paused = format!("#{{==:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
-    let forget = unless(&target, &is_paused, forget_stop(&target));
-    let tags = state_tags(&target, State::Paused, StateSource::Gt, now, reason);
-    let batch = Batch::from(ask(target, &before_format()))
-        .then(forget)
-        .then_all(tags);
-    Ok(!was_paused(&apply(town, batch)?))
-}
-
-/// Marks the agent as done: it has submitted its work and stays. The hooks of that turn do not
-/// change that, and a new prompt ends it. Does nothing if the agent has no container.
-pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
-    let Some(container) = containers::of_agent(town, identity)? else {
-        return Ok(());
-    };
-    let now = town.clock().seconds();
-    let target = container.id();
-    let tags = state_tags(&target, State::Done, StateSource::Gt, now, reason);
-    let batch = Batch::from(ask(target, &before_format()));
-    let batch = batch.then_all(tags).then(ask(target, AFTER));
-    let answer = apply(town, batch)?;
-    let said = ReportedState {
-        state: State::Done,
-        reason: reason.into(),
-        background: 0,
-    };
-    // The process that submits the work writes the event.
-    Swapped::read(&answer).0.tell_people(town, &said);
-    Ok(())
-}
-
-/// Notes an interrupt that the screen shows and that no hook has reported.
-pub(crate) fn note_interrupt_on_screen(town: &Town, container: &Container, report: &StateReport) {
-    if report.source == StateSource::Screen && report.reason == Some(Reason::Interrupted) {
-        note_interrupt(town, container);
-    }
-}
-
-/// Notes that a turn was interrupted, as seen on the screen, although its hooks reported that it
-/// continues. Does nothing if anything has happened since the screen was read. Later readers read
-/// the screen again, since no hook has reported it.
-fn note_interrupt(town: &Town, container: &Container) {
-    let town = &*container.home(town);
-    let pane = container.pane();
-    // Only if a hook set the state: the note then replaces it, and is not repeated.
-    let is_told = StateSource::from_word(&pane.tag_state_source) == Some(StateSource::Hook);
-    let Some(identity) = container.identity().filter(|_| is_told) else {
-        return;
-    };
-    let is_other = |what: &str, seen: &str| format!("#{{!=:#{{{what}}},{seen}}}");
-    let other = [
-        is_other(tag::STATE, &pane.tag_state),
-        is_other(tag::STATE_SOURCE, &pane.tag_state_source),
-        is_other("window_activity", &pane.activity.to_string()),
-    ];
-    let [state, source, activity] = other;
-    // The pane of an adopted program is also linked to a session of the person.
-    let target: Target = match container.adopted() {
-        Some(_) => container.id().into(),
-        None => pane.pane.into(),
-    };
-    let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
-    let (idle, why) = (State::Idle, Reason::Interrupted);
-    let mut tags = state_tags(&target, idle, StateSource::Gt, pane.activity, &why);
-    // Of several concurrent readers, only one gets this answer.
-    tags.push(ask(target.clone(), "noted"));
-    let noted = apply(town, Batch::from(unless(&target, &other, tags)));
-    // An interrupt that could not be noted is seen again.
-    if noted.is_ok_and(|answer| !answer.trim().is_empty()) {
-        let report = StateReport {
-            reason: Some(why),
-            ..StateReport::new(idle, StateSource::Screen)
-        };
-        let event = event::state_event(notify::NoticeKind::Done, &identity.address(), &report);
-        let event = event.map(|event| event.with("session_id", pane.tag_session.clone()));
-        Events::of(town).note(event.into_iter().collect());
-    }
-    if MessageQueue::of(town, identity).wants_deliverer()
-        && let Ok(target) = SessionName::try_from(container.name())
-    {
-        let woken = wake_delivery(town, &target);
-        woken.or_warn(format_args!(
-            "messages to {identity} wait for the next command"
-        ));
-    }
-}
-
-/// Ends a pause: the agent is at its prompt. Leaves an agent that is not paused as it is. Returns
-/// whether it was paused.
-pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
-    let target = container_id(town, identity)?;
-    let now = town.clock().seconds();
-    let tags = state_tags(
-        &target,
-        State::Idle,
-        StateSource::Gt,
-        now,
-        "its pause is over",
-    );
-    let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
-    let batch = Batch::from(ask(target, &before_format())).then(unless(&target, &is_not, tags));
-    let answer = apply(town, batch.then_all(forget_stop(&target)))?;
-    Ok(was_paused(&answer))
-}
-
 fn ask(target: impl Into<Target>, format: &str) -> Command {
     let ask = Command::new("display-message").arg("-p");
     ask.target(target).arg(format)
 }
 
-fn was_paused(answer: &str) -> bool {
-    Swapped::read(answer).0.before == Some(State::Paused)
-}
-
-/// Removes the notes of a pause: the turn that it stopped, and the resumer.
-fn forget_stop(target: &(impl Into<Target> + Clone)) -> [Command; 3] {
-    use gt_core::startup::task_tag::{PUT_BACK, RESUMER, STOPPED};
-    [STOPPED, PUT_BACK, RESUMER].map(|option| {
-        let unset = Command::new("set-option").arg("-u");
-        unset.target(target.clone()).arg(option)
-    })
-}
-
 fn is_server_gone(error: &gt_tmux::Error) -> bool {
     matches!(error.kind(), ErrorKind::NoServer | ErrorKind::ServerLost)
-}
-
-/// Returns the container of an agent; fails if it has none.
-fn container_id(town: &Town, identity: &Identity) -> Result<SessionId> {
-    let container = containers::of_agent(town, identity)?.ok_or_else(|| {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint("`gt agents` lists those that do")
-    })?;
-    Ok(container.id())
 }
 
 fn apply(town: &Town, batch: Batch) -> Result<String> {
@@ -597,78 +473,6 @@ pub fn container_of_conversation(town: &Town, id: &str) -> Result<Option<String>
         .iter()
         .find(|container| container.pane().tag_harness_session == id)
         .map(|container| container.name().to_owned()))
-}
-
-/// Wakes the delivery to those of these agents that have waiting messages and may be idle, unless a
-/// background process already delivers them.
-pub fn wake_deliveries(town: &Town, containers: &[Container]) {
-    let mut presets = Presets::default();
-    for container in containers {
-        let Some(identity) = container.identity() else {
-            continue;
-        };
-        let state = container
-            .state(presets.get(town, &container.pane().tag_harness))
-            .state;
-        let may_be_idle = !state.is_dead() && !matches!(state, State::Starting | State::Paused);
-        let queue = MessageQueue::of(town, identity);
-        if may_be_idle && !queue.is_empty() && !queue.is_held_back(town, identity) {
-            // Best effort: the messages stay in the queue.
-            let _ = wake_delivery_to(&container.home(town), container);
-        }
-    }
-}
-
-/// Starts the background delivery of waiting messages to an agent that was just started. Programs
-/// without hooks do not report the start of their session.
-pub(crate) fn wake_after_start(town: &Town, identity: &Identity, container: &SessionName) {
-    if !MessageQueue::of(town, identity).is_empty() {
-        // Best effort: the messages stay in the queue.
-        let _ = wake_delivery(town, container);
-    }
-}
-
-/// Starts the background delivery to an agent that has waiting messages, unless it already runs.
-pub(crate) fn wake_delivery_to(town: &Town, container: &Container) -> Result<()> {
-    let queue = container
-        .identity()
-        .map(|identity| MessageQueue::of(town, identity));
-    if queue.is_some_and(|queue| !queue.wants_deliverer()) {
-        return Ok(());
-    }
-    if let Owner::Orphan(identity) = container.owner() {
-        // It has no tags to read.
-        let address = shell::quote(&identity.address());
-        let line = callback::line(town, &Call::Deliver.line(&address));
-        let wake = Command::new("run-shell").args(["-b", &line]);
-        let woken = town.server().run(wake);
-        return woken
-            .map(drop)
-            .map_err(|error| tmux_problem("cannot wake the delivery", error));
-    }
-    let target = SessionName::try_from(container.name())
-        .map_err(|error| Problem::usage(error.to_string()))?;
-    wake_delivery(town, &target)
-}
-
-/// Lets tmux start the delivery of waiting messages: a hook must not wait for it, because the agent
-/// is idle only after the hook has returned.
-fn wake_delivery(town: &Town, target: &SessionName) -> Result<()> {
-    let deliver = callback::automatic_by_tags(&Call::Deliver.line("#{q:@gt_agent}"));
-    // The environment of another server names neither the town's server nor its socket.
-    let line = match town.is_elsewhere() {
-        true => {
-            let own = town.with_own_server().server().socket_path();
-            let own = format::escape(&shell::quote(&own.to_string_lossy()));
-            format!("GT_TMUX_SOCKET={own} {deliver}")
-        }
-        false => deliver,
-    };
-    let wake = Command::new("run-shell").arg("-b").target(target.clone());
-    town.server()
-        .run(wake.arg(line))
-        .map(drop)
-        .map_err(|error| tmux_problem("cannot wake the delivery", error))
 }
 
 #[cfg(test)]
