@@ -1,6 +1,6 @@
 mod shown;
 
-pub(crate) use shown::{document, documents, print, questions, show, state_cell};
+pub(crate) use shown::{document, documents, print, questions, show, show_or, state_cell};
 
 use super::{CommandResult, menu};
 use crate::context::Context;

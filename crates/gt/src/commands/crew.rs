@@ -156,7 +156,8 @@ pub(crate) fn run(command: CrewCommand, context: &Context) -> CommandResult {
                 rig: args.rig.as_deref(),
                 role: Some(Role::Crew),
             };
-            agents::show(&engine::list(&town, wanted)?, &town, context)
+            let none = "No crew workers. `gt crew add RIG/NAME` makes one.";
+            agents::show_or(none, &engine::list(&town, wanted)?, &town, context)
         }
         CrewCommand::Rm(args) => remove(&town, &args, context),
     }

@@ -148,9 +148,10 @@ fn show(town: &Town, context: &Context) -> CommandResult {
         let rows = notes.iter().map(|(who, note)| row(town, who, note));
         output::json(&rows.collect::<Vec<_>>())?;
     } else if notes.is_empty() {
-        output::line(
+        output::fitted(
             "No messages are held. `gt dnd on AGENT` holds those to an agent, `gt dnd on` your \
              notifications.",
+            0,
         )?;
     } else {
         let mut table = Table::new(&["WHO", "UNTIL", "SINCE", "BY", "HELD"]);

@@ -51,7 +51,8 @@ pub(crate) fn run(command: DogCommand, context: &Context) -> CommandResult {
                 rig: None,
                 role: Some(Role::Dog),
             };
-            return agents::show(&listing::list(&town, wanted)?, &town, context);
+            let none = "No dogs. `gt dog run ERRAND` sends one on an errand.";
+            return agents::show_or(none, &listing::list(&town, wanted)?, &town, context);
         }
     };
     context.catch_interrupts();

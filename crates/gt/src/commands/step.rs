@@ -123,7 +123,7 @@ fn list(all: &[SessionStep], context: &Context) -> Result<(), Problem> {
         table.row([
             step.name.clone().into(),
             step.reference.clone().unwrap_or_default().into(),
-            step.started_at.clone().into(),
+            output::minute(Some(&step.started_at)).into(),
             took.into(),
         ]);
     }

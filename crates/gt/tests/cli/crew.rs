@@ -91,3 +91,14 @@ fn commits_that_are_nowhere_else_are_never_lost() {
     ");
     assert!(inner.join("README.md").exists());
 }
+
+#[test]
+fn empty_list_names_the_command_that_adds_a_worker() {
+    let env = TestEnv::with_rig();
+    assert_snapshot!(env.snapshot(&["crew", "list"]), @"
+    exit code: 0
+    --- stdout
+    No crew workers. `gt crew add RIG/NAME` makes one.
+    ");
+    assert_eq!(env.json(&["crew", "list"]), serde_json::json!([]));
+}

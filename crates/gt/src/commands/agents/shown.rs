@@ -18,13 +18,21 @@ use std::process::ExitCode;
 
 /// Shows agents as a table or as JSON.
 pub(crate) fn show(agents: &[AgentView], town: &Town, context: &Context) -> CommandResult {
+    let none = "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.";
+    show_or(none, agents, town, context)
+}
+
+/// Shows agents as a table or as JSON, or a line if there are none.
+pub(crate) fn show_or(
+    none: &str,
+    agents: &[AgentView],
+    town: &Town,
+    context: &Context,
+) -> CommandResult {
     if context.json {
         output::json(&documents(agents, town))?;
     } else if agents.is_empty() {
-        output::fitted(
-            "No agents run here. `gt up` starts the town's own, `gt crew start NAME` a worker.",
-            0,
-        )?;
+        output::fitted(none, 0)?;
     } else {
         print(agents, town, false)?;
     }
