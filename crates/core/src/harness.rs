@@ -11,6 +11,7 @@ pub use transcripts::Transcripts;
 use crate::overlay::{Layer, Overlaid, overlay};
 use crate::patterns::Rules;
 use crate::problem::Problem;
+use crate::similar;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -52,11 +53,12 @@ pub fn builtin(name: &str) -> Option<Layer<'static>> {
 pub fn resolve(name: &str, town: Option<Layer<'_>>) -> Result<Overlaid<Preset>, Problem> {
     let layers: Vec<Layer<'_>> = builtin(name).into_iter().chain(town).collect();
     let Some(top) = layers.last() else {
-        return Err(
-            Problem::not_found(format!("there is no harness called {name:?}"))
-                .hint("`gt harness list` shows the available ones")
-                .hint(format!("a town adds its own in harnesses/{name}.toml")),
-        );
+        let problem = Problem::not_found(format!("there is no harness called {name:?}"));
+        let similar = similar::hint(name, builtin_names());
+        let problem = similar.into_iter().fold(problem, Problem::hint);
+        return Err(problem
+            .hint("`gt harness list` shows the available ones")
+            .hint(format!("a town adds its own in harnesses/{name}.toml")));
     };
     let source = top.source.to_owned();
     let mut resolved = overlay::<Preset>(&layers)?;

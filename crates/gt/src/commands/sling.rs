@@ -9,6 +9,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::estop;
+use gt_town::catalog::harnesses;
 use gt_town::records::items::{ItemDraft, Work};
 use gt_town::repo::rig;
 use gt_town::supervision::scheduler;
@@ -70,6 +71,10 @@ pub(crate) struct SlingArgs {
 
 pub(crate) fn run(args: SlingArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
+    if let Some(harness) = &args.harness {
+        // Checked before items are created.
+        harnesses::resolve(&town, harness)?;
+    }
     let (items, target) = read(&town, &args.words, context)?;
     let orders = items.into_iter().map(|(id, item)| {
         let order = item.and_then(|item| {

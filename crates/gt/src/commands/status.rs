@@ -100,6 +100,9 @@ pub(crate) fn run(args: StatusArgs, context: &Context) -> CommandResult {
             service.unwrap_or_default()
         ))?;
     }
+    if town.registry().rigs.is_empty() {
+        output::fitted("  No rigs: `gt rig add PATH-OR-URL` adds a repository.", 4)?;
+    }
     let counts: Vec<String> = states
         .iter()
         .map(|(word, count)| format!("{count} {word}"))

@@ -325,8 +325,10 @@ fn sling_of_a_title_creates_the_item() {
         Made gt-[ID]: Fix another one
         ✓ gt-[ID] → gastown/polecats/Nux (not started, branch polecat/Nux/gt-[ID])
         ");
-    // A misspelt item or agent creates nothing.
+    // A misspelt item, agent or harness creates nothing.
     env.gt(&["sling", "Fix"]).fails(3);
+    env.gt(&["sling", "Fix it", "gastown", "--harness", "claud"])
+        .fails(3);
     env.add_rig("beads", "bd");
     assert_snapshot!(env.snapshot(&["sling", "Fix a third one"]), @r"
         exit code: 2

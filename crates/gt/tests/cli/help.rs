@@ -213,6 +213,13 @@ fn gt_alone_shows_the_first_commands_or_the_status() {
         ");
     env.gt(&["--json"]).fails(3);
     env.gt(&["init"]).ok();
+    assert_snapshot!(env.snapshot(&[]), @"
+    exit code: 0
+    --- stdout
+    gt at ~/gt (tmux socket: ~/s)
+      No rigs: `gt rig add PATH-OR-URL` adds a repository.
+    Agents: nothing runs.
+    ");
     assert_eq!(env.gt(&[]).ok().stdout, env.gt(&["status"]).ok().stdout);
     assert_eq!(env.json(&[]), env.json(&["status"]));
     env.gt(&["--town", "nowhere"]).fails(3);

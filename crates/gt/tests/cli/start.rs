@@ -481,6 +481,14 @@ fn start_prints_the_agent() {
     hint: `gt harness list` shows the available ones
     hint: a town adds its own in harnesses/unknown.toml
     "#);
+    assert_snapshot!(env.snapshot(&["start", "gastown/max", "--harness", "claud"]), @r#"
+    exit code: 3
+    --- stderr
+    error: there is no harness called "claud"
+    hint: did you mean claude?
+    hint: `gt harness list` shows the available ones
+    hint: a town adds its own in harnesses/claud.toml
+    "#);
 }
 
 #[test]
