@@ -475,6 +475,7 @@ fn an_answer_goes_to_the_agent_and_the_question_that_were_shown() {
         order: order_again,
         result,
     });
+    stage.assert_shows("Enter sends it");
     assert_eq!(
         commands(&stage.press("<Enter>")),
         ["run: gt answer --json --expect f2-9 -- somebody/else 1"]

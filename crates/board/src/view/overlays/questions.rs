@@ -258,9 +258,11 @@ pub(super) fn answer(
     let is_known = |item: &AskedItem| matches!(item.question, Some(Ok(_)));
     let can_be_sent =
         items.iter().all(|item| item.question.is_some()) && items.iter().any(is_known);
-    let hint = match can_be_sent {
-        true => "The number of an option answers; words of it are sent with Enter",
-        false => "",
+    let hint = match (can_be_sent, input.text().is_empty()) {
+        (true, true) => "The number of an option answers; words of it are sent with Enter",
+        // A number that was typed before the question was shown answers nothing by itself.
+        (true, false) => "Enter sends it",
+        (false, _) => "",
     };
     typed("Answer", &lines, scroll, hint, input, area, canvas);
 }
