@@ -35,6 +35,7 @@ fn main() {
     stage.clear();
     stage.start_and_stop();
     stage.start_in_a_sandbox();
+    stage.completion();
 }
 
 struct Stage {
@@ -285,6 +286,32 @@ impl Stage {
                 median(inside),
             );
         }
+    }
+
+    /// Measures the completion of an agent's name, as bash asks for it, among 500 agents.
+    fn completion(&self) {
+        for number in self.agents()..500 {
+            let folder = format!("gt/gastown/crew/x{number}");
+            std::fs::create_dir(self.home.path(&folder)).expect("a folder");
+        }
+        let complete = || {
+            let mut command = self.gt(&["--", "gt", "peek", "gastown/crew/"]);
+            command
+                .env("GT_COMPLETE", "bash")
+                .env("_CLAP_COMPLETE_INDEX", "2")
+                .env("_CLAP_IFS", "\n");
+            command
+        };
+        let output = complete().stdout(Stdio::piped()).output().expect("gt runs");
+        let names = output.stdout.split(|byte| *byte == b'\n').count();
+        assert!(names >= 500, "{names}");
+        let (version, ours) = compare(100, || self.gt(&["--version"]), complete);
+        report("completion at 500 agents (gt --version)", version, ours);
+    }
+
+    fn agents(&self) -> usize {
+        let crew = std::fs::read_dir(self.home.path("gt/gastown/crew"));
+        crew.expect("the crew").count()
     }
 
     /// Returns the tmux command line that has the effect of a start: a session with the environment
