@@ -8,3 +8,4 @@ pub mod init_step;
 pub mod project;
 pub mod rig;
 pub mod workspace;
+pub(crate) mod worktree_settings;

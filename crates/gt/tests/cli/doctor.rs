@@ -361,3 +361,30 @@ fn doctor_finds_missing_sync_hooks_and_sets_them_again() {
     assert_eq!(sync(&["doctor", "--fix", "--json"])["status"], "ok");
     assert_eq!(sync(&["doctor", "--json"])["status"], "ok");
 }
+
+#[test]
+fn shared_settings_of_worktrees_are_a_warning_and_fixed() {
+    let env = TestEnv::with_crew(&["max"]);
+    let clone = env.town().join("gastown/.repo.git");
+    let config = clone.join("config").display().to_string();
+    let file = ["config", "--file", &config];
+    env.git(&clone, &["symbolic-ref", "HEAD", "refs/heads/main"]);
+    env.git(&clone, &[&file[..], &["core.bare", "true"]].concat());
+    env.git(
+        &clone,
+        &[&file[..], &["--unset", "extensions.worktreeConfig"]].concat(),
+    );
+    fs::remove_file(clone.join("config.worktree")).unwrap();
+    let warns = |args: &[&str]| {
+        let found = findings(&env, "rigs", args);
+        found
+            .iter()
+            .any(|(_, message)| message.contains("share all settings"))
+    };
+    assert!(warns(&[]));
+    assert!(!warns(&["--fix"]));
+    assert!(!warns(&[]));
+    let max = env.town().join("gastown/crew/max");
+    env.git(&max, &["config", "--worktree", "core.fsmonitor", "x"]);
+    env.git(&max, &["switch", "--quiet", "main"]);
+}

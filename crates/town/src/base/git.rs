@@ -305,6 +305,19 @@ where
     subcommand
 }
 
+/// Returns the value of a setting in a configuration file, or in one that it includes; the last one
+/// counts. Section and name of the key are in lower case. Reading one small file is much faster than
+/// starting a process.
+pub(crate) fn setting(file: &Path, key: &str) -> Option<String> {
+    let mut found = None;
+    config::read(file, None, &mut |entry| {
+        if entry.key == key {
+            found = Some(entry.value);
+        }
+    });
+    found
+}
+
 /// Returns git's private folder of a worktree. Reading one small file is much faster than starting
 /// a process.
 pub(crate) fn own_dir(dir: &Path) -> Option<PathBuf> {

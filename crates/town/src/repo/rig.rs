@@ -5,6 +5,7 @@
 
 use crate::base::files;
 use crate::base::git::{Git, without_password};
+use crate::repo::worktree_settings;
 use crate::{Result, Town};
 use gt_core::Problem;
 use gt_core::identity::unknown_rig;
@@ -145,6 +146,7 @@ fn copy(town: &Town, source: &str, dir: &Path) -> Result<String> {
     ])?;
     git.run(["fetch", "--quiet", "origin"])?;
     git.run(["remote", "set-head", "origin", &branch])?;
+    worktree_settings::separate(git, &repository, &branch)?;
     for folder in ["crew", "polecats", "witness", "refinery"] {
         files::make_dir(&dir.join(folder))?;
     }

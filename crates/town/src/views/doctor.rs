@@ -92,6 +92,7 @@ const CHECKS: &[Check] = &[
     folders::check_permissions,
     folders::check_room,
     configuration::check_rigs,
+    configuration::check_worktree_settings,
     sessions::check_sessions,
     items::check_work,
     items::check_backups,

@@ -7,7 +7,7 @@ use super::{is_broken, is_usable, lock_repository};
 use crate::base::files;
 use crate::base::git::Git;
 use crate::base::or_log::OrLog;
-use crate::repo::{base_branch, rig};
+use crate::repo::{base_branch, rig, worktree_settings};
 use crate::{Result, Town};
 use gt_core::{Identity, Problem, Role};
 use std::fs;
@@ -191,6 +191,8 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     // A worktree whose folder was removed by hand is still on git's list.
     git.run(["worktree", "prune"])?;
     let made_folder = !dir.exists();
+    worktree_settings::separate_existing(town, rig)
+        .or_warn(format_args!("the worktrees of {rig} share their settings"));
     if let Some(parent) = dir.parent() {
         files::make_dir(parent)?;
     }

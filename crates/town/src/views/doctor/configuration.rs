@@ -5,7 +5,7 @@ use crate::Town;
 use crate::base::git::{Git, Hardening};
 use crate::catalog::{harnesses, roles};
 use crate::records::usage;
-use crate::repo::rig;
+use crate::repo::{rig, workspace, worktree_settings};
 use gt_core::Role;
 
 pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
@@ -41,6 +41,36 @@ pub(super) fn check_rigs(town: &Town, _fix: bool) -> Vec<DoctorFinding> {
         ));
     }
     findings
+}
+
+/// Checks that each worktree has a configuration file of its own. An earlier version of `gt` added
+/// rigs without.
+pub(super) fn check_worktree_settings(town: &Town, fix: bool) -> Vec<DoctorFinding> {
+    let rigs = town.registry().rigs.keys();
+    let shared = rigs.filter(|rig| !worktree_settings::are_separate(town, rig));
+    shared
+        .map(|rig| {
+            let separated = fix.then(|| {
+                let _lock = workspace::lock_repository(town, rig)?;
+                worktree_settings::separate_existing(town, rig)
+            });
+            match separated {
+                Some(Ok(())) => DoctorFinding::ok(
+                    "rigs",
+                    format!("{rig}: its worktrees have settings of their own now"),
+                ),
+                Some(Err(problem)) => DoctorFinding::of("rigs", &problem),
+                None => DoctorFinding::warning(
+                    "rigs",
+                    format!(
+                        "{rig}: its worktrees share all settings, and `git config --worktree` fails"
+                    ),
+                )
+                .hint("`gt doctor --fix` sets `extensions.worktreeConfig`")
+                .fixable(),
+            }
+        })
+        .collect()
 }
 
 /// Reports settings of a rig's repository that name a program. They may be the person's own or an
