@@ -110,7 +110,7 @@ pub(crate) struct PermissionFlags {
     pub(crate) ask_permissions: bool,
 }
 
-fn sandbox_level(word: &str) -> Result<SandboxLevel, String> {
+pub(crate) fn sandbox_level(word: &str) -> Result<SandboxLevel, String> {
     SandboxLevel::from_word(word)
         .ok_or_else(|| "the levels are none, workspace, strict and container".to_owned())
 }

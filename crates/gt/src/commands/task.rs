@@ -5,13 +5,14 @@ mod pausing;
 mod showing;
 mod updating;
 
-use super::start_flags::PermissionFlags;
+use super::start_flags::{PermissionFlags, sandbox_level};
 use super::{CommandResult, agents, attach, stop};
 use crate::context::Context;
 use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::Problem;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::states::ResolverReport;
@@ -72,6 +73,9 @@ pub(crate) struct StartArgs {
     /// The account under which the agent program runs
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
+    /// The sandbox: `none`, `workspace`, `strict` or `container` [default: the role's, the town's]
+    #[arg(long, value_name = "LEVEL", value_parser = sandbox_level)]
+    sandbox: Option<SandboxLevel>,
     /// Continue if an init command fails
     #[arg(long)]
     continue_on_failure: bool,
@@ -79,7 +83,7 @@ pub(crate) struct StartArgs {
     #[arg(long)]
     force: bool,
     /// Only the worktree, the container and the init commands
-    #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "model", "account"])]
+    #[arg(long, conflicts_with_all = ["work", "yolo", "ask_permissions", "prompt", "harness", "model", "account", "sandbox"])]
     no_agent: bool,
     /// Do not attach
     #[arg(long)]
@@ -171,6 +175,7 @@ fn start(town: &Town, args: StartArgs, context: &Context) -> CommandResult {
         harness: args.harness,
         model: args.model,
         account: args.account,
+        sandbox: args.sandbox,
         continue_on_failure: args.continue_on_failure,
         force: args.force,
         no_agent: args.no_agent,

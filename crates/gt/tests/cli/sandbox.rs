@@ -209,3 +209,19 @@ fn stash_and_caches_work_inside_and_are_private() {
     let refs = env.git(&repository, &["for-each-ref", "refs/stash", "refs/gt"]);
     assert!(!refs.contains("stash"), "{refs}");
 }
+
+#[test]
+fn removed_worktree_of_a_sandboxed_worker_is_made_again_on_its_branch() {
+    if !are_there("a sandbox", &["bwrap"]) {
+        return;
+    }
+    let env = TestEnv::with_crew(&["max"]);
+    let start = ["crew", "start", "max", "--sandbox", "workspace"];
+    env.gt(&start).ok();
+    env.gt(&["crew", "stop", "max"]).ok();
+    let folder = env.town().join("gastown/crew/max");
+    fs::remove_dir_all(&folder).unwrap();
+    env.gt(&[&start[..], &["--create"]].concat()).ok();
+    let branch = env.git(&folder, &["branch", "--show-current"]);
+    assert_eq!(branch.trim(), "crew/max/main");
+}

@@ -6,6 +6,7 @@ mod merge_confirmation;
 mod pause;
 mod pull_request;
 mod resolver;
+mod sandbox;
 mod start;
 mod update;
 

@@ -16,7 +16,8 @@ use crate::agents::account;
 use crate::base::files;
 use crate::base::git::{self, Git};
 use crate::catalog::harnesses;
-use crate::repo::workspace;
+use crate::records::items::Work;
+use crate::repo::{rig, workspace};
 use crate::{Result, Town};
 use gt_core::egress::AllowList;
 use gt_core::harness::Preset;
@@ -37,10 +38,6 @@ const RESOLVER: &[&str] = &[
     "/run/resolvconf",
     "/run/NetworkManager",
 ];
-
-/// Branch of an agent whose own branch is renamed, because a sandbox can only open a folder of
-/// branches.
-const BRANCH: &str = "main";
 
 /// Folder in the git folder of a worktree with the refs that only its agent sees. It is removed with
 /// the worktree.
@@ -65,12 +62,18 @@ pub fn level(
     })
 }
 
-/// Returns whether the worktree is on a branch that a sandbox opens.
+/// Returns whether the worktree is on a branch that a sandbox opens, or that can be moved there.
 fn can_commit(town: &Town, identity: &Identity, work_dir: &Path) -> bool {
     let is_linked = GitFolders::of(work_dir).is_some_and(|git| git.shared.is_some());
     let branch = is_linked.then(|| workspace::current_branch(town, work_dir));
     let branch = branch.flatten();
-    branch.is_none_or(|branch| workspace::is_branch_of(identity, &branch))
+    branch.is_none_or(|branch| {
+        let is_movable = || {
+            namespace(identity).as_deref() != Some(branch.as_str())
+                || check_movable(town, identity, &branch).is_ok()
+        };
+        workspace::is_branch_of(identity, &branch) && is_movable()
+    })
 }
 
 /// Fails if a sandbox cannot separate this agent.
@@ -101,7 +104,9 @@ fn check_fits(town: &Town, identity: &Identity, work_dir: &Path) -> Result<()> {
         return Err(Problem::usage(format!(
             "{identity} cannot run in a sandbox: its branch has no folder of its own"
         ))
-        .hint("crew workers and polecats can; `--sandbox none` starts it without a sandbox"));
+        .hint(
+            "crew workers, polecats and tasks can; `--sandbox none` starts it without a sandbox",
+        ));
     }
     Ok(())
 }
@@ -122,7 +127,8 @@ fn prepare_branches(town: &Town, identity: &Identity, work_dir: &Path) -> Result
         return Ok(());
     };
     if workspace::current_branch(town, work_dir).as_deref() == Some(namespace.as_str()) {
-        let to = format!("{namespace}/{BRANCH}");
+        check_movable(town, identity, &namespace)?;
+        let to = format!("{namespace}/{}", workspace::IN_FOLDER);
         Git::at(work_dir, town.around()).run(["branch", "-m", &namespace, &to])?;
     }
     for refs in ["refs/heads", "logs/refs/heads"] {
@@ -131,10 +137,37 @@ fn prepare_branches(town: &Town, identity: &Identity, work_dir: &Path) -> Result
     Ok(())
 }
 
+/// Fails if a branch of a task must keep its name: a pause, the merge queue or the remote knows it by
+/// that.
+fn check_movable(town: &Town, identity: &Identity, branch: &str) -> Result<()> {
+    let Some(rig) = identity.rig().filter(|_| identity.role() == Role::Task) else {
+        return Ok(());
+    };
+    let repository = rig::repository(town, rig);
+    let known = [
+        format!("refs/gt/wip/{branch}"),
+        format!("refs/remotes/origin/{branch}"),
+    ];
+    let words = ["for-each-ref", "--format=%(refname)"];
+    let words = words.into_iter().chain(known.iter().map(String::as_str));
+    let found = Git::at(&repository, town.around()).run(words)?;
+    if found.is_empty() && !Work::of(town).is_waiting_to_merge(rig, branch)? {
+        return Ok(());
+    }
+    Err(Problem::conflict(format!(
+        "{identity} cannot run in a sandbox now: its branch {branch} would have to be renamed, and it \
+         is paused, waits to be merged or is at the remote"
+    ))
+    .hint("`--sandbox none` starts it without a sandbox"))
+}
+
 /// Returns the folder of branches that belongs to an agent of a rig; `None` if it has none.
 fn namespace(identity: &Identity) -> Option<String> {
-    let is_foldered = identity.rig().is_some() && identity.role() != Role::Task;
-    is_foldered.then(|| format!("{}/{}", identity.role(), identity.short_name()))
+    identity.rig()?;
+    Some(match identity.role() {
+        Role::Task => identity.short_name().to_owned(),
+        role => format!("{role}/{}", identity.short_name()),
+    })
 }
 
 /// The git folders of a worktree.
@@ -503,6 +536,8 @@ mod tests {
             of(Identity::crew("web", "max")).as_deref(),
             Some("crew/max")
         );
+        let registry = gt_core::registry::Registry::default();
+        assert_eq!(of(Identity::task("gt-1", &registry)), None);
         assert_eq!(of(Identity::town(Role::Mayor)), None);
     }
 

@@ -14,7 +14,8 @@ pub(crate) mod snapshot;
 pub(crate) mod submodules;
 mod tasks;
 
-pub use branches::{branch, branches, current_branch, is_branch_of, work_branch};
+pub(crate) use branches::present_branch;
+pub use branches::{IN_FOLDER, branch, branches, current_branch, is_branch_of, work_branch};
 pub(crate) use checkout::repair_links;
 pub use checkout::{Placed, place, take_back};
 pub use condition::{is_broken, is_settled, is_unfinished};

@@ -19,7 +19,7 @@ use crate::catalog::roles;
 use crate::records::events::{self, Events};
 use crate::repo::{approval, project, workspace};
 use crate::terminal::containers::{self, Container, PaneRow};
-use crate::terminal::windows::{self, AfterEnd, NewWindow};
+use crate::terminal::windows::{self, AfterEnd, NewWindow, WindowSandbox};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use gt_core::project::{DevServer, Project, ProjectCommand, ProjectCommandKind};
@@ -380,6 +380,7 @@ impl ServerSite {
         let window = NewWindow {
             name: &window(server),
             command: server.command.as_str(),
+            sandbox: WindowSandbox::of(town, agent, container)?,
             dir: &self.dir,
             env: &env,
             after_end: AfterEnd::Stay,

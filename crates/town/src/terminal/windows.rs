@@ -3,13 +3,16 @@
 //! A tag on the pane identifies such a window, because a window of the user may have the same name.
 //! These windows close when the agent stops; panes of the user keep a container open.
 
+use crate::base::callback::Call;
 use crate::base::or_log::OrLog;
 use crate::base::processes;
-use crate::terminal::containers::{PaneRow, tmux_problem};
+use crate::records::sessions::Sessions;
+use crate::terminal::containers::{Container, PaneRow, tmux_problem};
 use crate::terminal::tmux_hooks;
 use crate::{Result, Town};
-use gt_core::Problem;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::startup::tag;
+use gt_core::{Identity, Problem};
 use gt_tmux::{Batch, Command, ErrorKind, PaneId, SessionName, format};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -29,11 +32,65 @@ pub(crate) struct NewWindow<'a> {
     pub(crate) name: &'a str,
     /// A shell line.
     pub(crate) command: &'a str,
+    /// Sandbox in which the line runs; `None` if the line needs none or enters its own.
+    pub(crate) sandbox: Option<WindowSandbox>,
     pub(crate) dir: &'a Path,
     pub(crate) env: &'a [(String, String)],
     pub(crate) after_end: AfterEnd,
     /// Additional tags of its pane.
     pub(crate) tags: &'a [(&'a str, &'a str)],
+}
+
+/// The sandbox of an agent, for a line that runs files which the agent can change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct WindowSandbox {
+    agent: String,
+    level: String,
+    harness: String,
+}
+
+impl WindowSandbox {
+    /// Returns the sandbox of the agent in a container. In a container without an agent, such as the
+    /// shell of a task, that of the agent's last session counts.
+    pub(crate) fn of(town: &Town, agent: &Identity, container: &Container) -> Result<Option<Self>> {
+        let pane = container.pane();
+        let (level, harness) = match container.session_id() {
+            Some(_) => (pane.tag_sandbox.clone(), pane.tag_harness.clone()),
+            None => last_sandbox(town, agent)?,
+        };
+        // Agents of earlier versions have no tag, and no sandbox.
+        let level = SandboxLevel::from_word(&level).unwrap_or_default();
+        Ok((level != SandboxLevel::None).then(|| WindowSandbox {
+            agent: agent.address(),
+            level: level.as_str().to_owned(),
+            harness,
+        }))
+    }
+
+    fn words(&self, town: &Town) -> Vec<String> {
+        let [internal, run] = Call::RunAgent.words().map(str::to_owned);
+        let gt = town.around().gt.to_string_lossy().into_owned();
+        let options = ["--sandbox", &self.level, "--harness", &self.harness, "--"];
+        let options = options.map(str::to_owned);
+        [
+            vec![gt, internal, run, self.agent.clone()],
+            options.to_vec(),
+        ]
+        .concat()
+    }
+}
+
+/// Returns the sandbox level and the harness of the last session of an agent; empty without one.
+pub(crate) fn last_sandbox(town: &Town, agent: &Identity) -> Result<(String, String)> {
+    let session = Sessions::of(town).newest_that_came_up(&agent.address())?;
+    let Some(session) = session else {
+        return Ok((String::new(), String::new()));
+    };
+    let start = session.start.unwrap_or_default();
+    // A session of an earlier version has no options, and no sandbox.
+    let options: serde_json::Value = serde_json::from_str(&start).unwrap_or_default();
+    let level = options["sandbox"].as_str().unwrap_or_default().to_owned();
+    Ok((level, session.harness.unwrap_or_default()))
 }
 
 /// Opens a window, and runs the `note` commands in the same call.
@@ -73,8 +130,14 @@ pub(crate) fn open(
             .option("-t", at.clone())
             .arg(tmux_hooks::await_death())
     });
+    let sandbox = window.sandbox.as_ref();
+    let words = sandbox
+        .map(|sandbox| sandbox.words(town))
+        .unwrap_or_default();
     let batch = Batch::from(vec![
-        make.args(["--", "sh", "-c", window.command]),
+        make.arg("--")
+            .args(&words)
+            .args(["sh", "-c", window.command]),
         on_pane("remain-on-exit", remain),
         on_pane(TAG, window.name),
     ])

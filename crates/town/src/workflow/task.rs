@@ -53,6 +53,7 @@ use crate::workflow::polecat::claim;
 use crate::workflow::sling;
 use crate::{Result, Town};
 use gt_core::event::Event;
+use gt_core::sandbox::SandboxLevel;
 use gt_core::session::SessionId;
 use gt_core::startup::Conversation;
 pub(crate) use gt_core::startup::task_tag as tags;
@@ -90,6 +91,8 @@ pub struct TaskOptions {
     pub model: Option<String>,
     /// The account under which the agent program runs.
     pub account: Option<String>,
+    /// Sandbox to use instead of the role's or the town's.
+    pub sandbox: Option<SandboxLevel>,
     /// Continue when an init command fails.
     pub continue_on_failure: bool,
     /// Start even if the item is blocked.
@@ -126,6 +129,7 @@ impl TaskOptions {
             ("--harness", self.harness.clone()),
             ("--model", self.model.as_deref().map(gt_core::shell::quote)),
             ("--account", self.account.clone()),
+            ("--sandbox", self.sandbox.map(|level| level.to_string())),
         ] {
             command.extend(value.map(|value| format!(" {option} {value}")));
         }
@@ -348,6 +352,7 @@ fn start_options(
             (_, true) => Some(false),
             _ => before.skip_permissions,
         },
+        sandbox: options.sandbox.or(before.sandbox),
         after_shell: true,
         ..before
     }

@@ -44,6 +44,7 @@ pub(crate) fn start_beside(
     open: impl FnOnce(&Opening<'_>) -> Result<PaneId>,
 ) -> Result<Vec<String>> {
     let mut prepared = Prepared::new(town, identity, options)?;
+    prepared.prepare_sandbox(town)?;
     prepared.prompt = Some(prompt.to_owned());
     prepared.window = Some(window);
     let session = SessionId::new(town.clock().new_id());

@@ -33,6 +33,26 @@ pub fn branch(identity: &Identity) -> String {
     }
 }
 
+/// Last part of the name of a branch that is in a folder of its own: a sandbox can only open a folder
+/// of branches.
+pub const IN_FOLDER: &str = "main";
+
+/// Returns the branch of an agent that has no work item, by the name that it has in the repository or
+/// at the remote: a sandbox may have moved it into a folder.
+pub(crate) fn present_branch(town: &Town, identity: &Identity) -> Result<String> {
+    let plain = branch(identity);
+    let moved = format!("{plain}/{IN_FOLDER}");
+    let repository = rig::repository(town, identity.rig().unwrap_or_default());
+    let git = Git::at(&repository, town.around()).uncancellable();
+    let names = ["heads", "remotes/origin"].map(|kind| format!("refs/{kind}/{moved}"));
+    let found = git.run(
+        ["for-each-ref", "--format=%(refname)"]
+            .into_iter()
+            .chain(names.iter().map(String::as_str)),
+    )?;
+    Ok(if found.is_empty() { plain } else { moved })
+}
+
 /// Returns the branch on which a polecat does a work item.
 pub fn work_branch(identity: &Identity, id: &WorkId) -> String {
     format!("{}/{id}", root(identity))

@@ -1,6 +1,6 @@
 //! Puts an agent's worktree on a branch, and rolls that change back.
 
-use super::branches::{branch, current_branch, root};
+use super::branches::{IN_FOLDER, branch, current_branch, root};
 use super::condition::has_submodules;
 use super::submodules::{self, Missing};
 use super::{is_broken, is_usable, lock_repository};
@@ -45,6 +45,9 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         relink(git, dir);
     }
     rename_old_branch(git, identity)?;
+    let moved = format!("{branch}/{IN_FOLDER}");
+    let is_moved = identity.role() != Role::Polecat && exists(git, &moved)?;
+    let branch = if is_moved { &moved } else { branch };
     let is_usable = is_usable(town, dir);
     if !is_usable && has_entries(dir) {
         return Err(no_worktree(dir, rig));
@@ -188,11 +191,11 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
     let target = dir.to_string_lossy().into_owned();
+    worktree_settings::separate_existing(town, rig)
+        .or_warn(format_args!("the worktrees of {rig} share their settings"));
     // A worktree whose folder was removed by hand is still on git's list.
     git.run(["worktree", "prune"])?;
     let made_folder = !dir.exists();
-    worktree_settings::separate_existing(town, rig)
-        .or_warn(format_args!("the worktrees of {rig} share their settings"));
     if let Some(parent) = dir.parent() {
         files::make_dir(parent)?;
     }

@@ -111,7 +111,9 @@ impl WorktreesByBranch {
 
     /// Returns the worktree of a task, if it exists.
     pub(crate) fn worktree(&self, town: &Town, agent: &Identity) -> Option<PathBuf> {
-        let dir = self.by_branch.get(&super::branch(agent))?;
+        let name = super::branch(agent);
+        let moved = || self.by_branch.get(&format!("{name}/{}", super::IN_FOLDER));
+        let dir = self.by_branch.get(&name).or_else(moved)?;
         let rig = agent.rig().unwrap_or_default();
         is_of_rig(town, rig, dir).then(|| dir.clone())
     }

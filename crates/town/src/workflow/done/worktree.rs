@@ -106,7 +106,13 @@ impl<'a> WorktreeSnapshot<'a> {
         let tip_of = |branch: &str| self.base.commit(&format!("refs/heads/{branch}"));
         let general = (self.commits == 0).then(|| workspace::branch(agent));
         let mut found = None;
-        for branch in named.into_iter().chain(general) {
+        let names = named.into_iter().chain(general);
+        let names = names.flat_map(|name| {
+            // A sandbox has moved the branch into a folder.
+            let moved = format!("{name}/{}", workspace::IN_FOLDER);
+            [name, moved]
+        });
+        for branch in names {
             if let Some(tip) = tip_of(&branch)? {
                 found = Some((branch, tip));
                 break;

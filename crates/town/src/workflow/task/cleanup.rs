@@ -271,7 +271,7 @@ fn look_at_remote(
     if !base.has_remote() {
         return Ok(None);
     }
-    let name = workspace::branch(agent);
+    let name = workspace::present_branch(town, agent)?;
     // Fetch first, so that it is known what is merged there.
     let asked = base.fetch().and_then(|()| base.remote_commit(&name));
     let known = format!("refs/remotes/origin/{name}");
@@ -339,10 +339,11 @@ fn forget(town: &Town, agent: &Identity, rig: &str, dir: &Path) -> Result<()> {
     dev_servers::forget(town, dir)?;
     checkpoint::clear(town, agent)?;
     let repository = rig::repository(town, rig);
-    wip::forget_branch(
-        Git::at(&repository, town.around()).uncancellable(),
-        &workspace::branch(agent),
-    )?;
+    let branch = workspace::branch(agent);
+    let moved = format!("{branch}/{}", workspace::IN_FOLDER);
+    for branch in [branch, moved] {
+        wip::forget_branch(Git::at(&repository, town.around()).uncancellable(), &branch)?;
+    }
     match std::fs::remove_dir_all(init_step::folder(town, agent)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(Problem::failed("the records of its start cannot be removed").caused_by(error))

@@ -110,6 +110,7 @@ pub(super) fn open(
             let window = NewWindow {
                 name: RESOLVER_WINDOW,
                 command: opening.line,
+                sandbox: None,
                 dir: &site.dir,
                 env: opening.env,
                 after_end: AfterEnd::StayIfFailed,

@@ -97,7 +97,7 @@ impl<'a> TaskSite<'a> {
         let (id, dir) = (&self.id, self.dir.display());
         let own = match self.agent.role() {
             Role::Polecat => workspace::work_branch(&self.agent, id),
-            _ => workspace::branch(&self.agent),
+            _ => workspace::present_branch(self.town, &self.agent)?,
         };
         Err(
             Problem::conflict(format!("{dir} is on {branch}, which is not {id}'s own"))

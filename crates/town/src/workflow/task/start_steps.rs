@@ -14,12 +14,13 @@ use crate::repo::workspace::{self, Placed};
 use crate::repo::{approval, project};
 use crate::terminal::background_tasks;
 use crate::terminal::containers::{Container, tmux_problem};
-use crate::terminal::windows::{self, AfterEnd, NewWindow};
+use crate::terminal::windows::{self, AfterEnd, NewWindow, WindowSandbox};
 use crate::work::hook;
 use crate::workflow::sling;
 use crate::{Result, Town};
 use gt_core::mail::PERSON;
-use gt_core::project::{Label, Project};
+use gt_core::project::{CheckedList, Label, Project};
+use gt_core::sandbox::SandboxLevel;
 use gt_core::startup::{Conversation, tag};
 use gt_core::state::State;
 use gt_core::work::Item;
@@ -90,6 +91,12 @@ impl TaskStart<'_> {
         }
     }
 
+    /// Returns whether the last agent of the task ran in a sandbox.
+    fn was_sandboxed(&self) -> Result<bool> {
+        let (level, _) = windows::last_sandbox(self.town, self.agent)?;
+        Ok(SandboxLevel::from_word(&level).is_some_and(|level| level != SandboxLevel::None))
+    }
+
     /// Returns the folder of the worktree: the existing one, or the place of the project's
     /// template.
     fn folder(&self, project: &Project) -> Result<PathBuf> {
@@ -147,8 +154,16 @@ impl TaskStart<'_> {
             }
             fault::point(town, "task.hooked");
         }
-        let project = project::of_worktree(dir)?;
+        let mut project = project::of_worktree(dir)?;
         approval::check(town, self.rig, &project.commands())?;
+        if reused && !project.init.commands.is_empty() && self.was_sandboxed()? {
+            project.init.commands = CheckedList::default();
+            warnings.push(
+                "the init commands did not run again: they run outside of the sandbox, and its agent \
+                 may have changed the files that they use"
+                    .to_owned(),
+            );
+        }
         let needs_shell = self.options.no_agent || !project.init.commands.is_empty();
         let mut ran = Vec::new();
         let existing = match existing {
@@ -290,6 +305,7 @@ impl TaskStart<'_> {
         let noted = tag_of(self.town, container, tags::BACKGROUND)?;
         let mut begun: Vec<String> = noted.split_whitespace().map(str::to_owned).collect();
         let mut opened = Vec::new();
+        let sandbox = WindowSandbox::of(self.town, self.agent, container)?;
         let name = SessionName::try_from(container.name())
             .map_err(|error| Problem::failed(error.to_string()))?;
         for (task, line) in project.background() {
@@ -301,6 +317,7 @@ impl TaskStart<'_> {
             let new = NewWindow {
                 name: &window,
                 command: line.as_str(),
+                sandbox: sandbox.clone(),
                 dir,
                 env: &[],
                 after_end: AfterEnd::StayIfFailed,

@@ -29,7 +29,8 @@ pub(super) fn place(town: &Town, agent: &Identity, dir: &Path) -> Result<TaskWor
                 .run(["worktree", "remove", "--force", "--force", "--", &target])?;
         } else {
             let now = workspace::current_branch(town, dir);
-            let warning = (now.as_ref() != Some(&branch)).then(|| {
+            let is_own = |now: &String| workspace::is_branch_of(agent, now);
+            let warning = (!now.as_ref().is_some_and(is_own)).then(|| {
                 let now = now.unwrap_or_else(|| "no branch".to_owned());
                 format!("its worktree is on {now}, not on {branch}; it is used as it is")
             });
