@@ -187,7 +187,7 @@ fn agent_in_a_container_cannot_leave_it() {
     let lines = attempts(&env, "container");
     let none: Vec<&String> = Vec::new();
     assert_eq!(starting_with(&lines, "ESCAPED"), none);
-    assert!(starting_with(&lines, "denied").len() >= 40, "{lines:?}");
+    assert!(starting_with(&lines, "denied").len() >= 80, "{lines:?}");
     assert!(!env.home().join("escaped").exists());
 }
 

@@ -7,10 +7,12 @@ another mount namespace than that.
 
 import ctypes
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import threading
 
 home, town, tmux, outside, other, namespace = sys.argv[1:]
 is_isolated = os.readlink("/proc/self/ns/mnt") != namespace
@@ -72,6 +74,17 @@ files("read_town_settings", reads, f"{town}/town.toml")
 files("read_work_items", reads, f"{town}/items.db")
 files("read_journal", reads, f"{town}/.sessions/index.jsonl")
 files("read_file_of_another_worktree", reads, f"{other}/a")
+# Before the attempts that would damage the repository.
+@attempt
+def make_tag():
+    return run("git", "tag", "escape")
+
+
+@attempt
+def push_to_the_source():
+    return run("git", "push", "origin", "HEAD:refs/heads/escape")
+
+
 files("write_home", writes, f"{home}/.profile")
 files("write_program_path", writes, f"{home}/.local/bin/git")
 files("write_etc", opens, "/etc/passwd")
@@ -87,6 +100,16 @@ files("write_alternates", writes, f"{git}/objects/info/alternates")
 files("write_worktree_link", writes, f"{worktree}/.git")
 files("write_gitdir_of_worktree", writes, f"{own}/gitdir")
 files("write_commondir_of_worktree", writes, f"{own}/commondir")
+files("write_configuration_of_worktree", writes, f"{own}/config.worktree")
+files("write_configuration_of_clone", writes, f"{git}/config.worktree")
+files("write_head_of_clone", writes, f"{git}/HEAD")
+files("write_remote_ref", writes, f"{git}/refs/remotes/origin/main")
+files("write_private_refs_of_another_worktree", writes, f"{git}/worktrees/joe/HEAD")
+files("read_kernel_memory", reads, "/proc/kcore")
+files("read_memory_device", reads, "/dev/mem")
+files("write_oom_score_of_a_process_outside", opens, f"/proc/{outside}/oom_score_adj")
+files("write_memory_of_a_process_outside", opens, f"/proc/{outside}/mem")
+files("read_town_through_a_process_outside", reads, f"/proc/{outside}/root{town}/town.toml")
 files("write_sysctl", opens, "/proc/sys/kernel/core_pattern")
 files("write_sysrq", opens, "/proc/sysrq-trigger")
 files("write_sysfs", opens, "/sys/kernel/uevent_seqnum")
@@ -117,6 +140,16 @@ def set_git_config():
 
 
 @attempt
+def set_git_config_of_worktree():
+    return run("git", "config", "--worktree", "core.fsmonitor", "true")
+
+
+@attempt
+def add_worktree():
+    return run("git", "worktree", "add", "--detach", f"{worktree}/more")
+
+
+@attempt
 def rename_worktree_link():
     os.rename(f"{worktree}/.git", f"{worktree}/.git2")
     return True
@@ -135,6 +168,29 @@ def command_tmux():
 
 
 @attempt
+def connect_to_socket_of_the_town():
+    client = socket.socket(socket.AF_UNIX)
+    # Its full path may be too long for a socket.
+    os.chdir(f"{town}/.runtime")
+    try:
+        client.connect("escape.sock")
+    finally:
+        os.chdir(worktree)
+    return True
+
+
+@attempt
+def list_brokers_of_other_agents():
+    return len(os.listdir(f"{town}/.runtime/sandbox")) > 0
+
+
+@attempt
+def open_descriptor_of_process_outside():
+    os.close(os.pidfd_open(outside))
+    return True
+
+
+@attempt
 def signal_process_outside():
     os.kill(outside, signal.SIGUSR1)
     return True
@@ -146,6 +202,108 @@ def trace_process_outside():
         raise OSError(ctypes.get_errno())
     libc.ptrace(17, outside, 0, 0)
     return True
+
+
+@attempt
+def read_memory_of_process_outside_by_call():
+    class Vector(ctypes.Structure):
+        _fields_ = [("base", ctypes.c_void_p), ("length", ctypes.c_size_t)]
+
+    with open("/proc/self/maps") as maps:
+        start = int(maps.readline().split("-")[0], 16)
+    buffer = ctypes.create_string_buffer(8)
+    ours = Vector(ctypes.addressof(buffer), 8)
+    theirs = Vector(start, 8)
+    return libc.process_vm_readv(outside, ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0) > 0
+
+
+@attempt
+def find_secret_of_the_caller_in_the_environment():
+    return any("planted-secret" in value for value in os.environ.values())
+
+
+@attempt
+def run_program_by_the_environment_of_gt():
+    folder = f"{worktree}/planted"
+    os.makedirs(folder, exist_ok=True)
+    for name in ["git", "tmux"]:
+        with open(f"{folder}/{name}", "w") as file:
+            file.write(f"#!/bin/sh\ntouch {home}/escaped\n")
+        os.chmod(f"{folder}/{name}", 0o755)
+    environment = {
+        **os.environ,
+        "PATH": f"{folder}:{os.environ['PATH']}",
+        "GIT_SSH_COMMAND": f"touch {home}/escaped",
+        "LD_PRELOAD": f"{folder}/missing.so",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.fsmonitor",
+        "GIT_CONFIG_VALUE_0": f"touch {home}/escaped",
+    }
+    gt = shutil.which("gt")
+    for words in [["status"], ["checkpoint", "write"], ["agents"]]:
+        subprocess.run([gt, *words], env=environment, capture_output=True, timeout=20)
+    # A sandbox reads the home folder; in a container the test looks.
+    return os.path.exists(f"{home}/escaped")
+
+
+@attempt
+def race_a_link_against_its_check():
+    """Swaps a file for a link to a secret while it is opened again and again."""
+    name, other = f"{worktree}/raced", f"{worktree}/raced2"
+    with open(name, "w") as file:
+        file.write("own")
+    if not os.path.lexists(other):
+        os.symlink(f"{home}/.ssh/id", other)
+    ended = threading.Event()
+
+    def swap():
+        while not ended.is_set():
+            libc.renameat2(-100, name.encode(), -100, other.encode(), 2)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        return any(b"secret" in raced_read(name) for _ in range(2000))
+    finally:
+        ended.set()
+        thread.join()
+
+
+def raced_read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read(64)
+    except OSError:
+        return b""
+
+
+@attempt_if_isolated
+def race_a_mount_over_a_hidden_folder():
+    """Mounts over, and moves, a hidden folder from several namespaces at once."""
+    line = f"mount --bind / {worktree}/planted; mount --move {home}/.ssh {worktree}/planted; cat {home}/.ssh/id {worktree}/planted{home}/.ssh/id {worktree}/planted/id"
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", line]
+    runs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(8)]
+    return any(b"secret" in done.communicate(timeout=20)[0] for done in runs)
+
+
+@attempt
+def rename_worktree():
+    os.rename(worktree, f"{worktree}2")
+    os.rename(f"{worktree}2", worktree)
+    return True
+
+
+@attempt
+def move_hidden_folder_away():
+    os.rename(f"{home}/.ssh", f"{worktree}/.ssh")
+    os.rename(f"{worktree}/.ssh", f"{home}/.ssh")
+    return True
+
+
+@attempt
+def link_secret_into_worktree():
+    os.link(f"{home}/.profile", f"{worktree}/linked")
+    return writes(f"{worktree}/linked")
 
 
 @attempt

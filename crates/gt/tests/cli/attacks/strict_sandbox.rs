@@ -117,7 +117,7 @@ fn agent_in_a_strict_sandbox_cannot_leave_it() {
     let lines = attempts(&env, "strict");
     let none: Vec<&String> = Vec::new();
     assert_eq!(starting_with(&lines, "ESCAPED"), none);
-    assert!(starting_with(&lines, "denied").len() >= 40, "{lines:?}");
+    assert!(starting_with(&lines, "denied").len() >= 80, "{lines:?}");
 }
 
 #[test]
