@@ -32,3 +32,14 @@ fn short_first_prompt_is_an_argument_and_not_primed() {
     let text = env.gt(&["prime", "--agent", "gastown/max"]).ok().stdout;
     assert_eq!(text.matches(LAST_WORDS).count(), 0, "{text}");
 }
+
+#[test]
+fn harness_that_types_its_prompts_has_none_in_the_arguments() {
+    let env = TestEnv::with_crew(&["max"]);
+    let folder = env.town().join("harnesses");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("demo.toml"), "[command]\nprompt = \"typed\"\n").unwrap();
+    let arguments = arguments(&env, LAST_WORDS);
+    assert!(!arguments.contains(LAST_WORDS), "{arguments}");
+    env.wait_screen("gastown/max", "You said: [GAS TOWN]");
+}
