@@ -1,4 +1,5 @@
-//! Sandboxes of agents: the levels, and the arguments of bubblewrap for one agent.
+//! Sandboxes of agents: the levels, and the arguments of the program that makes the sandbox of one
+//! agent ([`SandboxTool`]).
 //!
 //! [`SandboxPlan`] lists what the agent may write, what stays readable and what is hidden;
 //! [`SandboxPlan::bwrap`] turns it into arguments. The engine finds the paths and starts the
@@ -10,8 +11,10 @@ pub mod container;
 pub mod caches;
 mod limits;
 mod seatbelt;
+mod tool;
 
 pub use limits::SandboxLimits;
+pub use tool::SandboxTool;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -2,8 +2,8 @@
 //!
 //! Seatbelt hides and opens paths by rules, of which the last one that matches counts; it mounts
 //! nothing. So [`Mount::Replace`] only protects the replaced folder, and private temporary files
-//! are in a folder of their own, to which `TMPDIR` must lead. No command uses the profile yet: it
-//! has not been tried on macOS.
+//! are in a folder of their own, to which `TMPDIR` must lead. The profile has not been tried on
+//! macOS.
 
 use super::{EGRESS_PORT, Mount, SandboxPlan};
 

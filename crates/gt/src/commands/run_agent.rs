@@ -4,13 +4,16 @@ use super::CommandResult;
 use crate::context::Context;
 use clap::Args;
 use gt_core::egress::AllowList;
-use gt_core::sandbox::{BROKER_FOLDER, BROKER_VARIABLE, EGRESS_PORT, EGRESS_SOCKET, SandboxLevel};
+use gt_core::sandbox::{
+    BROKER_VARIABLE, EGRESS_PORT, EGRESS_SOCKET, SandboxLevel, SandboxLimits, SandboxTool,
+};
 use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::sandbox::leftovers::BrokerFolder;
 use gt_town::agents::sandbox::{self, bubblewrap};
 use gt_town::base::callback::Call;
 use gt_town::base::egress::{self, EgressEvent};
+use gt_town::base::files;
 use gt_town::base::job::{Job, JobEnd};
 use gt_town::catalog::{harnesses, roles, secrets};
 use gt_town::records::events;
@@ -90,7 +93,9 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         &folder.path,
         Path::new(program),
     )?;
-    command.args(plan.bwrap());
+    let tool = SandboxTool::HERE;
+    let temporary = temporary_folder(&folder.path)?;
+    command.args(tool.arguments(&plan, &temporary));
     if level == SandboxLevel::Strict {
         let allowed = sandbox::allowed_hosts(&role, &preset)?;
         command.envs(allowed.proxy_variables(EGRESS_PORT));
@@ -98,17 +103,23 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         command.args(Call::EgressBridge.words()).arg("--");
         serve_egress(&town, &agent, &folder.path, allowed)?;
     }
+    let mut limits = role.sandbox.limits;
+    if !tool.counts_own_processes() {
+        limits = SandboxLimits {
+            processes: 0,
+            ..limits
+        };
+    }
+    let socket = format!("{}/{}", tool.broker_folder(&plan), broker::SOCKET);
     command
-        .args(role.sandbox.limits.words())
+        .args(limits.words())
         .arg(program)
         .args(words)
         .envs(plan.env)
         .envs(values)
         .envs(&preset.sandbox.env)
-        .env(
-            BROKER_VARIABLE,
-            format!("{BROKER_FOLDER}/{}", broker::SOCKET),
-        );
+        .envs(tool.variables(&temporary))
+        .env(BROKER_VARIABLE, socket);
     let began = Instant::now();
     let (around, work_dir) = (town.around().clone(), town.around().current_dir.clone());
     std::thread::spawn(move || broker::serve(listener, around, work_dir));
@@ -122,6 +133,16 @@ pub(crate) fn run(args: RunAgentArgs, context: &Context) -> CommandResult {
         bubblewrap::forget(&town);
     }
     report_end(ended)
+}
+
+/// Makes the folder for temporary files, for a tool that makes no private `/tmp`.
+fn temporary_folder(broker: &Path) -> Result<String, Problem> {
+    let folder = broker.join("tmp");
+    if !SandboxTool::HERE.variables("").is_empty() {
+        files::make_dir(&folder)?;
+    }
+    let text = folder.to_str().map(str::to_owned);
+    text.ok_or_else(|| Problem::usage(format!("{} is not UTF-8", folder.display())))
 }
 
 /// Ends this process with the exit code or the signal that ended the program.

@@ -19,7 +19,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
-use rustix::process::{PidfdFlags, Signal};
+use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -38,6 +38,12 @@ const LONGEST: usize = 2 << 20;
 const MAX_CALLS: usize = 64;
 /// Maximum time for a request to arrive.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Keeps received descriptors from the programs that this process starts. Elsewhere they reach the
+/// command of the same call, and those of calls that run at the same time.
+#[cfg(target_os = "linux")]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::empty();
 /// Standard streams and current folder.
 const DESCRIPTORS: usize = 4;
 /// Exit code of a call that the broker did not run.
@@ -87,13 +93,16 @@ pub fn call(socket: &Path, args: impl Iterator<Item = std::ffi::OsString>) -> Re
     Ok(code[0])
 }
 
-/// Makes a socket in a folder. Its path may be longer than the system allows for a socket.
+/// Makes a socket in a folder. On Linux its path may be longer than the system allows for a socket.
 pub fn listen(folder: &Path, name: &str) -> Result<UnixListener> {
     let problem = |error: std::io::Error| {
         Problem::environment(format!("cannot listen in {}", folder.display())).caused_by(error)
     };
     let open = std::fs::File::open(folder).map_err(problem)?;
-    let short = format!("/proc/self/fd/{}/{name}", open.as_raw_fd());
+    let short = match cfg!(target_os = "linux") {
+        true => PathBuf::from(format!("/proc/self/fd/{}/{name}", open.as_raw_fd())),
+        false => folder.join(name),
+    };
     UnixListener::bind(short).map_err(problem)
 }
 
@@ -148,24 +157,46 @@ fn answer(mut stream: UnixStream, around: &Surroundings, work_dir: &Path) -> std
             return Err(error);
         }
     };
-    let pid = rustix::process::Pid::from_child(&child);
-    let ended = rustix::process::pidfd_open(pid, PidfdFlags::empty());
-    if let Ok(ended) = &ended {
-        let mut waits = [
-            PollFd::new(ended, PollFlags::IN),
-            PollFd::new(&stream, PollFlags::IN),
-        ];
-        // The caller sends nothing more, so the second one means that it ended first.
-        while poll(&mut waits, None) == Err(rustix::io::Errno::INTR) {}
-        if waits[0].revents().is_empty() {
-            let _ = rustix::process::kill_process(pid, Signal::TERM); // It may have ended by now.
-        }
+    if caller_ends_first(&mut child, &stream)? {
+        let pid = rustix::process::Pid::from_child(&child);
+        let _ = rustix::process::kill_process(pid, Signal::TERM); // It may have ended by now.
     }
     let status = child.wait()?;
     let code = status.code().unwrap_or(REFUSED.into());
     // The caller may be gone.
     let _ = stream.write_all(&[u8::try_from(code).unwrap_or(REFUSED)]);
     Ok(())
+}
+
+/// Waits until the command or its caller ends. Returns whether that is the caller, which sends
+/// nothing more, so that its connection becomes readable only by its end.
+#[cfg(target_os = "linux")]
+fn caller_ends_first(child: &mut Child, stream: &UnixStream) -> std::io::Result<bool> {
+    let pid = rustix::process::Pid::from_child(child);
+    let flags = rustix::process::PidfdFlags::empty();
+    let Ok(ended) = rustix::process::pidfd_open(pid, flags) else {
+        // The command is then not ended with its caller.
+        return Ok(false);
+    };
+    let mut waits = [
+        PollFd::new(&ended, PollFlags::IN),
+        PollFd::new(stream, PollFlags::IN),
+    ];
+    while poll(&mut waits, None) == Err(rustix::io::Errno::INTR) {}
+    Ok(waits[0].revents().is_empty())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn caller_ends_first(child: &mut Child, stream: &UnixStream) -> std::io::Result<bool> {
+    const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+    let pause = rustix::time::Timespec::try_from(BETWEEN_LOOKS).map_err(std::io::Error::other)?;
+    while child.try_wait()?.is_none() {
+        let mut waits = [PollFd::new(stream, PollFlags::IN)];
+        if poll(&mut waits, Some(&pause)).is_ok_and(|count| count > 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the folder of a descriptor from inside, if it is in the agent's worktree outside.
@@ -187,7 +218,7 @@ fn receive(stream: &mut UnixStream) -> std::io::Result<(BrokerRequest, Vec<Owned
         &*stream,
         &mut [IoSliceMut::new(&mut length)],
         &mut ancillary,
-        RecvFlags::CMSG_CLOEXEC,
+        CLOSE_ON_EXEC,
     )?;
     let descriptors = ancillary.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),

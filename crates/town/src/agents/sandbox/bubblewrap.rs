@@ -1,4 +1,5 @@
-//! The program bubblewrap, and whether this system lets it create namespaces.
+//! The program that makes sandboxes ([`SandboxTool`]), and whether this system lets it: bubblewrap
+//! needs to create namespaces.
 //!
 //! A probe runs it once. The result is kept in the town with the facts on which it depends: the
 //! boot, the program's file, the namespaces of the caller, and the settings of the kernel. A start
@@ -11,14 +12,13 @@ use crate::base::processes;
 use crate::base::program::{self, RunLimits};
 use crate::{Result, Town};
 use gt_core::Problem;
+use gt_core::sandbox::SandboxTool;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-const PROGRAM: &str = "bwrap";
 
 /// Seconds for which a failure is kept.
 const FAILURE_SECONDS: i64 = 600;
@@ -88,10 +88,17 @@ pub fn forget(town: &Town) {
 
 /// Returns the path of bubblewrap. Fails if it is missing.
 pub fn locate(town: &Town) -> Result<PathBuf> {
-    town.around().find_program(PROGRAM).ok_or_else(|| {
-        Problem::environment("the sandbox needs bubblewrap, and there is no program bwrap")
-            .hint("install it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`")
-            .hint("`--sandbox none` starts the agent without a sandbox")
+    let tool = SandboxTool::HERE;
+    let none = "`--sandbox none` starts the agent without a sandbox";
+    town.around().find_program(tool.program()).ok_or_else(|| match tool {
+        SandboxTool::Bubblewrap => {
+            Problem::environment("the sandbox needs bubblewrap, and there is no program bwrap")
+                .hint("install it: `apt install bubblewrap`, `dnf install bubblewrap`, `pacman -S bubblewrap`")
+                .hint(none)
+        }
+        SandboxTool::Seatbelt => {
+            Problem::environment("the sandbox needs the program sandbox-exec of macOS").hint(none)
+        }
     })
 }
 
@@ -160,10 +167,7 @@ fn probe_and_keep(town: &Town, bwrap: PathBuf) -> Result<PathBuf> {
 fn probe(town: &Town, bwrap: &Path) -> Result<()> {
     let around = town.around();
     let mut command = Command::new(bwrap);
-    command
-        .args(["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"])
-        .args(["--unshare-pid", "--", "/bin/sh", "-c", ":"])
-        .stdin(Stdio::null());
+    command.args(SandboxTool::HERE.probe()).stdin(Stdio::null());
     let limits = RunLimits {
         time: Some(Duration::from_secs(10)),
         cancel: Some(&around.cancel),

@@ -16,7 +16,7 @@ use gt_core::beacon::Beacon;
 use gt_core::harness::Preset;
 use gt_core::record::{Record, SessionStatus};
 use gt_core::role::RoleConfig;
-use gt_core::sandbox::SandboxLevel;
+use gt_core::sandbox::{SandboxLevel, SandboxTool};
 use gt_core::session::SessionId;
 use gt_core::startup::{self, Conversation, LaunchPlan, StartRequest};
 use gt_core::work::WorkId;
@@ -369,6 +369,7 @@ impl<'a> Prepared<'a> {
             SandboxLevel::None => Ok(()),
             SandboxLevel::Workspace => sandbox::prepare(town, self.identity, &self.work_dir),
             SandboxLevel::Strict => {
+                SandboxTool::HERE.check(self.sandbox)?;
                 sandbox::allowed_hosts(&self.role, &self.preset)?;
                 sandbox::prepare(town, self.identity, &self.work_dir)
             }

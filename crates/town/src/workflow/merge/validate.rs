@@ -20,6 +20,7 @@ use crate::repo::{rig, workspace};
 use crate::{Result, Town};
 use gt_core::environment::belongs_to_an_agent;
 use gt_core::merge::Merge;
+use gt_core::sandbox::SandboxTool;
 use gt_core::{Problem, merge};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
@@ -251,7 +252,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Returns the path of bubblewrap. Fails if the sandbox of a rig's commands is not available.
+/// Returns the path of the sandbox program. Fails if the sandbox of a rig's commands is not available.
 fn check_sandbox(town: &Town, rig: &str) -> Result<PathBuf> {
     sandbox::bubblewrap::check(town).map_err(|problem| {
         let message = format!("the commands of {rig} need their sandbox (`merge.sandbox`)");
@@ -279,7 +280,17 @@ fn sandboxed(town: &Town, rig: &str, tree: &Path, bwrap: &Path, line: &str) -> R
     let writable = &town.settings().merge_of(rig).writable;
     let plan = sandbox::validation_plan(town, tree, &scratch, writable)?;
     let mut command = Command::new(bwrap);
-    command.args(plan.bwrap()).args([SHELL, "-c", line]);
+    let (tool, temporary) = (SandboxTool::HERE, plan.broker.as_str());
+    command.args(tool.arguments(&plan, temporary));
+    let variables = tool.variables(temporary);
+    if !variables.is_empty() {
+        // The caller clears the environment of the command.
+        let words = variables
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        command.arg("env").args(words);
+    }
+    command.args([SHELL, "-c", line]);
     Ok(command)
 }
 
