@@ -216,9 +216,9 @@ fn removed_worktree_of_a_sandboxed_worker_is_made_again_on_its_branch() {
         return;
     }
     let env = TestEnv::with_crew(&["max"]);
-    let start = ["crew", "start", "max", "--sandbox", "workspace"];
+    let start = ["start", "gastown/crew/max", "--sandbox", "workspace"];
     env.gt(&start).ok();
-    env.gt(&["crew", "stop", "max"]).ok();
+    env.gt(&["stop", "max"]).ok();
     let folder = env.town().join("gastown/crew/max");
     fs::remove_dir_all(&folder).unwrap();
     env.gt(&[&start[..], &["--create"]].concat()).ok();

@@ -45,8 +45,10 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         relink(git, dir);
     }
     rename_old_branch(git, identity)?;
+    let of_this =
+        |problem: Problem| problem.within(format!("cannot make the worktree of {identity}"));
     let moved = format!("{branch}/{IN_FOLDER}");
-    let is_moved = identity.role() != Role::Polecat && exists(git, &moved)?;
+    let is_moved = identity.role() != Role::Polecat && exists(git, &moved).map_err(of_this)?;
     let branch = if is_moved { &moved } else { branch };
     let is_usable = is_usable(town, dir);
     if !is_usable && has_entries(dir) {
@@ -56,8 +58,7 @@ pub fn place(town: &Town, identity: &Identity, dir: &Path, branch: &str) -> Resu
         true => switch(town, rig, dir, branch),
         false => add(town, rig, dir, branch),
     };
-    let mut result =
-        result.map_err(|problem| problem.within(format!("cannot make the worktree of {identity}")));
+    let mut result = result.map_err(of_this);
     drop(lock);
     if let Ok(placed) = &mut result
         && (placed.left.is_some() || placed.made_folder)
