@@ -57,7 +57,7 @@ pub use control::{
 };
 pub use error::{Error, ErrorKind};
 pub use quote::{argv_word, quote};
-pub use row::{Field, FieldError, Row};
+pub use row::{Field, FieldError, Packed, Row, pack};
 pub use server::Server;
 pub use target::{IdError, PaneId, SessionId, SessionName, SessionNameError, Target, WindowId};
 pub use version::{Feature, MINIMUM, Version, VersionError, version_cache};

@@ -5,13 +5,16 @@
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// Returns a new word of 24 hexadecimal digits, which no tmux grammar has to quote.
+/// Length of each word.
+pub(crate) const LENGTH: usize = 24;
+
+/// Returns a new word of [`LENGTH`] hexadecimal digits, which no tmux grammar has to quote.
 pub(crate) fn nonce() -> String {
     // The operating system seeds RandomState, and each instance has a new key. The SipHash of empty
     // input under an unknown key is as unpredictable as the key. This avoids a dependency.
     let word = || RandomState::new().build_hasher().finish();
     let mut text = format!("{:016x}{:016x}", word(), word());
-    text.truncate(24);
+    text.truncate(LENGTH);
     text
 }
 

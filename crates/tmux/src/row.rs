@@ -5,18 +5,30 @@
 //! unpredictable words (see `nonce.rs`): one separates the fields, the other ends the row, and all
 //! bytes between them belong to the value.
 //!
+//! tmux expands each field of each object in its single thread, so a listing of many objects with
+//! many user options is slow. A row may therefore name an option in which writers keep a packed copy
+//! of some fields ([`pack`](crate::pack)). A listing then expands one field in their place, and an
+//! object without the copy is listed by its fields as before.
+//!
 //! [`query!`](crate::query) generates the struct and its [`Row`], `row/field.rs` parses the values,
-//! and `row/listing.rs` holds the separators.
+//! `row/listing.rs` holds the separators, and `row/packed.rs` the packed copies.
 
 mod field;
 mod listing;
+mod packed;
 
 pub use field::{Field, FieldError};
 pub(crate) use listing::Listing;
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use packed::stale_copies;
+pub use packed::{Packed, pack};
 
 /// A struct that holds one line of a listing. [`query!`](crate::query) implements it.
 pub trait Row: Sized {
-    /// Returns the format of each field, in order.
+    /// The fields that writers also keep in one packed user option.
+    const PACKED: Option<Packed> = None;
+
+    /// Returns the format of each field, in order. The packed fields are the last ones.
     fn fields() -> &'static [&'static str];
 
     /// Parses the values, one for each field.
@@ -39,7 +51,8 @@ pub trait Row: Sized {
 /// }
 /// ```
 ///
-/// The types of the fields implement [`Field`]. The struct derives `Clone` and `Debug`.
+/// The types of the fields implement [`Field`]. The struct derives `Clone` and `Debug`. Fields in a
+/// second block, `packed "@option" { … }`, are those of [`Row::PACKED`](crate::Row::PACKED).
 #[macro_export]
 macro_rules! query {
     (
@@ -50,16 +63,29 @@ macro_rules! query {
                 $field_visibility:vis $field:ident : $type:ty = $format:expr
             ),+ $(,)?
         }
+        $(packed $option:literal {
+            $(
+                $(#[$packed_meta:meta])*
+                $packed_visibility:vis $packed:ident : $packed_type:ty = $packed_format:expr
+            ),+ $(,)?
+        })?
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
         $visibility struct $name {
             $($(#[$field_meta])* $field_visibility $field: $type,)+
+            $($($(#[$packed_meta])* $packed_visibility $packed: $packed_type,)+)?
         }
 
         impl $crate::Row for $name {
+            $(const PACKED: ::std::option::Option<$crate::Packed> =
+                ::std::option::Option::Some($crate::Packed {
+                    option: $option,
+                    count: [$($packed_format),+].len(),
+                });)?
+
             fn fields() -> &'static [&'static str] {
-                &[$($format),+]
+                &[$($format),+ $(, $($packed_format),+)?]
             }
 
             fn parse(values: &[&str]) -> ::std::result::Result<Self, $crate::FieldError> {
@@ -69,6 +95,10 @@ macro_rules! query {
                         ::std::stringify!($field),
                         &mut values,
                     )?,)+
+                    $($($packed: <$packed_type as $crate::Field>::parse_next(
+                        ::std::stringify!($packed),
+                        &mut values,
+                    )?,)+)?
                 })
             }
         }

@@ -18,7 +18,13 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::nonce::nonce;
-use crate::{Command, ErrorKind, Server, Socket};
+use crate::{Command, ErrorKind, Row, Server, Socket};
+
+/// Returns the fields of the server's sessions whose packed copy differs from the field, in words.
+#[must_use]
+pub fn stale_copies<R: Row>(server: &Server) -> Vec<String> {
+    crate::row::stale_copies::<R>(server)
+}
 
 /// Maximum wait for any condition in a test.
 pub const TIMEOUT: Duration = Duration::from_secs(10);

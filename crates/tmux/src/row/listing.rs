@@ -35,7 +35,12 @@ impl Listing {
             between_fields,
             after_row,
         } = self;
-        let fields = R::fields().join(between_fields);
+        let mut fields = R::fields().join(between_fields);
+        if let Some(packed) = R::PACKED {
+            let (live, last) = R::fields().split_at(R::fields().len() - packed.count);
+            let last = packed.format(last, between_fields);
+            fields = [live, &[&last]].concat().join(between_fields);
+        }
         list.option("-F", format!("{CANARY}{between_fields}{fields}{after_row}"))
     }
 
@@ -67,7 +72,16 @@ impl Listing {
         if canary != CANARY {
             values.iter_mut().for_each(unescape_dollars);
         }
-        let values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+        let mut values: Vec<&str> = values.iter().map(AsRef::as_ref).collect();
+        if let Some(packed) = R::PACKED
+            && values.len() + packed.count == R::fields().len() + 1
+            && let Some(copy) = values.pop()
+        {
+            values.extend(packed.unpack(copy).ok_or_else(|| {
+                let option = packed.option;
+                Error::protocol(command.to_line(), format!("{option} is damaged: {copy:?}"))
+            })?);
+        }
         R::parse(&values).map_err(|source| Error::Field {
             command: command.to_line(),
             source,
