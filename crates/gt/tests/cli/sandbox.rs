@@ -225,3 +225,20 @@ fn removed_worktree_of_a_sandboxed_worker_is_made_again_on_its_branch() {
     let branch = env.git(&folder, &["branch", "--show-current"]);
     assert_eq!(branch.trim(), "crew/max/main");
 }
+
+#[test]
+fn workers_that_start_at_once_in_a_sandbox_all_get_their_branches() {
+    if !are_there("a sandbox", &["bwrap"]) {
+        return;
+    }
+    let names = ["amy", "bob", "cat", "dan", "eve", "max"];
+    let env = TestEnv::with_crew(&names);
+    let start = ["crew", "start", "--all", "--no-prompt"];
+    env.gt(&[&start[..], &["--sandbox", "workspace"]].concat())
+        .ok();
+    for name in names {
+        let folder = env.town().join("gastown/crew").join(name);
+        let branch = env.git(&folder, &["branch", "--show-current"]);
+        assert_eq!(branch.trim(), format!("crew/{name}/main"));
+    }
+}

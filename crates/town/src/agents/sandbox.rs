@@ -129,6 +129,8 @@ fn prepare_branches(town: &Town, identity: &Identity, work_dir: &Path) -> Result
     if workspace::current_branch(town, work_dir).as_deref() == Some(namespace.as_str()) {
         check_movable(town, identity, &namespace)?;
         let to = format!("{namespace}/{}", workspace::IN_FOLDER);
+        // git renames a branch in the configuration too, which all worktrees share.
+        let _lock = workspace::lock_repository(town, identity.rig().unwrap_or_default())?;
         Git::at(work_dir, town.around()).run(["branch", "-m", &namespace, &to])?;
     }
     for refs in ["refs/heads", "logs/refs/heads"] {
