@@ -151,7 +151,8 @@ fn status_lists_what_needs_attention_once() {
 /// Makes agents of which one asks a question, one is limited, one crashed and one works.
 fn troubled_town() -> TestEnv {
     let env = TestEnv::with_crew(&["amy", "bob", "cat", "max"]);
-    env.gt(&["crew", "start", "--all", "--no-prompt"]).ok();
+    let start = ["crew", "start", "--all", "--no-prompt", "--no-auto-respawn"];
+    env.gt(&start).ok();
     let wait = |name: &str, state: &str| {
         env.gt(&["wait", name, "--until", state, "--timeout", "30"])
             .ok();

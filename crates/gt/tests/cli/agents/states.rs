@@ -416,7 +416,10 @@ fn failed_turn_stays_error_until_the_next_prompt() {
 #[test]
 fn usage_limit_has_its_reset_time_and_its_own_event() {
     let env = stage();
-    let message = "You've hit your limit · resets Nov 20, 4:38am (UTC)";
+    let day = jiff::Zoned::now().with_time_zone(jiff::tz::TimeZone::UTC);
+    let day = day.saturating_add(jiff::Span::new().days(2));
+    let message = day.strftime("You've hit your limit · resets %b %-d, 4:38am (UTC)");
+    let message = message.to_string();
     let report = format!(r#"{{"error": "rate_limit", "last_assistant_message": "{message}"}}"#);
     hook(&env, "UserPromptSubmit", r#"{"prompt": "go on"}"#);
     hook(&env, "StopFailure", &report);
@@ -425,7 +428,7 @@ fn usage_limit_has_its_reset_time_and_its_own_event() {
     assert_eq!(agent["state"], "limited");
     assert_eq!(agent["state_reason"], message);
     let resets_at = agent["resets_at"].as_str().unwrap();
-    assert!(resets_at.ends_with("-11-20T04:38:00Z"), "{agent}");
+    assert_eq!(resets_at, day.strftime("%Y-%m-%dT04:38:00Z").to_string());
     assert_eq!(agent["continues"], false);
     assert_eq!(agent["health"], "limited");
     let events = env.json(&["events", "--type", "usage_limit"]);

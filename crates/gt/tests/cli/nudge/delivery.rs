@@ -2,7 +2,7 @@
 //!
 //! Assertions use the agent's own log of its prompts.
 
-use crate::env::{TIMEOUT, TestEnv, is_alive, signal};
+use crate::env::{TIMEOUT, TestEnv, is_alive, processes_of, signal};
 use crate::stopwatch::Stopwatch;
 use gt_tmux::testing::{wait_until, wait_until_or};
 use gt_tmux::{Command as Tmux, SessionName};
@@ -208,6 +208,23 @@ fn message_that_met_a_busy_agent_or_a_half_typed_line_is_delivered_later() {
     await_prompts(&env, &["[[delay=3]] first", "second", "third"]);
 }
 
+/// Removes the hooks of tmux that call `gt internal sync`, and waits for a sync that has begun: it
+/// would have waiting messages delivered.
+fn end_automatic_syncs(env: &TestEnv) {
+    for event in gt_town::terminal::tmux_hooks::EVENTS {
+        env.tmux(Tmux::new("set-hook").args(["-gu", event]));
+    }
+    wait_until("no sync runs", TIMEOUT, || {
+        let is_sync = |pid: &u32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline"));
+            words.is_ok_and(|words| String::from_utf8_lossy(&words).contains("\0sync"))
+        };
+        let due = env.tmux(Tmux::new("show-options").args(["-gq"]));
+        let is_due = due.lines().any(|line| line.starts_with("@gt_sync_due"));
+        (!is_due && !processes_of(env.home()).iter().any(is_sync)).then_some(())
+    });
+}
+
 /// Queues two messages for an agent that is not ready, and kills the process that delivers them.
 /// Returns the process, and makes the agent ready.
 fn kill_deliverer(env: &TestEnv) -> u32 {
@@ -238,6 +255,7 @@ fn deliverer(env: &TestEnv) -> Option<u32> {
 #[test]
 fn killed_deliverer_is_replaced_by_sync_and_not_by_reads() {
     let env = stage(WITHOUT_HOOKS);
+    end_automatic_syncs(&env);
     let killed = kill_deliverer(&env);
     for read in [&["agents"][..], &["status"], &["status-line"]] {
         env.gt(read).ok();
@@ -475,6 +493,7 @@ fn own_paste_in_the_line_is_submitted_before_an_immediate_message() {
 fn cancel_removes_a_recognised_text_from_the_input_line() {
     // A hook that is late would have the message delivered by a background process.
     let env = stage(WITHOUT_HOOKS);
+    end_automatic_syncs(&env);
     env.kill_at_fault(
         &["nudge", "gastown/max", "not\nwanted\nany more"],
         "nudge.pasted",
