@@ -5,6 +5,7 @@ use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
 use gt_town::agents::target;
 use gt_town::base::or_log::OrLog;
+use gt_town::terminal::adopted;
 use gt_town::terminal::containers::{self, tmux_problem};
 use gt_town::{Surroundings, Town};
 use std::io::IsTerminal;
@@ -28,10 +29,9 @@ pub(crate) struct AttachArgs {
 
 pub(crate) fn run(args: AttachArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let all = containers::list_everywhere(&town)?;
-    let identity = target::resolve_among(&town, &args.target, &all)?;
-    let mut all = all.into_iter();
-    let container = all.find(|container| container.identity() == Some(&identity));
+    let identity = target::resolve(&town, &args.target)?;
+    let home = adopted::home_of(&town, &identity);
+    let container = containers::of_agent(&home, &identity)?;
     let container = container.ok_or_else(|| {
         Problem::not_found(format!("{identity} is not running"))
             .hint(format!("`gt start {identity}` starts it"))

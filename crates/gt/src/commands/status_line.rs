@@ -3,13 +3,13 @@ use crate::context::Context;
 use crate::output;
 use clap::Args;
 use gt_core::state::State;
-use gt_town::catalog::harnesses::Presets;
-use gt_town::terminal::containers;
+use gt_town::views::state_counts::StateCounts;
 use std::process::ExitCode;
 
 /// Print one short line for tmux's status line
 ///
-/// Called every few seconds by every attached client: it reads tmux once.
+/// Called every few seconds by every attached client. It reads the agent's container and stored
+/// counts of the others; it counts them again if something has changed, at most once a second.
 #[derive(Debug, Args)]
 pub(crate) struct StatusLineArgs {
     /// The container it is shown in
@@ -31,31 +31,13 @@ const SHOWN: &[(State, &str)] = &[
 
 pub(crate) fn run(args: StatusLineArgs, context: &Context) -> CommandResult {
     let town = context.town()?;
-    let mut presets = Presets::default();
-    let mut states = Vec::new();
-    let mut own = None;
-    let containers = containers::list_everywhere(&town)?;
-    for container in containers {
-        if container.identity().is_none() {
-            continue;
-        }
-        let state = container
-            .state(presets.get(&town, &container.pane().tag_harness))
-            .state;
-        if args.session.as_deref() == Some(container.name()) {
-            own = Some(state);
-        }
-        states.push(state);
-    }
+    let states = StateCounts::read(&town, args.session.as_deref())?;
+    let own = states.own.map(|state| state.as_str().to_owned());
     let counts = SHOWN.iter().filter_map(|(state, sign)| {
-        let count = states.iter().filter(|seen| *seen == state).count();
+        let count = states.of(*state);
         (count > 0).then(|| format!("{sign}{count}"))
     });
-    let mut words: Vec<String> = own
-        .map(|state| state.as_str().to_owned())
-        .into_iter()
-        .collect();
-    words.extend(counts);
+    let words: Vec<String> = own.into_iter().chain(counts).collect();
     output::line(words.join(" "))?;
     Ok(ExitCode::SUCCESS)
 }

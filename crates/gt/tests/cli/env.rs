@@ -1,8 +1,9 @@
 //! A private home folder, town and tmux server for one test.
 
 use crate::external_programs;
-use gt_tmux::testing::{temp_root, wait_until};
-use gt_tmux::{Command as Tmux, ErrorKind, Server, Socket};
+use gt_tmux::testing::{stale_copies, temp_root, wait_until};
+use gt_tmux::{Command as Tmux, ErrorKind, Row, Server, Socket};
+use gt_town::terminal::containers::PaneRow;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use std::io::Write;
@@ -296,7 +297,22 @@ impl TestEnv {
     /// Runs a tmux command, and returns its output.
     #[track_caller]
     pub(crate) fn tmux(&self, command: Tmux) -> String {
-        self.server().run(command).unwrap().trim_end().to_owned()
+        let line = command.to_line();
+        let printed = self.server().run(command).unwrap();
+        if line.starts_with("set-option") && line.contains(" @gt_") {
+            self.forget_copies();
+        }
+        printed.trim_end().to_owned()
+    }
+
+    /// Removes the packed copies of tags, which a test does not update when it sets a tag.
+    fn forget_copies(&self) {
+        let ids = Tmux::new("list-sessions").args(["-F", "#{session_id}"]);
+        let copy = PaneRow::PACKED.unwrap().option;
+        for id in self.server().run(ids).unwrap().lines() {
+            let unset = Tmux::new("set-option").args(["-u", "-t", id, copy]);
+            self.server().run(unset).unwrap();
+        }
     }
 
     /// Expands a format in an agent's container.
@@ -349,6 +365,13 @@ impl TestEnv {
 
 impl Drop for TestEnv {
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let stale = stale_copies::<PaneRow>(&self.server());
+            assert!(
+                stale.is_empty(),
+                "a writer of tags does not pack them: {stale:#?}"
+            );
+        }
         // There may be no server.
         let _ = self.server().run(Tmux::new("kill-server"));
         // Processes that ignore the hangup are found by their HOME, which only this test uses.

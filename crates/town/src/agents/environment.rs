@@ -66,11 +66,11 @@ pub fn of_agent(town: &Town, identity: &Identity) -> Result<Vec<EnvName>> {
     let not_running = || Problem::not_found(format!("{identity} does not run"));
     let container = containers::of_agent(town, identity)?.ok_or_else(not_running)?;
     let pane = container.pane();
-    let env = processes::details(pane.pane_pid).env;
+    let env = processes::details(pane.pane_pid()).env;
     if env.is_empty() {
         return Err(Problem::environment(format!(
             "the environment of process {} cannot be read",
-            pane.pane_pid
+            pane.pane_pid()
         ))
         .hint("on Linux it is in /proc, for the same user and root; macOS does not show it"));
     }

@@ -176,7 +176,7 @@ fn view(
         session: container.session_id(),
         pid: alive.then_some(pane.pid),
         pane: Some(pane.pane),
-        work_dir: text(&pane.path),
+        work_dir: text(&pane.folder()),
         attached: container.is_attached(),
         created_at: Some(pane.created),
         adopted: container.adopted().is_some(),

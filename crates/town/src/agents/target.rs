@@ -16,6 +16,7 @@ use gt_core::target::KnownAgent;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem, Role, mail, target};
 use gt_tmux::{Command, PaneId};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Resolves a target. Reads the existing agents only if the text is ambiguous.
@@ -24,11 +25,44 @@ pub fn resolve(town: &Town, text: &str) -> Result<Identity> {
         Some(agent) => agent,
         None => match target::read_exact(text, town.registry()) {
             Some(identity) if !is_ambiguous(text, &identity) => identity,
-            _ => return resolve_among(town, text, &containers::list_everywhere(town)?),
+            _ => find_narrowly(town, text)?,
         },
     };
     town.authorize(&agent)?;
     Ok(agent)
+}
+
+/// Finds the agent of an ambiguous text. Reads all agents only if the few that fit the text do not
+/// decide: then the error names those that are similar.
+fn find_narrowly(town: &Town, text: &str) -> Result<Identity> {
+    if let Some(containers) = containers_named(town, text)? {
+        let mut known = running(&containers);
+        add_stopped(town, &mut known, directory::named(town, text))?;
+        let found = find_among(town, text, known.clone());
+        if let Ok(identity) = found
+            && known.iter().any(|agent| agent.identity == identity)
+        {
+            return Ok(identity);
+        }
+    }
+    find_among(town, text, all(town, &containers::list_everywhere(town)?)?)
+}
+
+/// Returns the containers that the text could mean; `None` if that needs a look at all of them.
+fn containers_named(town: &Town, text: &str) -> Result<Option<Vec<Container>>> {
+    let is_of_many = |role: Role| !matches!(role, Role::Witness | Role::Refinery);
+    if Role::from_word(text).is_some_and(is_of_many) || !adopted::on_other_servers(town).is_empty()
+    {
+        return Ok(None);
+    }
+    let texts = match text.split_once('/') {
+        Some((rig, name)) => {
+            let both = [Identity::crew(rig, name), Identity::polecat(rig, name)];
+            both.map(|identity| identity.address()).to_vec()
+        }
+        None => vec![text.to_owned()],
+    };
+    containers::list_named(town, &texts)
 }
 
 /// Resolves `witness` and `refinery`, if the caller is an agent of a rig, to those of that rig.
@@ -166,39 +200,44 @@ fn is_ambiguous(text: &str, identity: &Identity) -> bool {
 
 /// Returns all agents, on disk or running, without duplicates.
 pub fn all(town: &Town, containers: &[Container]) -> Result<Vec<KnownAgent>> {
-    let mut known: Vec<KnownAgent> = containers
-        .iter()
-        .filter_map(|container| {
-            Some(KnownAgent {
-                identity: container.identity()?.clone(),
-                container: container.name().to_owned(),
-                session: container.session_id(),
-                running: true,
-            })
-        })
-        .collect();
-    for identity in directory::on_disk(town) {
-        if known.iter().all(|agent| agent.identity != identity) {
-            known.push(KnownAgent {
-                container: roles::container_name(town, &identity)?,
-                identity,
-                session: None,
-                running: false,
-            });
-        }
-    }
+    let mut known = running(containers);
+    add_stopped(town, &mut known, directory::on_disk(town))?;
     Ok(known)
+}
+
+fn running(containers: &[Container]) -> Vec<KnownAgent> {
+    let agent = |container: &Container| {
+        Some(KnownAgent {
+            identity: container.identity()?.clone(),
+            container: container.name().to_owned(),
+            session: container.session_id(),
+            running: true,
+        })
+    };
+    containers.iter().filter_map(agent).collect()
+}
+
+fn add_stopped(town: &Town, known: &mut Vec<KnownAgent>, on_disk: Vec<Identity>) -> Result<()> {
+    let running: HashSet<Identity> = known.iter().map(|agent| agent.identity.clone()).collect();
+    for identity in on_disk.into_iter().filter(|it| !running.contains(it)) {
+        known.push(KnownAgent {
+            container: roles::container_name(town, &identity)?,
+            identity,
+            session: None,
+            running: false,
+        });
+    }
+    Ok(())
 }
 
 /// Resolves a target against containers that were already read.
 pub fn resolve_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
-    let agent = find_among(town, text, containers)?;
+    let agent = find_among(town, text, all(town, containers)?)?;
     town.authorize(&agent)?;
     Ok(agent)
 }
 
-fn find_among(town: &Town, text: &str, containers: &[Container]) -> Result<Identity> {
-    let known = all(town, containers)?;
+fn find_among(town: &Town, text: &str, known: Vec<KnownAgent>) -> Result<Identity> {
     if known.iter().all(|agent| agent.container != text)
         && let Some(holder) = holder(town, text)
     {

@@ -46,6 +46,11 @@ impl Clock {
         self.now().as_second()
     }
 
+    /// Returns the time in milliseconds since the epoch.
+    pub fn milliseconds(&self) -> i64 {
+        self.now().as_millisecond()
+    }
+
     /// Returns the time as records contain it.
     pub fn text(&self) -> String {
         format(self.now())

@@ -93,6 +93,12 @@ pub fn details(pid: u32) -> Details {
     system::details(pid)
 }
 
+/// Returns the folder that a process is in; `None` after its end, for processes of other users, and
+/// on macOS.
+pub fn folder(pid: u32) -> Option<PathBuf> {
+    system::folder(pid)
+}
+
 /// Returns the arguments of a process.
 pub fn arguments(pid: u32) -> Vec<String> {
     system::arguments(pid)

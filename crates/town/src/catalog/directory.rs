@@ -31,11 +31,67 @@ pub fn on_disk(town: &Town) -> Vec<Identity> {
 }
 
 /// Returns whether the agent exists without being created first. Always true for the overseer, and
-/// for the agent of a task, which is created together with its work.
+/// for the agent of a task, which is created together with its work. Looks only at its own folder.
 pub fn has(town: &Town, identity: &Identity) -> bool {
-    identity.role() == Role::Task
-        || identity.role() == Role::Overseer
-        || on_disk(town).contains(identity)
+    let has_rig = || {
+        let rig = identity.rig().unwrap_or_default();
+        town.registry().rigs.contains_key(rig)
+    };
+    match identity.role() {
+        Role::Task | Role::Overseer | Role::Mayor | Role::Deacon | Role::Boot => true,
+        Role::Witness | Role::Refinery => has_rig(),
+        Role::Crew | Role::Polecat => {
+            has_rig() && identity.check_new(town.registry()).is_ok() && has_folder(town, identity)
+        }
+        Role::Dog => identity.name() != Some("boot") && has_folder(town, identity),
+        Role::Agent => has_folder(town, identity),
+    }
+}
+
+fn has_folder(town: &Town, identity: &Identity) -> bool {
+    let (Some(folder), Some(name)) = (folder(identity), identity.name()) else {
+        return false;
+    };
+    !name.starts_with('.') && town.root().join(folder).join(name).is_dir()
+}
+
+/// Returns the folder that holds the folders of the agents of this role, relative to the town;
+/// `None` for roles with one agent.
+fn folder(identity: &Identity) -> Option<PathBuf> {
+    match identity.role() {
+        Role::Crew => Some(Path::new(identity.rig()?).join("crew")),
+        Role::Polecat => Some(Path::new(identity.rig()?).join("polecats")),
+        Role::Dog => Some(PathBuf::from("deacon/dogs")),
+        Role::Agent => Some(PathBuf::from("agents")),
+        _ => None,
+    }
+}
+
+/// Returns the agents of [`on_disk`] that a short target could mean: a name, `rig/name`, a
+/// container's name, or the name of a role with one agent for each rig. Looks only at their folders.
+pub fn named(town: &Town, text: &str) -> Vec<Identity> {
+    let mut found = Vec::new();
+    let rigs: Vec<&String> = town.registry().rigs.keys().collect();
+    match text.split_once('/') {
+        Some((rig, name)) => {
+            found.extend([Identity::crew(rig, name), Identity::polecat(rig, name)]);
+        }
+        None => {
+            found.extend([Identity::dog(text), Identity::agent(text)]);
+            for rig in rigs {
+                found.extend([Identity::crew(rig, text), Identity::polecat(rig, text)]);
+                let of_rig = [Role::Witness, Role::Refinery];
+                let of_rig = of_rig.into_iter().filter(|role| role.as_str() == text);
+                found.extend(of_rig.map(|role| Identity::of_rig(role, rig)));
+            }
+        }
+    }
+    if let Some(identity) = Identity::from_container(text, town.registry()) {
+        found.push(identity);
+    }
+    found.retain(|identity| identity.role() != Role::Task && has(town, identity));
+    found.dedup();
+    found
 }
 
 /// Returns the crew workers or polecats of a rig that have folders.

@@ -322,7 +322,9 @@ fn roll_back(town: &Town, home: &Town, identity: &Identity, name: &str, was_ours
         linked::release(home, &container).or_warn(&left);
         let unset = Command::new("set-option").arg("-u").target(container.id());
         if !was_ours {
-            home.server().run(unset.arg(tag::TOWN)).or_warn(&left);
+            let batch = Batch::from(unset.arg(tag::TOWN));
+            let batch = batch.then_all(containers::pack(container.id()));
+            home.server().run(batch).or_warn(&left);
         }
     }
     linked::forget_locked(town, identity);
@@ -383,7 +385,7 @@ fn find_conversation(home: &Town, container: &Container) -> Result<()> {
     let set = Command::new("set-option").target(container.id());
     let set = set.args([tag::HARNESS_SESSION, found.id.as_str()]);
     home.server()
-        .run(set)
+        .run(Batch::from(set).then_all(containers::pack(container.id())))
         .map_err(|error| tmux_problem("cannot tag the container", error))?;
     Sessions::of(home).record(&[Record {
         harness_session_id: Some(found.id),

@@ -26,7 +26,7 @@ use gt_core::record::{Outcome as Ended, Record};
 use gt_core::respawn::{self, ItemDeaths, RespawnDecision};
 use gt_core::role::OnExit;
 use gt_core::startup::{Conversation, tag};
-use gt_tmux::{Command, PaneId};
+use gt_tmux::{Batch, Command, PaneId};
 use std::time::Duration;
 
 /// Maximum wait for another process that starts or stops the agent.
@@ -213,7 +213,9 @@ fn conversation(
     }
     let is_neighbour = |other: &Container| {
         let its = other.pane();
-        other.id() != container.id() && its.tag_harness == row.tag_harness && its.path == row.path
+        other.id() != container.id()
+            && its.tag_harness == row.tag_harness
+            && its.start_path == row.start_path
     };
     let of_journal = last.and_then(|last| last.harness_session_id);
     let of_tag = Some(row.tag_harness_session.clone()).filter(|id| !id.is_empty());
@@ -297,13 +299,10 @@ fn give_up(town: &Town, container: &Container, identity: &Identity, reason: &str
 }
 
 fn set(town: &Town, container: &Container, option: &str, value: &str) -> Result<()> {
+    let set = Command::new("set-option").target(container.id());
+    let batch = Batch::from(set.args([option, value])).then_all(containers::pack(container.id()));
     town.server()
-        .run(
-            Command::new("set-option")
-                .target(container.id())
-                .arg(option)
-                .arg(value),
-        )
+        .run(batch)
         .map(drop)
         .map_err(|error| tmux_problem("cannot tag the container", error))
 }

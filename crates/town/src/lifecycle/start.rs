@@ -104,7 +104,7 @@ pub(crate) fn take_over(
     let began = Instant::now();
     town.around().cancel.check()?;
     check_not_stopped(town, prepared.identity)?;
-    let existing = existing::taken_over(prepared, container, handed)?;
+    let existing = existing::taken_over(town, prepared, container, handed)?;
     begin(town, prepared, existing, began)
 }
 
@@ -352,7 +352,8 @@ fn finish(
         unless_hook(tag::STATE_REASON, reason),
         // Last, because the conditions of the others read it.
         unless_hook(tag::STATE_SOURCE, source.as_str()),
-    ]);
+    ])
+    .then_all(containers::pack(name.clone()));
     if !prepared.role.start.remain_on_exit {
         batch.push(
             Command::new("set-option")

@@ -176,7 +176,7 @@ fn stop_on_server(
         }
     }
     // Listed only under the locks, so that nothing is starting meanwhile.
-    match containers::list(town) {
+    match containers::of_agents(town, identities) {
         Ok(all) => {
             for (identity, answer) in answers.iter_mut().filter(|(_, answer)| answer.is_none()) {
                 match all
@@ -390,6 +390,7 @@ fn disarm(town: &Town, victims: &[Container]) {
                     .target(container.id())
                     .arg(tag::AUTO_RESPAWN),
             )
+            .then_all(containers::pack(container.id()))
             .then_line();
     }
     // Best effort: a container that is gone needs no disarming, and `gt internal respawn` checks again.
@@ -655,6 +656,7 @@ fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
                         .arg(option),
                 );
             }
+            batch = batch.then_all(containers::pack(container.id()));
             let mut ours: Vec<PaneId> = container.own_windows().map(|row| row.pane).collect();
             if !container.lost_agent_pane() {
                 ours.push(container.pane().pane);

@@ -353,7 +353,7 @@ fn shown_container(container: &Container, socket: &str) -> Option<ShownContainer
             role: Some(identity.role().as_str().to_owned()),
             started_at: session.began_at().map(timestamp),
             chain_id: text(&pane.tag_chain).or_else(|| Some(session.to_string())),
-            cwd: text(&pane.path),
+            cwd: text(&pane.folder()),
             harness: text(&pane.tag_harness),
             harness_session_id: text(&pane.tag_harness_session),
             pane: Some(pane.pane.to_string()),

@@ -91,6 +91,9 @@ pub fn note(town: &Town, container: &str, event: HookEvent, report: &Value) -> R
     if event == HookEvent::Prompt {
         batch = batch.then_all(forget_stop(&target));
     }
+    if !batch.is_empty() {
+        batch = batch.then_all(containers::pack(target.clone()));
+    }
     let mut own = agent_of_environment(town);
     let mut before = String::new();
     if !batch.is_empty() {
@@ -435,7 +438,8 @@ pub fn note_conversation(town: &Town, container: &str, id: &str) -> Result<()> {
         SessionName::try_from(container).map_err(|error| Problem::usage(error.to_string()))?;
     let set = Command::new("set-option").target(target.clone());
     let batch = Batch::from(ask(target.clone(), SESSION_AND_CONVERSATION))
-        .then(set.args([tag::HARNESS_SESSION, id]));
+        .then(set.args([tag::HARNESS_SESSION, id]))
+        .then_all(containers::pack(target.clone()));
     let batch = match own_session(town, container) {
         Some(session) => only_of(&session, &target, &batch),
         None => return Ok(()),

@@ -25,7 +25,7 @@ use gt_core::nudge::Priority;
 use gt_core::startup::tag;
 use gt_core::work::WorkId;
 use gt_core::{Identity, Problem};
-use gt_tmux::Command;
+use gt_tmux::{Batch, Command};
 use std::time::Duration;
 
 /// Message to an agent whose pause is over.
@@ -256,7 +256,8 @@ fn set_hold(town: &Town, container: &Container, reason: Option<&str>) -> Result<
         Some(reason) => set.args([tag::HOLD, reason]),
         None => set.args(["-u", tag::HOLD]),
     };
-    let done = container.home(town).server().run(set);
+    let batch = Batch::from(set).then_all(containers::pack(container.id()));
+    let done = container.home(town).server().run(batch);
     done.map(drop)
         .map_err(|error| tmux_problem("cannot tag the container", error))
 }

@@ -83,6 +83,11 @@ fn read(path: &Path) -> Option<AdoptionNote> {
     serde_json::from_str(&text??).or_warn(unreadable)
 }
 
+/// Returns whether the agent was adopted.
+pub(crate) fn has_note(town: &Town, identity: &Identity) -> bool {
+    town.agent_file_path(identity, FOLDER).exists()
+}
+
 /// Returns the town with the tmux server that holds this agent as its server.
 pub fn home_of<'a>(town: &'a Town, identity: &Identity) -> Cow<'a, Town> {
     match AdoptionNote::read(town, identity) {

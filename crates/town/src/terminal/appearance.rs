@@ -6,7 +6,7 @@
 //! inserts with quoting; it is never part of a format.
 
 use crate::base::callback::{self, Call};
-use crate::terminal::containers::tmux_problem;
+use crate::terminal::containers::{self, tmux_problem};
 use crate::{Result, Town};
 use gt_core::Identity;
 use gt_core::Role;
@@ -115,6 +115,16 @@ const KEYS: &[KeyBinding] = &[
         words: "agents menu --client #{q:client_name}",
     },
 ];
+
+/// Returns the version of the keys that the server has bound; empty without a server.
+pub(crate) fn keys_tag(town: &Town) -> Result<String> {
+    let show = Command::new("show-options").args(["-gqv", TAG_KEYS]);
+    match town.server().run(show) {
+        Ok(version) => Ok(version.trim_end().to_owned()),
+        Err(error) if containers::has_no_server(&error) => Ok(String::new()),
+        Err(error) => Err(tmux_problem("cannot read the version of the keys", error)),
+    }
+}
 
 /// Returns whether the bindings and hooks of this version are installed.
 pub fn keys_are_current(keys_tag: &str) -> bool {

@@ -22,36 +22,51 @@ use gt_core::patterns::Patterns;
 use gt_core::record::Outcome;
 use gt_core::screen::CapturedScreen;
 use gt_core::session::SessionId as AgentSessionId;
+use gt_core::startup::tag;
 use gt_core::state::{self, ObservedPane, State, StateSource};
 use gt_core::{Identity, Problem, Role};
-use gt_tmux::{Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, WindowId};
+use gt_tmux::{
+    Command, Error as TmuxError, ErrorKind, PaneId, SessionId, SessionName, Target, WindowId,
+};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 gt_tmux::query! {
     /// One pane, with the tags of its session.
     pub struct PaneRow {
-        pub server_pid: u32 = "#{pid}",
-        pub server_started: i64 = "#{start_time}",
         pub session: SessionId = "#{session_id}",
         pub session_name: String = "#{session_name}",
-        pub created: i64 = "#{session_created}",
         pub attached: String = "#{session_attached_list}",
         pub pane: PaneId = "#{pane_id}",
         /// The agent's process: the pane's first process, or a program that was adopted in it.
         pub pid: u32 = "#{pane_pid}",
-        pub pane_pid: u32 = "#{pane_pid}",
+        /// The pane's first process, if it is not the agent's. No field of tmux: filled in later.
+        first_pid: Option<u32> = "",
         pub dead: bool = "#{pane_dead}",
         pub exit_status: Option<i32> = "#{pane_dead_status}",
         pub exit_signal: Option<i32> = "#{pane_dead_signal}",
         pub died_at: Option<i64> = "#{pane_dead_time}",
         pub title: String = "#{pane_title}",
         pub tty: String = "#{pane_tty}",
-        pub path: String = "#{pane_current_path}",
         pub start_path: String = "#{pane_start_path}",
         pub activity: i64 = "#{window_activity}",
         pub handled_at: Option<i64> = "#{session_activity}",
         pub attached_at: Option<i64> = "#{session_last_attached}",
+        pub window: WindowId = "#{window_id}",
+        /// Number of changes of tags on the server.
+        changes: Option<u64> = "#{@gt_changes}",
+        // On panes, and therefore not packed.
+        pub tag_window: String = "#{@gt_window}",
+        pub tag_beside: String = "#{@gt_beside}",
+        pub tag_port: Option<u16> = "#{@gt_port}",
+        pub tag_answers: String = "#{@gt_answers}",
+        pub tag_typed: Option<i64> = "#{@gt_typed}",
+    }
+    packed "@gt_tags_1" {
+        pub server_pid: u32 = "#{pid}",
+        pub server_started: i64 = "#{start_time}",
+        pub created: i64 = "#{session_created}",
         pub tag_town: String = "#{@gt_town}",
         pub tag_agent: String = "#{@gt_agent}",
         pub tag_session: String = "#{@gt_session}",
@@ -70,21 +85,72 @@ gt_tmux::query! {
         pub tag_never_asks: bool = "#{@gt_never_asks}",
         pub tag_sandbox: String = "#{@gt_sandbox}",
         pub tag_harness_session: String = "#{@gt_harness_session}",
-        pub tag_window: String = "#{@gt_window}",
-        pub tag_beside: String = "#{@gt_beside}",
         pub tag_options: String = "#{@gt_dress}",
         /// Empty if it has 400 bytes or more, so that a listing stays cheap; most are shorter.
         pub tag_start: String = "#{?#{e|<:#{n:@gt_start},400},#{@gt_start},}",
         pub tag_account: String = "#{@gt_account}",
         pub tag_digest: String = "#{@gt_digest}",
-        pub tag_port: Option<u16> = "#{@gt_port}",
-        pub tag_answers: String = "#{@gt_answers}",
-        pub tag_typed: Option<i64> = "#{@gt_typed}",
         pub tag_adopted: String = "#{@gt_adopted}",
         pub tag_hold: String = "#{@gt_hold}",
         pub tag_left: bool = "#{@gt_left}",
-        pub window: WindowId = "#{window_id}",
-        pub keys_version: String = "#{@gt_keys}",
+    }
+}
+
+/// Number of changes of tags on this server.
+const CHANGES: &str = "@gt_changes";
+
+/// Returns the commands that end every batch which changes a tag of a container. They update the
+/// packed copy that listings read, and count the change for summaries of all containers.
+pub(crate) fn pack(container: impl Into<Target>) -> Vec<Command> {
+    let copy = gt_tmux::pack::<PaneRow>(container);
+    copy.into_iter().chain([changed()]).collect()
+}
+
+/// Returns the command that counts a change of tags.
+pub(crate) fn changed() -> Command {
+    // An option of the server is the first that tmux looks for.
+    let count = format!("#{{e|+:0#{{{CHANGES}}},1}}");
+    Command::new("set-option")
+        .arg("-sF")
+        .args([CHANGES, &count])
+}
+
+/// A server, and the number of changes of tags on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ServerChanges {
+    server: u32,
+    started: i64,
+    changes: u64,
+}
+
+impl ServerChanges {
+    pub(crate) fn is_same_server(&self, other: &ServerChanges) -> bool {
+        (self.server, self.started) == (other.server, other.started)
+    }
+}
+
+gt_tmux::query! {
+    struct ChangesRow {
+        server: u32 = "#{pid}",
+        started: i64 = "#{start_time}",
+        changes: Option<u64> = "#{@gt_changes}",
+    }
+}
+
+/// Returns the changes of tags on the town's server; `None` without a server, or if no tag was
+/// changed yet.
+pub(crate) fn changes(town: &Town) -> Result<Option<ServerChanges>> {
+    let ask = Command::new("display-message").arg("-p");
+    match town.server().rows::<ChangesRow>(ask) {
+        Ok(rows) => Ok(rows.first().and_then(|row| {
+            Some(ServerChanges {
+                server: row.server,
+                started: row.started,
+                changes: row.changes?,
+            })
+        })),
+        Err(error) if has_no_server(&error) => Ok(None),
+        Err(error) => Err(tmux_problem("cannot ask tmux for changes", error)),
     }
 }
 
@@ -101,6 +167,28 @@ pub struct PanePlace {
 }
 
 impl PaneRow {
+    /// Returns the pane's first process.
+    pub fn pane_pid(&self) -> u32 {
+        self.first_pid.unwrap_or(self.pid)
+    }
+
+    /// Makes another process of the pane the agent's.
+    fn set_program(&mut self, pid: u32) {
+        self.first_pid = Some(self.pane_pid());
+        self.pid = pid;
+    }
+
+    /// Returns the folder that the agent's process is in, or was started in if the system does not
+    /// say; empty if it has ended. tmux would read it from the kernel for each pane of a listing, in
+    /// its only thread.
+    pub fn folder(&self) -> String {
+        match processes::folder(self.pid) {
+            _ if self.dead => String::new(),
+            Some(folder) => folder.to_string_lossy().into_owned(),
+            None => self.start_path.clone(),
+        }
+    }
+
     pub fn place(&self) -> PanePlace {
         PanePlace {
             server: self.server_pid,
@@ -270,23 +358,26 @@ fn recover_status(town: &Town) -> bool {
 }
 
 fn read_all(town: &Town) -> Result<Vec<Container>> {
-    match town
-        .server()
-        .rows::<PaneRow>(Command::new("list-panes").arg("-a"))
-    {
+    read(town, Command::new("list-panes").arg("-a"), || ())
+}
+
+/// Reads the containers whose panes a command lists.
+fn read(town: &Town, command: Command, meanwhile: impl FnOnce()) -> Result<Vec<Container>> {
+    match town.server().rows_while::<PaneRow>(command, meanwhile) {
         Ok(rows) => Ok(group(rows, town)),
-        // The command has no target, so "no such session" only means that there are none. A server
-        // that ends during the query no longer has containers.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
-            ) =>
-        {
-            Ok(Vec::new())
-        }
+        Err(error) if has_no_server(&error) => Ok(Vec::new()),
         Err(error) => Err(tmux_problem("cannot list the containers", error)),
     }
+}
+
+/// Returns whether a query failed because no session answers it. For a command without a target,
+/// "no such session" only means that there are none. A server ends after its last session, and
+/// answers no query that comes in that moment.
+pub(crate) fn has_no_server(error: &TmuxError) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
+    )
 }
 
 /// Reads one container by its name.
@@ -304,18 +395,45 @@ fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Optio
         return Ok(None);
     };
     let command = Command::new("list-panes").arg("-s").target(target);
-    match town.server().rows_while::<PaneRow>(command, meanwhile) {
-        Ok(rows) => Ok(group(rows, town).into_iter().next()),
-        // A server ends after its last session, and answers no query that comes in that moment.
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NoServer | ErrorKind::ServerLost | ErrorKind::NoSuchSession
-            ) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(tmux_problem("cannot read the container", error)),
+    let found = read(town, command, meanwhile)?;
+    Ok(found.into_iter().next())
+}
+
+/// Reads only the containers that one of these texts could mean: an address, a container's name, the
+/// last part of an address, or the beginning of a session id. tmux selects them, and prints the
+/// others not at all. Returns `None` if a text does not fit into a filter, or if a container needs
+/// the repairs of a whole listing.
+pub(crate) fn list_named(town: &Town, texts: &[String]) -> Result<Option<Vec<Container>>> {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
+    let is_filter = |text: &String| !text.is_empty() && text.bytes().all(is_word);
+    if !texts.iter().all(is_filter) {
+        return Ok(None);
+    }
+    let agent = tag::AGENT;
+    let conditions = texts.iter().flat_map(|text| {
+        let is_agent = format!("#{{==:#{{{agent}}},{text}}}");
+        let short = [
+            format!("#{{==:#{{session_name}},{text}}}"),
+            // Agents without tags.
+            format!("#{{==:#{{session_name}},agent_{text}}}"),
+            format!("#{{m:*/{text},#{{{agent}}}}}"),
+            format!("#{{m:{text}*,#{{{}}}}}", tag::SESSION),
+        ];
+        let is_short = !text.contains('/');
+        let short = short.into_iter().filter(move |_| is_short);
+        std::iter::once(is_agent).chain(short)
+    });
+    let any = conditions.reduce(|any, one| format!("#{{||:{any},{one}}}"));
+    let command = Command::new("list-panes").args(["-a", "-f", &any.unwrap_or_default()]);
+    let found = read(town, command, || ())?;
+    // Moved panes, and deaths whose status tmux has lost, are repaired by a whole listing.
+    let needs_all = |container: &Container| {
+        container.lost_its_status()
+            || (container.adopted().is_some() && container.lost_agent_pane())
+    };
+    match found.iter().any(needs_all) {
+        true => Ok(None),
+        false => Ok(Some(found)),
     }
 }
 
@@ -455,6 +573,16 @@ impl Container {
         self.panes[0].session
     }
 
+    /// Returns the changes of tags on its server when it was read.
+    pub(crate) fn changes(&self) -> Option<ServerChanges> {
+        let row = self.pane();
+        Some(ServerChanges {
+            server: row.server_pid,
+            started: row.server_started,
+            changes: row.changes?,
+        })
+    }
+
     pub fn owner(&self) -> &Owner {
         &self.owner
     }
@@ -541,6 +669,18 @@ pub fn of_agent(town: &Town, identity: &Identity) -> Result<Option<Container>> {
     of_agent_while(town, identity, || ())
 }
 
+/// Returns the containers of these agents, and maybe those of others: for a few agents their own are
+/// cheaper than a listing of all.
+pub(crate) fn of_agents(town: &Town, identities: &[Identity]) -> Result<Vec<Container>> {
+    const FEW: usize = 4;
+    if identities.len() > FEW {
+        return list(town);
+    }
+    let own = identities.iter().map(|identity| of_agent(town, identity));
+    let own: Vec<Option<Container>> = own.collect::<Result<_>>()?;
+    Ok(own.into_iter().flatten().collect())
+}
+
 /// Returns the container of an agent, and runs `meanwhile` while tmux answers.
 pub(crate) fn of_agent_while(
     town: &Town,
@@ -556,7 +696,11 @@ pub(crate) fn of_agent_while(
             return Ok(own);
         }
     }
-    let all = list(town)?;
+    let all = match adopted::has_note(town, identity) {
+        true => None,
+        false => list_named(town, &[identity.address()])?,
+    };
+    let all = all.map_or_else(|| list(town), Ok)?;
     Ok(all
         .into_iter()
         .find(|container| container.identity() == Some(identity)))

@@ -7,7 +7,7 @@
 
 use crate::Town;
 use crate::base::callback::{AUTOMATIC, Call, quiet};
-use crate::terminal::appearance;
+use crate::terminal::{appearance, containers};
 use gt_tmux::{Batch, Command};
 use sha2::{Digest, Sha256};
 use std::path::Path;
@@ -31,14 +31,15 @@ pub fn commands(town: &Town) -> Vec<Command> {
             .arg(value)
     };
     let (bin, root, due) = (option("bin"), option("town"), option("due"));
-    // Paths are values of options, which tmux quotes for the shell: they are never code. The option
+    // The states of agents change with their processes, so the hooks count too. Paths are values of options, which tmux quotes for the shell: they are never code. The option
     // that marks a pending call (`due`) is unset before the call, so that no event is missed.
     let call = quiet(&format!(
         "{AUTOMATIC} GT_TMUX_SOCKET=#{{q:socket_path}} #{{q:{bin}}} --town #{{q:{root}}} {}",
         Call::Sync.line("")
     ));
+    let changed = containers::changed().to_line();
     let action = format!(
-        "if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
+        "{changed} ; if-shell -F \"#{{{due}}}\" {{}} {{ set-option -g {due} 1 ; run-shell -b -d 0.1 -C {{ set-option -gu {due} ; run-shell -b \"{call}\" }} }}"
     );
     let hooks = EVENTS
         .map(|event| Command::new("set-hook").args(["-g", &format!("{event}[{index}]"), &action]));

@@ -236,7 +236,7 @@ fn present(
 ) -> Result<StartedTask> {
     let pane = container.pane();
     let work_dir =
-        workspace::task_worktree(town, agent).unwrap_or_else(|| PathBuf::from(&pane.path));
+        workspace::task_worktree(town, agent).unwrap_or_else(|| PathBuf::from(pane.folder()));
     Ok(StartedTask {
         id: item.id.clone(),
         agent: agent.clone(),

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Returns the seconds since the machine booted.
@@ -193,6 +193,11 @@ pub(super) fn initial_environment(pid: u32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
+pub(super) fn folder(pid: u32) -> Option<PathBuf> {
+    // Unreadable for processes of other users, and after the end.
+    fs::read_link(format!("/proc/{pid}/cwd")).ok()
+}
+
 pub(super) fn details(pid: u32) -> Details {
     // Unreadable for processes of other users, and after the end.
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -206,8 +211,7 @@ pub(super) fn details(pid: u32) -> Details {
     Details {
         words: arguments(pid),
         env: variables.filter_map(pair).collect(),
-        // Unreadable for processes of other users, and after the end.
-        folder: fs::read_link(format!("/proc/{pid}/cwd")).ok(),
+        folder: folder(pid),
         files: open
             .filter_map(|entry| fs::read_link(entry.path()).ok())
             .filter(|path| path.is_absolute())

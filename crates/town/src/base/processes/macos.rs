@@ -10,6 +10,7 @@ use super::{Details, to_pid};
 use gt_core::process::Process;
 use rustix::process::{Signal, getsid, kill_process};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Returns `None`: the uptime is not available here.
@@ -102,6 +103,11 @@ pub(super) fn is_exiting(_pid: u32) -> bool {
 /// Returns nothing: the environment of other processes is not available here.
 pub(super) fn initial_environment(_pid: u32) -> Vec<u8> {
     Vec::new()
+}
+
+/// Returns `None`: the folder is not read here.
+pub(super) fn folder(_pid: u32) -> Option<PathBuf> {
+    None
 }
 
 pub(super) fn details(pid: u32) -> Details {

@@ -6,11 +6,11 @@
 //! crash, as for every process whose exit status is unknown.
 
 use crate::base::callback::{self, Call};
-use crate::terminal::containers::tmux_problem;
+use crate::terminal::containers::{self, tmux_problem};
 use crate::{Result, Town};
 use gt_core::startup::tag;
 use gt_core::{adopt as core, signal};
-use gt_tmux::{Command, SessionName};
+use gt_tmux::{Batch, Command, SessionName};
 use serde_json::Value;
 
 /// Records that the program in this container is about to exit, or that it continues after all.
@@ -29,13 +29,14 @@ pub fn note_end(
         return Ok(());
     };
     let set = Command::new("set-option").target(target.clone());
-    let ask = Command::new("display-message").arg("-p").target(target);
+    let ask = Command::new("display-message").arg("-p");
+    let ask = ask.target(target.clone());
+    let batch = Batch::from(set.args([tag::LEFT, value]))
+        .then_all(containers::pack(target))
+        .then(ask.arg(format!("#{{{}}}", tag::ADOPTED)));
     let answer = home
         .server()
-        .run([
-            set.args([tag::LEFT, value]),
-            ask.arg(format!("#{{{}}}", tag::ADOPTED)),
-        ])
+        .run(batch)
         .map_err(|error| tmux_problem("cannot tag the container", error))?;
     let pid = answer.split(' ').next().filter(|_| value == "1");
     if let Some(pid) = pid {

@@ -5,7 +5,7 @@ use super::error::StartError;
 use super::existing::StartPlace;
 use super::prepared::Prepared;
 use super::restored::Restored;
-use crate::terminal::containers::tmux_problem;
+use crate::terminal::containers::{self, tmux_problem};
 use crate::terminal::{environment, recording, save_schedule, tmux_hooks};
 use crate::{Result, Town};
 use gt_core::Problem;
@@ -80,6 +80,7 @@ pub(super) fn make(
     batch = batch.then_all(container_options::commands(
         town, prepared, plan, is_new, applied,
     ));
+    batch = batch.then_all(containers::pack(name.clone()));
     // tmux reads no output of the process before this call is done.
     let before = match place {
         StartPlace::Respawn(pane) => Some(pane),

@@ -8,7 +8,7 @@ use crate::lifecycle::stop::{self, LeavingProcesses};
 use crate::records::items::HandedOver;
 use crate::terminal::containers::linked;
 use crate::terminal::containers::{self, Container, Owner};
-use crate::terminal::{adopted, pidfile};
+use crate::terminal::{adopted, appearance, pidfile};
 use crate::{Result, Town};
 use gt_core::health::{self, Health, Vitals};
 use gt_core::problem::ProblemKind;
@@ -117,18 +117,20 @@ pub(super) fn existing(
     prepared: &Prepared<'_>,
 ) -> Result<Existing, StartError> {
     refuse_adopted_elsewhere(town, identity)?;
-    let containers = containers::list(town)?;
-    let keys_tag = keys_tag(containers.first());
     let name = prepared.container.as_str();
-    let own = containers
-        .iter()
-        .find(|container| container.identity() == Some(identity));
-    if let Some(own) = own {
+    let own = containers::of_agent(town, identity)?;
+    if let Some(own) = &own {
         refuse_elsewhere(own, name, identity)?;
     }
+    // A session of another owner may have its name.
+    let named = match &own {
+        Some(own) => Some(own.clone()),
+        None => containers::find(town, name)?,
+    };
+    let keys_tag = appearance::keys_tag(town)?;
     pidfile::refuse_elsewhere(town, identity, name).map_err(StartError::Running)?;
     if let Some(pane) = prepared.options.respawn_of {
-        let wanted = own.is_some_and(|container| {
+        let wanted = own.as_ref().is_some_and(|container| {
             let row = container.pane();
             row.pane == pane && row.dead && row.tag_auto_respawn
         });
@@ -139,7 +141,7 @@ pub(super) fn existing(
     }
     let mut place = StartPlace::New;
     let mut previous = None;
-    if let Some(container) = containers.iter().find(|container| container.name() == name) {
+    if let Some(container) = &named {
         refuse_others(container, identity)?;
         if container.is_vacant() {
             return Ok(Existing::new(StartPlace::Window, keys_tag));
@@ -196,6 +198,7 @@ pub(super) fn existing(
 /// Returns the place of a session that has handed over. It may still run: it is replaced in its
 /// pane, which is never dead in between, so that no process mistakes this for a crash.
 pub(super) fn taken_over(
+    town: &Town,
     prepared: &Prepared<'_>,
     container: Container,
     handed: Option<HandedOver>,
@@ -213,14 +216,11 @@ pub(super) fn taken_over(
         ..before
     });
     if container.adopted().is_some() {
-        // The key bindings of another server say nothing about those of the town's server.
-        let is_here = container.socket().is_none();
-        let keys_tag = keys_tag(Some(&container).filter(|_| is_here));
         return Ok(Existing {
             previous,
             given_back: Some(container),
             handed,
-            ..Existing::new(StartPlace::New, keys_tag)
+            ..Existing::new(StartPlace::New, appearance::keys_tag(town)?)
         });
     }
     refuse_elsewhere(&container, prepared.container.as_str(), identity)?;
@@ -232,7 +232,7 @@ pub(super) fn taken_over(
         previous,
         options_tag: container.pane().tag_options.clone(),
         handed,
-        ..Existing::new(place, keys_tag(Some(&container)))
+        ..Existing::new(place, appearance::keys_tag(town)?)
     };
     let died = container.pane().dead || container.lost_agent_pane();
     Ok(Existing {
@@ -258,13 +258,6 @@ pub(super) fn release_adopted(
     Ok(match containers::find(town, name)? {
         Some(_) => StartPlace::Window,
         None => StartPlace::New,
-    })
-}
-
-/// Returns the version of our keys that the server has bound; any of its panes has it.
-fn keys_tag(container: Option<&Container>) -> String {
-    container.map_or_else(String::new, |container| {
-        container.pane().keys_version.clone()
     })
 }
 
@@ -343,9 +336,9 @@ fn health(container: &Container) -> Health {
     if container.lost_agent_pane() {
         return Health::AgentDead;
     }
-    let mut table = processes::snapshot();
     let names = container.process_names();
     let pane = container.pane();
+    let mut table = processes::trees(&[pane.pid]);
     processes::tree_has(&mut table, pane.pid, &names);
     let vitals = Vitals {
         pane_dead: pane.dead,

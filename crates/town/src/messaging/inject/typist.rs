@@ -117,7 +117,7 @@ impl<'a> Typist<'a> {
     pub(crate) fn for_row(town: &'a Town, row: &PaneRow, preset: &'a Preset) -> Self {
         let container = Target::SessionId(row.session);
         Typist {
-            pane_pid: row.pane_pid,
+            pane_pid: row.pane_pid(),
             ..Self::for_pane(town, row.pane, container, &row.tty, row.pid, preset)
         }
     }

@@ -24,7 +24,8 @@ pub fn mark_paused(town: &Town, identity: &Identity, reason: &str) -> Result<boo
     let tags = state_tags(&target, State::Paused, StateSource::Gt, now, reason);
     let batch = Batch::from(ask(target, &before_format()))
         .then(forget)
-        .then_all(tags);
+        .then_all(tags)
+        .then_all(containers::pack(target));
     Ok(!was_paused(&apply(town, batch)?))
 }
 
@@ -42,7 +43,8 @@ pub fn clear_paused(town: &Town, identity: &Identity) -> Result<bool> {
     );
     let is_not = format!("#{{!=:#{{{}}},{}}}", tag::STATE, State::Paused.as_str());
     let batch = Batch::from(ask(target, &before_format())).then(unless(&target, &is_not, tags));
-    let answer = apply(town, batch.then_all(forget_stop(&target)))?;
+    let batch = batch.then_all(forget_stop(&target));
+    let answer = apply(town, batch.then_all(containers::pack(target)))?;
     Ok(was_paused(&answer))
 }
 
@@ -56,7 +58,8 @@ pub fn mark_done(town: &Town, identity: &Identity, reason: &str) -> Result<()> {
     let target = container.id();
     let tags = state_tags(&target, State::Done, StateSource::Gt, now, reason);
     let batch = Batch::from(ask(target, &before_format()));
-    let batch = batch.then_all(tags).then(ask(target, AFTER));
+    let batch = batch.then_all(tags).then_all(containers::pack(target));
+    let batch = batch.then(ask(target, AFTER));
     let answer = apply(town, batch)?;
     let said = ReportedState {
         state: State::Done,
@@ -101,6 +104,7 @@ fn note_interrupt(town: &Town, container: &Container) {
     let other = format!("#{{||:{state},#{{||:{source},{activity}}}}}");
     let (idle, why) = (State::Idle, Reason::Interrupted);
     let mut tags = state_tags(&target, idle, StateSource::Gt, pane.activity, &why);
+    tags.extend(containers::pack(target.clone()));
     // Of several concurrent readers, only one gets this answer.
     tags.push(ask(target.clone(), "noted"));
     let noted = apply(town, Batch::from(unless(&target, &other, tags)));

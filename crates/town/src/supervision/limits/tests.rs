@@ -5,7 +5,7 @@ use crate::messaging::signal;
 use crate::testing::TestTown;
 use gt_core::signal::HookEvent;
 use gt_core::startup::tag;
-use gt_tmux::{Command, SessionName};
+use gt_tmux::{Batch, Command, SessionName};
 use serde_json::json;
 
 /// Starts an agent and lets its hook report a limit that ends after so many minutes.
@@ -105,8 +105,9 @@ fn account_of_a_container_of_an_earlier_version_is_in_its_start_options() {
     let name = place.container(&agent).unwrap().name().to_owned();
     for tag in [tag::ACCOUNT, tag::DIGEST] {
         let target = SessionName::try_from(name.as_str()).unwrap();
-        let unset = Command::new("set-option").arg("-u").target(target);
-        place.tmux.server().run(unset.arg(tag)).unwrap();
+        let unset = Command::new("set-option").arg("-u").target(target.clone());
+        let batch = Batch::from(unset.arg(tag)).then_all(containers::pack(target));
+        place.tmux.server().run(batch).unwrap();
     }
     let container = place.container(&agent).unwrap();
     assert_eq!(container.pane().tag_account, "");

@@ -6,7 +6,7 @@ mod leftovers;
 use super::*;
 use crate::base::estop;
 use crate::records::items::{EscalationQuery, Work};
-use crate::terminal::peek;
+use crate::terminal::{containers, peek};
 use crate::testing::StoppedTown;
 use crate::workflow::done::{DoneOptions, done};
 use crate::workflow::sling::{SlingOptions, SlingTarget, Slung, sling};
@@ -14,7 +14,7 @@ use gt_core::Identity;
 use gt_core::merge::DoneStatus;
 use gt_core::patrol::ActionKind;
 use gt_tmux::testing::{TIMEOUT, wait_until};
-use gt_tmux::{Command, SessionName};
+use gt_tmux::{Batch, Command, SessionName};
 use std::time::Duration;
 
 const MINUTE: u64 = 60;
@@ -64,15 +64,18 @@ impl StoppedTown {
         let name = self.town.container(agent).unwrap().name().to_owned();
         let since = self.clock.seconds().to_string();
         let source = if state == "starting" { "start" } else { "hook" };
-        for (tag, value) in [
+        let target = SessionName::try_from(name.as_str()).unwrap();
+        let tags = [
             ("@gt_state", state),
             ("@gt_state_since", since.as_str()),
             ("@gt_state_source", source),
-        ] {
-            let target = SessionName::try_from(name.as_str()).unwrap();
-            let set = Command::new("set-option").target(target).args([tag, value]);
-            self.town.tmux.server().run(set).unwrap();
-        }
+        ];
+        let set = tags.map(|(tag, value)| {
+            let set = Command::new("set-option").target(target.clone());
+            set.args([tag, value])
+        });
+        let batch = Batch::from(set.to_vec()).then_all(containers::pack(target));
+        self.town.tmux.server().run(batch).unwrap();
     }
 }
 

@@ -3,7 +3,7 @@
 //! Such a container is a separate session into which a window of the person's own session is
 //! linked. A release closes no window of the person.
 
-use super::{Container, tmux_problem};
+use super::{Container, pack, tmux_problem};
 use crate::base::fault;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
@@ -32,7 +32,7 @@ pub(crate) fn set(target: &SessionName, tags: &[(String, String)]) -> Vec<Comman
         let set = Command::new("set-option").target(target.clone());
         set.args([option, value])
     };
-    tags.iter().map(set).collect()
+    tags.iter().map(set).chain(pack(target.clone())).collect()
 }
 
 /// Creates a tagged session and links the window of a pane into it; the window also stays in its
@@ -83,7 +83,7 @@ pub(crate) fn release(home: &Town, container: &Container) -> Result<()> {
         let unset = Command::new("set-option").arg("-u");
         batch = batch.then(unset.target(container.id()).arg(option));
     }
-    batch = batch.then_line();
+    batch = batch.then_all(pack(container.id())).then_line();
     if container.adopted().is_some_and(|adopted| adopted.is_linked) {
         let mut windows: Vec<_> = container.panes().iter().map(|row| row.window).collect();
         windows.dedup();

@@ -20,7 +20,7 @@ pub(super) fn complete(town: &Town, containers: &mut [Container]) {
             let is_over = !processes::is_alive(adopted.pid, &adopted.birth);
             let has_left = is_over && !container.pane().tag_left && left_by_screen(town, container);
             let row = container.pane_mut();
-            row.pid = adopted.pid;
+            row.set_program(adopted.pid);
             row.dead |= is_over;
             row.tag_left |= has_left;
         }
@@ -46,7 +46,7 @@ pub(super) fn complete(town: &Town, containers: &mut [Container]) {
         row.tag_agent = address.unwrap_or_default();
         row.tag_session = session.to_string();
         if let Some((pid, preset)) = program {
-            row.pid = pid;
+            row.set_program(pid);
             row.tag_harness.clone_from(&preset.name);
             row.tag_process_names = preset.process.names.join(",");
         }

@@ -11,7 +11,7 @@ use crate::base::{fault, files, processes, wake};
 use crate::messaging::inject;
 use crate::records::events::Events;
 use crate::repo::init_step::{self as step, InitProgress, InitStep};
-use crate::terminal::containers::{Container, tmux_problem};
+use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::watch::{PaneWatch, WakeReason};
 use crate::{Result, Town};
 use gt_core::event::Event;
@@ -262,6 +262,7 @@ impl Shell<'_> {
                 .args([*option, *value])
         });
         let batch = commands.fold(Batch::new(), Batch::then);
+        let batch = batch.then_all(containers::pack(self.container.id()));
         let done = self.town.server().run(batch).map(drop);
         wake::monitors(self.town);
         done.map_err(|error| tmux_problem("cannot mark the container", error))

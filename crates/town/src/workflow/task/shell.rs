@@ -73,7 +73,8 @@ pub(super) fn make(town: &Town, agent: &Identity, name: &SessionName, dir: &Path
     ])
     .then_all(environment::removals(name, &foreign))
     .then_all(tmux_hooks::commands(town))
-    .then_all(appearance::options(town, name, agent, &role, None));
+    .then_all(appearance::options(town, name, agent, &role, None))
+    .then_all(containers::pack(name.clone()));
     let batch = with_history_limit(town, batch);
     town.server().run_private(batch).map(drop).map_err(|error| {
         if error.kind() == ErrorKind::Duplicate {

@@ -13,7 +13,7 @@ use crate::repo::workspace::WorktreesByBranch;
 use crate::repo::workspace::{self, Placed};
 use crate::repo::{approval, project};
 use crate::terminal::background_tasks;
-use crate::terminal::containers::{Container, tmux_problem};
+use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::terminal::windows::{self, AfterEnd, NewWindow, WindowSandbox};
 use crate::work::hook;
 use crate::workflow::sling;
@@ -289,6 +289,7 @@ impl TaskStart<'_> {
                 .args([*option, *value])
         });
         let batch = commands.fold(Batch::new(), Batch::then);
+        let batch = batch.then_all(containers::pack(container.id()));
         let done = self.town.server().run(batch).map(drop);
         wake::monitors(self.town);
         done.map_err(|error| tmux_problem("cannot mark the container", error))
