@@ -6,6 +6,7 @@ pub mod clock;
 pub(crate) mod database;
 pub mod dnd;
 pub mod egress;
+pub(crate) mod error_enum;
 pub mod estop;
 pub(crate) mod fault;
 pub(crate) mod file_watcher;

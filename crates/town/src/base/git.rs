@@ -8,6 +8,7 @@ pub(crate) use hardening::Hardening;
 pub use hardening::IgnoredSetting;
 pub(crate) use status::WorktreeStatus;
 
+use crate::base::error_enum::error_enum;
 use crate::base::program::{self, RunLimits};
 use crate::{Result, Surroundings};
 use gt_core::Problem;
@@ -17,6 +18,18 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+
+/// A git command that did not succeed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum GitError {
+    /// Our own command was cancelled, so the caller must end as well.
+    #[error(transparent)]
+    Cancelled(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(GitError: Cancelled, Other);
 
 /// A `git` for one folder.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +130,16 @@ impl<'a> Git<'a> {
         Err(failure(&shown, &output))
     }
 
+    /// Fetches from the remote of the repository.
+    pub(crate) fn fetch(&self) -> Result<(), GitError> {
+        let (command, shown) = self.command(["fetch", "--quiet", "origin"]);
+        let output = self.output(command, &shown)?;
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(failure(&shown, &output).into()),
+        }
+    }
+
     /// Runs a git command that answers "no" with exit code 1. Returns the answer and the output.
     pub fn ask<I, S>(&self, args: I) -> Result<(bool, String)>
     where
@@ -180,7 +203,7 @@ impl<'a> Git<'a> {
         (command, shown)
     }
 
-    fn output(&self, command: Command, shown: &str) -> Result<Output> {
+    fn output(&self, command: Command, shown: &str) -> Result<Output, GitError> {
         let limits = RunLimits {
             time: self.limit,
             cancel: (!self.to_the_end).then_some(&self.around.cancel),
@@ -191,17 +214,18 @@ impl<'a> Git<'a> {
         match program::output(command, &limits) {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(reason)) => {
-                self.around.cancel.check()?;
-                Err(Problem::failed(format!("`{shown}` was stopped: {reason}")))
+                self.around.cancel.check().map_err(GitError::Cancelled)?;
+                Err(Problem::failed(format!("`{shown}` was stopped: {reason}")).into())
             }
             Err(error) => {
                 let problem = Problem::environment("cannot run git").caused_by(&error);
-                Err(match error.kind() {
+                let problem = match error.kind() {
                     std::io::ErrorKind::NotFound => {
                         problem.hint("install git: `apt-get install git`, `brew install git`")
                     }
                     _ => problem,
-                })
+                };
+                Err(problem.into())
             }
         }
     }

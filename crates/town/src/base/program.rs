@@ -19,32 +19,45 @@ pub(crate) struct RunLimits<'a> {
     pub(crate) grace: Option<Duration>,
 }
 
+/// A program that was ended, or whose output is incomplete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum RunError {
+    #[error("interrupted")]
+    Cancelled,
+    #[error("it took too long")]
+    TimedOut,
+    #[error("it printed more than 256 MiB")]
+    TooMuchOutput,
+    #[error("it ended without an answer")]
+    NoAnswer,
+}
+
 /// Runs the program. Returns its output, or why it was ended.
 pub(crate) fn output(
     mut command: Command,
     limits: &RunLimits<'_>,
-) -> io::Result<Result<Output, &'static str>> {
+) -> io::Result<Result<Output, RunError>> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
     let process = processes::hold_one(child.id());
     let began = Instant::now();
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || sender.send(bounded_output(&mut child)));
-    let mut ended: Option<(&'static str, Instant)> = None;
+    let mut ended: Option<(RunError, Instant)> = None;
     loop {
         match (receiver.recv_timeout(Duration::from_millis(50)), ended) {
             (Ok(output), None) => return output,
             (Ok(_), Some((reason, _))) => return Ok(Err(reason)),
             (Err(RecvTimeoutError::Disconnected), _) => {
-                return Ok(Err("it ended without an answer"));
+                return Ok(Err(RunError::NoAnswer));
             }
             (Err(RecvTimeoutError::Timeout), _) => {}
         }
         if ended.is_none() {
             let is_late = limits.time.is_some_and(|time| began.elapsed() > time);
             let reason = match limits.cancel {
-                Some(cancel) if cancel.is_set() => Some("interrupted"),
-                _ => is_late.then_some("it took too long"),
+                Some(cancel) if cancel.is_set() => Some(RunError::Cancelled),
+                _ => is_late.then_some(RunError::TimedOut),
             };
             ended = reason.map(|reason| (reason, Instant::now()));
         }
@@ -67,7 +80,7 @@ const MAX_OUTPUT: u64 = 256 * 1024 * 1024;
 const MAX_ERRORS: usize = 32 * 1024;
 
 /// Waits for a program with piped output, and reads both pipes.
-fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>> {
+fn bounded_output(child: &mut Child) -> io::Result<Result<Output, RunError>> {
     let errors = child.stderr.take();
     let errors = std::thread::spawn(move || errors.map_or_else(Vec::new, ends_of));
     let mut stdout = Vec::new();
@@ -81,7 +94,7 @@ fn bounded_output(child: &mut Child) -> io::Result<Result<Output, &'static str>>
     }
     let status = child.wait()?;
     if is_too_much {
-        return Ok(Err("it printed more than 256 MiB"));
+        return Ok(Err(RunError::TooMuchOutput));
     }
     // Fails only if the thread panicked.
     let stderr = errors.join().unwrap_or_default();
@@ -132,7 +145,7 @@ mod tests {
     #[test]
     fn endless_output_ends_the_program() {
         let ended = output(shell("exec yes"), &RunLimits::default()).unwrap();
-        assert_eq!(ended.unwrap_err(), "it printed more than 256 MiB");
+        assert_eq!(ended.unwrap_err(), RunError::TooMuchOutput);
     }
 
     #[test]
@@ -160,7 +173,7 @@ mod tests {
             "trap '' TERM; while :; do sleep 0.1; done",
         ] {
             let ended = output(shell(script), &limits).unwrap();
-            assert_eq!(ended.unwrap_err(), "it took too long", "{script}");
+            assert_eq!(ended.unwrap_err(), RunError::TimedOut, "{script}");
         }
     }
 
@@ -175,6 +188,6 @@ mod tests {
             ..RunLimits::default()
         };
         let ended = output(shell("exec sleep 1000"), &limits).unwrap();
-        assert_eq!(ended.unwrap_err(), "interrupted");
+        assert_eq!(ended.unwrap_err(), RunError::Cancelled);
     }
 }

@@ -25,7 +25,7 @@ pub use tasks::task_worktree;
 pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_template};
 
 use crate::base::files;
-use crate::base::git::Git;
+use crate::base::git::{Git, GitError};
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::repo::rig;
@@ -108,27 +108,23 @@ pub fn ensure(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec<String
 }
 
 /// Fetches the rig's remote into its repository.
-pub fn fetch(town: &Town, rig: &str) -> Result<()> {
+pub fn fetch(town: &Town, rig: &str) -> Result<(), GitError> {
     let repository = rig::repository(town, rig);
     let _lock = lock_repository(town, rig)?;
     Git::at(&repository, town.around())
         .with_time_limit(FETCH_LIMIT)
-        .run(["fetch", "--quiet", "origin"])?;
-    Ok(())
+        .fetch()
 }
 
 /// Fetches the rig's remote, with this timeout, for a caller that needs the result. First tries
 /// without the lock, so that a slow remote blocks no other process. If that fails, for example
 /// because another process fetches the same refs, retries once under the lock.
-pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<()> {
+pub(crate) fn fetch_within(town: &Town, rig: &str, limit: Duration) -> Result<(), GitError> {
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).with_time_limit(limit);
-    match git.run(["fetch", "--quiet", "origin"]) {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            town.around().cancel.check()?;
-            fetch(town, rig)
-        }
+    match git.fetch() {
+        Err(GitError::Other(_)) => fetch(town, rig),
+        fetched => fetched,
     }
 }
 
@@ -140,7 +136,7 @@ pub fn try_fetch(town: &Town, rig: &str) {
     let repository = rig::repository(town, rig);
     if let Ok(Some(_lock)) = FileLock::try_take(&repository_lock(town, rig)) {
         let git = Git::at(&repository, town.around()).with_time_limit(MOMENT);
-        let fetched = git.run(["fetch", "--quiet", "origin"]);
+        let fetched = git.fetch();
         fetched.or_debug(format_args!("{rig} is not fetched"));
     }
 }
@@ -156,7 +152,7 @@ pub fn fetch_in_background(town: &Town, rig: &str) {
     }
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).with_time_limit(LIMIT);
-    let fetched = git.in_background().run(["fetch", "--quiet", "origin"]);
+    let fetched = git.in_background().fetch();
     fetched.or_debug(format_args!("{rig} is not fetched"));
 }
 

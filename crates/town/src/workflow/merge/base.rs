@@ -8,7 +8,7 @@
 use super::combine::{BEADS, Combined, Pair, combine};
 use super::remote::{Remote, has_files, is_checked_out};
 use crate::base::clock::Clock;
-use crate::base::git::{Git, without_password};
+use crate::base::git::{Git, GitError, without_password};
 use crate::base::or_log::OrLog;
 use crate::base::settings::MergeInto;
 use crate::repo::{base_branch, rig, workspace};
@@ -76,13 +76,13 @@ impl<'a> Base<'a> {
     }
 
     /// Fetches from the remote. A failure is an error only if the base is a branch of the remote.
-    pub(crate) fn fetch(&self) -> Result<()> {
+    pub(crate) fn fetch(&self) -> Result<(), GitError> {
         self.fetch_by(|| workspace::fetch(self.town, self.rig))
     }
 
     /// Fetches with the timeout of a push, for the queue: it cannot merge into a branch of the
     /// remote without fetching.
-    pub(super) fn fetch_for_queue(&self) -> Result<()> {
+    pub(super) fn fetch_for_queue(&self) -> Result<(), GitError> {
         match self.into {
             MergeInto::Own => self.fetch(),
             MergeInto::Origin => {
@@ -91,21 +91,21 @@ impl<'a> Base<'a> {
         }
     }
 
-    fn fetch_by(&self, fetch: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn fetch_by(&self, fetch: impl FnOnce() -> Result<(), GitError>) -> Result<(), GitError> {
         let fetched = match self.remote {
             Remote::None => return Ok(()),
             _ => fetch(),
         };
-        if fetched.is_err() {
-            self.town.around().cancel.check()?;
-        }
-        match self.into {
-            MergeInto::Own => Ok(()),
-            MergeInto::Origin => fetched.map_err(|problem| {
-                Problem::failed(format!("the remote of {} cannot be reached", self.rig))
+        match (fetched, self.into) {
+            (Err(GitError::Other(problem)), MergeInto::Origin) => {
+                let words = format!("the remote of {} cannot be reached", self.rig);
+                let unreached = Problem::failed(words)
                     .caused_by_problem(&problem)
-                    .hint("nothing was merged; `gt mq run` continues when it can be reached")
-            }),
+                    .hint("nothing was merged; `gt mq run` continues when it can be reached");
+                Err(unreached.into())
+            }
+            (Err(GitError::Other(_)), MergeInto::Own) => Ok(()),
+            (fetched, _) => fetched,
         }
     }
 

@@ -273,7 +273,8 @@ fn look_at_remote(
     }
     let name = workspace::present_branch(town, agent)?;
     // Fetch first, so that it is known what is merged there.
-    let asked = base.fetch().and_then(|()| base.remote_commit(&name));
+    let asked = base.fetch().map_err(Problem::from);
+    let asked = asked.and_then(|()| base.remote_commit(&name));
     let known = format!("refs/remotes/origin/{name}");
     let commit = match asked {
         Ok(commit) => commit,

@@ -11,8 +11,7 @@
 
 use super::site::TaskSite;
 use super::{TaskOptions, event_of, is_initialized, resolver, wip};
-use crate::base::git::Git;
-use crate::base::git::committer;
+use crate::base::git::{Git, GitError, committer};
 use crate::base::{fault, git};
 use crate::records::events::Events;
 use crate::repo::workspace::unfinished_operation;
@@ -114,9 +113,9 @@ fn bring_up_to_date(site: &TaskSite<'_>, continue_on_failure: bool) -> Result<Up
         None => {}
     }
     wip::refuse(site)?;
-    if let Err(problem) = base.fetch() {
-        town.around().cancel.check()?;
-        updated.warnings.push(format!("{problem}"));
+    match base.fetch() {
+        Err(GitError::Other(problem)) => updated.warnings.push(problem.to_string()),
+        fetched => fetched?,
     }
     let tip = base.tip()?;
     let head = site.head()?;
