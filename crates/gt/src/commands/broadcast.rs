@@ -67,6 +67,7 @@ pub(crate) fn run(args: BroadcastArgs, context: &Context) -> CommandResult {
                                 output::note(one::waiting(identity, &request, reason));
                             }
                         })
+                        .map_err(Problem::from)
                     }),
                 )
             })

@@ -172,7 +172,7 @@ fn send(
         }
     });
     drop(spinner);
-    sent
+    Ok(sent?)
 }
 
 /// Returns the reason why a message waits, as a sentence.

@@ -276,7 +276,7 @@ fn nudge_readers(town: &Town, sent: &mut [SentMail], mut running: Vec<Container>
         };
         match nudge::send(town, identity, &order) {
             Ok(_) => sent.nudged = true,
-            Err(problem) => sent.problem = Some(problem),
+            Err(error) => sent.problem = Some(error.into()),
         }
     }
 }

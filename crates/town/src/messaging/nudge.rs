@@ -8,8 +8,10 @@
 
 mod deliverer;
 mod delivery;
+mod error;
 
 pub use deliverer::{LIMIT as DELIVERER_LIMIT, deliver_waiting};
+pub use error::NudgeError;
 
 use crate::base::dnd;
 use crate::base::estop;
@@ -137,7 +139,11 @@ pub enum NudgeOutcome {
 }
 
 /// Sends a message to a running agent.
-pub fn send(town: &Town, identity: &Identity, request: &NudgeRequest<'_>) -> Result<SentMessage> {
+pub fn send(
+    town: &Town,
+    identity: &Identity,
+    request: &NudgeRequest<'_>,
+) -> Result<SentMessage, NudgeError> {
     send_reporting_wait(town, identity, request, &|_| {})
 }
 
@@ -148,7 +154,7 @@ pub fn send_reporting_wait(
     identity: &Identity,
     request: &NudgeRequest<'_>,
     on_wait: &(dyn Fn(NotNow) + Sync),
-) -> Result<SentMessage> {
+) -> Result<SentMessage, NudgeError> {
     let town = &*adopted::home_of(town, identity);
     let began = Instant::now();
     let queue = MessageQueue::of(town, identity);
@@ -163,13 +169,14 @@ pub fn send_reporting_wait(
     let container = running(town, identity)?;
     let message = message(town, identity, request);
     if message.displayed_text().trim().is_empty() {
-        return Err(Problem::usage("the message is empty"));
+        return Err(Problem::usage("the message is empty").into());
     }
     if !is_showable(&message.displayed_text()) {
         // Enter is pressed only after the text is visible on the screen.
         return Err(
             Problem::usage("the message has no character that a terminal can show")
-                .hint("add a word, or name a sender: `--sender ADDRESS`"),
+                .hint("add a word, or name a sender: `--sender ADDRESS`")
+                .into(),
         );
     }
     let now = message.created_at;
@@ -223,7 +230,8 @@ pub fn send_reporting_wait(
             "it is kept: `gt nudge {identity} --list` shows it, `--again {id}` sends it again, \
              `--cancel {id}` drops it",
             id = message.id
-        ))),
+        ))
+        .into()),
         None => Ok(sent(NudgeOutcome::Queued(ran.reason))),
     }
 }
@@ -314,13 +322,19 @@ pub fn requeue(town: &Town, identity: &Identity, id: &str) -> Result<LaterDelive
     queue.requeue(&message)?;
     let queued = event(&message, identity).with("delivered", "queue");
     Events::of(town).note(vec![queued.with("reason", "sent again by request")]);
+    let waiting = |by| LaterDelivery {
+        by,
+        until: message.expires_at,
+        held_until: None,
+    };
     Ok(match running(town, identity) {
         Ok(container) => later(town, &container, &message, None),
-        Err(_) => LaterDelivery {
-            by: Deliverer::Start,
-            until: message.expires_at,
-            held_until: None,
-        },
+        Err(NudgeError::NotRunning(_)) => waiting(Deliverer::Start),
+        // The message is in the queue, so this must not be reported as a failure.
+        Err(error) => {
+            tracing::warn!("no process delivers {id}: {}", error.problem().line());
+            waiting(Deliverer::NextCommand)
+        }
     })
 }
 
@@ -342,8 +356,9 @@ pub fn cancel(town: &Town, identity: &Identity, id: &str) -> Result<bool> {
 /// Removes the message from the agent's input line. Returns whether the line is free of it. An
 /// agent that has ended has no input line.
 fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result<bool> {
-    let Ok(container) = running(town, identity) else {
-        return Ok(true);
+    let container = match running(town, identity) {
+        Err(NudgeError::NotRunning(_)) => return Ok(true),
+        container => container?,
     };
     let preset = preset_of(town, &container)?;
     let mut typist = Typist::new(town, &container, &preset);
@@ -355,34 +370,38 @@ fn is_out_of_line(town: &Town, identity: &Identity, message: &Message) -> Result
 }
 
 /// Returns the agent's container. Fails unless the agent runs in it.
-pub fn running(town: &Town, identity: &Identity) -> Result<Container> {
+pub fn running(town: &Town, identity: &Identity) -> Result<Container, NudgeError> {
     let container = with_process(town, identity)?;
     if container.session_id().is_none() {
         // A shell would run the message as a command.
-        return Err(
+        return Err(NudgeError::NotRunning(
             Problem::not_found(format!("{identity} has a shell, and no agent yet"))
                 .hint("`gt task start` continues from there"),
-        );
+        ));
     }
     Ok(container)
 }
 
 /// Returns the agent's container. Fails unless a process runs in it: the agent, or the shell before
 /// it.
-pub fn with_process(town: &Town, identity: &Identity) -> Result<Container> {
+pub fn with_process(town: &Town, identity: &Identity) -> Result<Container, NudgeError> {
     let container = container_of(town, identity)?;
     if container.pane().dead || container.lost_agent_pane() {
-        return Err(Problem::conflict(format!("{identity} has ended"))
-            .hint(format!("`gt start {identity}` starts it again")));
+        return Err(NudgeError::NotRunning(
+            Problem::conflict(format!("{identity} has ended"))
+                .hint(format!("`gt start {identity}` starts it again")),
+        ));
     }
     Ok(container)
 }
 
 /// Returns the agent's container, even if the agent has ended: a program beside it may still run.
-pub fn container_of(town: &Town, identity: &Identity) -> Result<Container> {
+pub fn container_of(town: &Town, identity: &Identity) -> Result<Container, NudgeError> {
     containers::of_agent(town, identity)?.ok_or_else(|| {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint(format!("`gt start {identity}` starts it"))
+        NudgeError::NotRunning(
+            Problem::not_found(format!("{identity} is not running"))
+                .hint(format!("`gt start {identity}` starts it")),
+        )
     })
 }
 

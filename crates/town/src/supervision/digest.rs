@@ -250,7 +250,8 @@ fn deliver(town: &Town, agent: &Identity, digest: &Digest) -> Result<DigestDeliv
                 priority: Priority::Normal,
                 timeout: Duration::ZERO,
             };
-            nudge::send(town, agent, &request).map(|_| DigestDelivery::Queued)
+            nudge::send(town, agent, &request)?;
+            Ok(DigestDelivery::Queued)
         }
         Err(error) => Err(error.into()),
     }

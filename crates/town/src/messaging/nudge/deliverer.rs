@@ -10,7 +10,7 @@
 //! start or `workflow/recovery.rs` starts another.
 
 use super::delivery::held;
-use super::{QueueDelivery, is_paused, preset_of, running};
+use super::{NudgeError, QueueDelivery, is_paused, preset_of, running};
 use crate::base::dnd;
 use crate::base::lock::FileLock;
 use crate::messaging::inject::Typist;
@@ -59,12 +59,16 @@ pub fn deliver_waiting(town: &Town, identity: &Identity, limit: Duration) -> Res
         drop(turn);
         // Checked again after the release: a message, a new session or the end of a pause or stop
         // that came before it found the lock held, and started no other deliverer.
-        let goes_on = running(town, identity).is_ok_and(|now| match end {
+        let now = match running(town, identity) {
+            Err(NudgeError::NotRunning(_)) => return Ok(()),
+            now => now?,
+        };
+        let goes_on = match end {
             WaitOutcome::Empty => true,
             WaitOutcome::Paused => !is_paused(&now),
             WaitOutcome::Held => held(town, identity, &queue).is_none(),
             WaitOutcome::NotNow => now.session_id() != session,
-        });
+        };
         if !goes_on {
             return Ok(());
         }

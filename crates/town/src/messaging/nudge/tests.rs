@@ -53,12 +53,13 @@ fn message_to_an_agent_that_does_not_run_is_refused() {
     let agent = stage.agent("one");
     stage.start(&agent);
     stop::stop_one(&stage.town, &agent, Default::default()).unwrap();
-    let problem = send(
+    let error = send(
         &stage.town,
         &agent,
         &request("hello", DeliveryMode::Immediate),
     )
     .unwrap_err();
-    assert_eq!(problem.kind(), gt_core::ProblemKind::NotFound);
+    assert!(matches!(error, NudgeError::NotRunning(_)), "{error:?}");
+    assert_eq!(error.problem().kind(), gt_core::ProblemKind::NotFound);
     assert!(MessageQueue::of(&stage.town, &agent).is_empty());
 }

@@ -107,7 +107,8 @@ fn nudge(town: &Town, action: &PatrolAction, while_busy: bool) -> Result<()> {
         priority: Priority::Normal,
         timeout: NUDGE_TIMEOUT,
     };
-    nudge::send(town, &agent(town, action)?, &request).map(drop)
+    nudge::send(town, &agent(town, action)?, &request)?;
+    Ok(())
 }
 
 /// Stops the turn of a busy agent. It is not paused: it may continue at once.

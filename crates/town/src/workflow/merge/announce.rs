@@ -2,7 +2,8 @@
 //! that assigned the item.
 
 use super::{Base, MergeMessage, Tell, validate};
-use crate::messaging::{mail, nudge};
+use crate::messaging::mail;
+use crate::messaging::nudge::{self, NudgeError};
 use crate::records::events::Events;
 use crate::records::items::{MailDraft, Work};
 use crate::{Result, Town};
@@ -119,11 +120,22 @@ fn recipients(town: &Town, work: &Work, merge: &Merge) -> Result<Vec<String>> {
     Ok(recipients)
 }
 
-/// Returns whether the address belongs to a polecat whose session has ended.
+/// Returns whether the address belongs to a polecat whose session has ended. If that is unknown, it
+/// counts as running.
 fn ended_polecat(town: &Town, address: &str) -> bool {
     let agent = Identity::from_address(address, town.registry());
     let polecat = agent.filter(|agent| agent.role() == Role::Polecat);
-    polecat.is_some_and(|agent| nudge::running(town, &agent).is_err())
+    polecat.is_some_and(|agent| match nudge::running(town, &agent) {
+        Err(NudgeError::NotRunning(_)) => true,
+        Err(error) => {
+            tracing::warn!(
+                "it is unknown whether {agent} runs: {}",
+                error.problem().line()
+            );
+            false
+        }
+        Ok(_) => false,
+    })
 }
 
 /// Returns the event of an entry, with the fields that all results have in common.

@@ -259,7 +259,7 @@ impl Assignment<'_> {
                 priority: Priority::default(),
                 timeout: NUDGE_TIMEOUT,
             };
-            nudge::send(self.town, agent, &order)
+            Ok(nudge::send(self.town, agent, &order)?)
         });
         match told {
             Ok(_) => Ok(Slung {
