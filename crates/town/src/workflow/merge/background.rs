@@ -149,7 +149,7 @@ fn open_log(path: &Path) -> Result<File> {
 
 /// Merges the waiting entries of a rig, unless another process is already waiting to do so.
 pub fn run(town: &Town, rig: &str, tell: Tell<'_>) -> Result<()> {
-    let Ok(next) = FileLock::take(&next_path(town, rig), PROBE) else {
+    let Some(next) = FileLock::take_within(&next_path(town, rig), PROBE)? else {
         return Ok(());
     };
     let turn = lock_queue(town, rig, tell)?;
