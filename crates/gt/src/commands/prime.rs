@@ -6,7 +6,8 @@ use gt_core::prime::PrimeSource;
 use gt_core::signal::HookEvent;
 use gt_core::{Identity, Problem};
 use gt_town::Town;
-use gt_town::agents::{claim, target};
+use gt_town::agents::claim::{self, ClaimError};
+use gt_town::agents::target;
 use gt_town::lifecycle::prime::{self, Primed};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -168,13 +169,13 @@ fn answer(town: &Town, report: &Value, context: &Context) -> Result<HookAnswer, 
     };
     let session = context.around().var("GT_SESSION_UUID");
     match claim::take(town, &agent, session) {
-        Ok(None) => {}
-        Ok(Some(problem)) => {
+        Ok(()) => {}
+        Err(ClaimError::Taken(problem)) => {
             log(&problem);
             return Ok(HookAnswer::Unidentified(refusal(&agent, &problem)));
         }
         // A failed claim does not mean that another process has the identity.
-        Err(problem) => log(&problem),
+        Err(ClaimError::Other(problem)) => log(&problem),
     }
     let mut source = PrimeSource::from_word(report["source"].as_str().unwrap_or_default());
     if is_prompt(report) {

@@ -4,6 +4,7 @@
 //! claims its identity in a file with its process and its session id. A claim is valid until that
 //! process or that session ends.
 
+use crate::base::error_enum::error_enum;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::{files, processes};
@@ -15,6 +16,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An identity that was not claimed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another running process has the claim.
+    #[error(transparent)]
+    Taken(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(ClaimError: Taken, Other);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Claim {
@@ -77,15 +90,15 @@ fn parse(agent: &Identity, text: &str) -> Option<Claim> {
     claim.or_warn(format_args!("the claim of {agent} cannot be read"))
 }
 
-/// Claims an identity for the program that runs this command. Returns the problem to report if
-/// another running process holds the claim.
-pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Option<Problem>> {
+/// Claims an identity for the program that runs this command. Fails if another running process has
+/// the claim.
+pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<(), ClaimError> {
     let path = town.agent_file_path(agent, "claims");
     let Some(pid) = processes::caller() else {
-        return Ok(None);
+        return Ok(());
     };
     let Some(born) = processes::birth_certificate(pid) else {
-        return Ok(None);
+        return Ok(());
     };
     let _lock = FileLock::take(
         &path.with_extension("lock"),
@@ -99,7 +112,7 @@ pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Opti
     // before the agent does, so the existing claim stays.
     let is_kept = |claim: &Claim| same_session(claim) && claim.runs();
     if present.as_ref().is_some_and(is_kept) {
-        return Ok(None);
+        return Ok(());
     }
     let is_other = |claim: &Claim| {
         let same_process = claim.pid == pid && claim.born == born;
@@ -113,7 +126,7 @@ pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Opti
             "another session is {agent} already: process {}",
             other.pid
         ));
-        return Ok(Some(problem.hint(format!(
+        return Err(ClaimError::Taken(problem.hint(format!(
             "end one of them: `gt stop {agent}`, or leave that program"
         ))));
     }
@@ -125,7 +138,7 @@ pub fn take(town: &Town, agent: &Identity, session: Option<&str>) -> Result<Opti
     let text = serde_json::to_vec(&claim)
         .map_err(|error| Problem::failed("cannot claim the identity").caused_by(error))?;
     files::write_passing(&path, &text)?;
-    Ok(None)
+    Ok(())
 }
 
 #[cfg(test)]
