@@ -6,7 +6,7 @@
 
 mod editing;
 
-pub use editing::ConfigEdit;
+pub use editing::{ConfigEdit, EditError};
 
 use crate::base::files;
 use crate::base::lock::FileLock;

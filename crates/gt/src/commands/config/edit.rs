@@ -5,7 +5,7 @@ use crate::output;
 use crate::output::question;
 use clap::Args;
 use gt_core::Problem;
-use gt_town::catalog::config::{ConfigEdit, ConfigFile};
+use gt_town::catalog::config::{ConfigEdit, ConfigFile, EditError};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -34,7 +34,8 @@ pub(super) fn run(args: &EditArgs, context: &Context) -> CommandResult {
                 output::line("No change.")?;
                 return Ok(ExitCode::SUCCESS);
             }
-            Err(problem) => problem,
+            Err(EditError::Invalid(problem)) => problem,
+            Err(EditError::Other(problem)) => return Err(kept(problem, &file, &edit)),
         };
         if !question::can_ask(context) {
             return Err(kept(problem, &file, &edit));

@@ -3,10 +3,23 @@
 use super::{ConfigFile, ConfigTarget};
 use crate::Result;
 use crate::base::clock::Clock;
+use crate::base::error_enum::error_enum;
 use crate::base::files;
 use gt_core::Problem;
 use gt_core::settings::commented;
 use std::path::{Path, PathBuf};
+
+/// An edit that did not replace the file.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum EditError {
+    /// The text is not valid as this file. A further edit can correct it.
+    #[error(transparent)]
+    Invalid(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(EditError: Invalid, Other);
 
 /// A copy that is being edited.
 #[derive(Debug)]
@@ -51,7 +64,7 @@ impl ConfigFile<'_> {
 
     /// Replaces the file by the edited copy if it is valid, and removes the copy. Returns false if
     /// the text is unchanged. After an error the copy stays.
-    pub fn finish_edit(&self, edit: &ConfigEdit) -> Result<bool> {
+    pub fn finish_edit(&self, edit: &ConfigEdit) -> Result<bool, EditError> {
         let text = files::read_if_there(&edit.path)?
             .ok_or_else(|| Problem::not_found(format!("{} was removed", edit.path.display())))?;
         if text == edit.offered {
@@ -59,14 +72,15 @@ impl ConfigFile<'_> {
             return Ok(false);
         }
         // Errors refer to the lines of the copy, which are those of the new file.
-        self.check(&text)?;
+        self.check(&text).map_err(EditError::Invalid)?;
         let _lock = self.lock()?;
         if files::read_if_there(&self.path)? != edit.original {
             return Err(Problem::conflict(format!(
                 "{} was changed while you edited it",
                 self.path.display()
             ))
-            .hint(format!("compare it with {}", edit.path.display())));
+            .hint(format!("compare it with {}", edit.path.display()))
+            .into());
         }
         self.replace(&text)?;
         files::remove_if_there(&edit.path)?;

@@ -84,12 +84,13 @@ fn an_edit_is_refused_if_the_file_has_changed_meanwhile() {
     let edit = file.begin_edit().unwrap();
     file.set(&key(&ConfigTarget::Town, "save.keep"), &["3"])
         .unwrap();
+    fs::write(edit.path(), "name = \n").unwrap();
+    let error = file.finish_edit(&edit).unwrap_err();
+    assert!(matches!(error, EditError::Invalid(_)), "{error:?}");
     fs::write(edit.path(), "name = 'mine'\n").unwrap();
-    let problem = file.finish_edit(&edit).unwrap_err();
-    assert!(
-        problem.message().contains("while you edited it"),
-        "{problem}"
-    );
+    let error = file.finish_edit(&edit).unwrap_err();
+    assert!(matches!(error, EditError::Other(_)), "{error:?}");
+    assert!(error.to_string().contains("while you edited it"), "{error}");
     assert!(edit.path().exists());
     assert_eq!(TownSettings::read(&root).unwrap().save.keep, 3);
 }
