@@ -20,7 +20,9 @@ pub(crate) use checkout::repair_links;
 pub use checkout::{Placed, place, take_back};
 pub use condition::{is_broken, is_settled, is_unfinished};
 pub(crate) use condition::{is_usable, unfinished_operation};
-pub use remove::{RemovalResult, Unsaved, clean, kept_branches, remove, save_uncommitted, unsaved};
+pub use remove::{
+    RemovalError, RemovalResult, Unsaved, clean, kept_branches, remove, save_uncommitted, unsaved,
+};
 pub use tasks::task_worktree;
 pub(crate) use tasks::{WorktreesByBranch, task_by_folder, task_worktree_at_template};
 

@@ -16,7 +16,7 @@ use crate::base::wake;
 use crate::lifecycle::stop::LeavingProcesses;
 use crate::lifecycle::{epilogue, stop};
 use crate::records::sessions::{SessionEnd, Sessions};
-use crate::repo::workspace;
+use crate::repo::workspace::{self, RemovalError};
 use crate::terminal::containers;
 use crate::terminal::{pidfile, save_schedule};
 use crate::{Result, Town};
@@ -200,8 +200,14 @@ impl<'a> StartChanges<'a> {
         // program.
         drop(self.replay.take());
         if self.has_new_worktree {
-            // Best effort. A worktree that has work in it stays.
-            let _ = workspace::remove(town, prepared.identity, &prepared.work_dir, false);
+            match workspace::remove(town, prepared.identity, &prepared.work_dir, false) {
+                // A worktree that has work in it stays.
+                Ok(_) | Err(RemovalError::Unsaved(_)) => {}
+                Err(error) => {
+                    let dir = prepared.work_dir.display();
+                    tracing::warn!("the worktree {dir} stays: {}", error.problem().line());
+                }
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use super::condition::{
 };
 use super::{lock_repository, snapshot, submodules};
 use crate::base::clock::Clock;
+use crate::base::error_enum::error_enum;
 use crate::base::files;
 use crate::base::git::Git;
 use crate::base::or_log::OrLog;
@@ -191,6 +192,18 @@ pub fn kept_branches(town: &Town, identity: &Identity, dir: &Path) -> Result<Vec
     Ok(staying)
 }
 
+/// A worktree that was not removed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RemovalError {
+    /// It has work that exists nowhere else. Nothing was changed.
+    #[error(transparent)]
+    Unsaved(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(RemovalError: Unsaved, Other);
+
 /// Refs, folders and branches that a removal kept.
 #[derive(Clone, Debug, Default)]
 pub struct RemovalResult {
@@ -203,16 +216,21 @@ pub struct RemovalResult {
 /// Removes an agent's worktree and its branches. With `force`, work that exists nowhere else is
 /// saved under `refs/gt/saved/`; without it, such work makes the removal fail. The links of a
 /// broken worktree are repaired first; if that fails, its folder is kept whole.
-pub fn remove(town: &Town, identity: &Identity, dir: &Path, force: bool) -> Result<RemovalResult> {
+pub fn remove(
+    town: &Town,
+    identity: &Identity,
+    dir: &Path,
+    force: bool,
+) -> Result<RemovalResult, RemovalError> {
     let Some(rig) = identity.rig() else {
-        return Err(Problem::usage(format!("{identity} has no worktree")));
+        return Err(Problem::usage(format!("{identity} has no worktree")).into());
     };
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around()).uncancellable();
     let mut removed = RemovalResult::default();
     let found = unsaved(town, identity, dir)?;
     if !force && let Some(refusal) = found.refusal(identity) {
-        return Err(refusal);
+        return Err(RemovalError::Unsaved(refusal));
     }
     if found.is_broken {
         let _lock = lock_repository(town, rig)?;

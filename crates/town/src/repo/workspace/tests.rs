@@ -35,7 +35,11 @@ fn removal_without_force_refuses_unsaved_work() {
     let dir = worktree(&stage, &agent);
     let commit = stage.commit(&dir, "new", "new\n");
     std::fs::write(dir.join("README.md"), "changed\n").unwrap();
-    assert!(remove(&stage.town, &agent, &dir, false).is_err());
+    let refused = remove(&stage.town, &agent, &dir, false);
+    assert!(
+        matches!(refused, Err(RemovalError::Unsaved(_))),
+        "{refused:?}"
+    );
     assert!(dir.join("new").exists());
 
     let removed = remove(&stage.town, &agent, &dir, true).unwrap();
