@@ -8,7 +8,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::records::items::Work;
-use gt_town::terminal::dev_servers::{self, DevServerState, RunningServer};
+use gt_town::terminal::dev_servers::{self, DevServerError, DevServerState, RunningServer};
 use gt_town::workflow::task;
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt;
@@ -263,9 +263,17 @@ fn which<'a>(town: &Town, args: &'a WhichArgs) -> Result<(Identity, Option<&'a s
     };
     if name.is_none()
         && let Ok(caller) = target::default_agent(town)
-        && dev_servers::list(town, &caller, Some(word)).is_ok()
     {
-        return Ok((caller, Some(word)));
+        match dev_servers::list(town, &caller, Some(word)) {
+            Ok(_) => return Ok((caller, Some(word))),
+            Err(DevServerError::NoWorktree(_) | DevServerError::Unknown(_)) => {}
+            // The word may still name another agent; if not, this is the reason.
+            Err(DevServerError::Other(problem)) => {
+                return agent(town, word)
+                    .map(|agent| (agent, name))
+                    .map_err(|_| problem);
+            }
+        }
     }
     Ok((agent(town, word)?, name))
 }

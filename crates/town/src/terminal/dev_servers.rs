@@ -13,7 +13,9 @@ mod watched;
 pub(crate) use watched::AnsweredServers;
 
 use crate::base::clock::Clock;
+use crate::base::error_enum::error_enum;
 use crate::base::lock::FileLock;
+use crate::base::or_log::OrLog;
 use crate::base::wake;
 use crate::catalog::roles;
 use crate::records::events::{self, Events};
@@ -65,6 +67,21 @@ impl DevServerState {
     }
 }
 
+/// Servers that were not found, started or stopped.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DevServerError {
+    /// The agent has no worktree, and so no servers.
+    #[error(transparent)]
+    NoWorktree(Problem),
+    /// The project has no server of this name.
+    #[error(transparent)]
+    Unknown(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(DevServerError: NoWorktree, Unknown, Other);
+
 /// One server of one worktree.
 #[derive(Clone, Debug)]
 pub struct RunningServer {
@@ -105,13 +122,17 @@ struct ServerSite {
 }
 
 /// Returns the servers beside an agent, or one of them.
-pub fn list(town: &Town, agent: &Identity, name: Option<&str>) -> Result<Vec<RunningServer>> {
+pub fn list(
+    town: &Town,
+    agent: &Identity,
+    name: Option<&str>,
+) -> Result<Vec<RunningServer>, DevServerError> {
     let site = ServerSite::of(town, agent)?;
     let wanted = site.wanted(name)?;
-    wanted
-        .into_iter()
+    let servers = wanted.into_iter();
+    Ok(servers
         .map(|it| site.running_server(town, it))
-        .collect()
+        .collect::<Result<_>>()?)
 }
 
 /// Returns the servers beside an agent whose worktree and container the caller already knows.
@@ -145,9 +166,13 @@ pub fn list_all(town: &Town) -> Result<Vec<RunningServer>> {
         let Some(agent) = container.identity() else {
             continue;
         };
-        // An agent without a worktree has no servers. A broken settings file is reported by the
-        // commands that use it.
-        all.extend(list(town, agent, None).unwrap_or_default());
+        match list(town, agent, None) {
+            Err(DevServerError::NoWorktree(_)) => {}
+            servers => {
+                let servers = servers.or_warn(format_args!("the servers beside {agent}"));
+                all.extend(servers.unwrap_or_default());
+            }
+        }
     }
     Ok(all)
 }
@@ -289,15 +314,17 @@ fn was_ended(row: &PaneRow) -> bool {
 }
 
 impl ServerSite {
-    fn of(town: &Town, agent: &Identity) -> Result<Self> {
+    fn of(town: &Town, agent: &Identity) -> Result<Self, DevServerError> {
         let role = roles::resolve(town, agent.role(), agent.rig())?.value;
         let dir = match agent.role() {
             Role::Task => workspace::task_worktree(town, agent),
             _ => Some(workspace::path(town, agent, &role)?).filter(|dir| dir.is_dir()),
         };
         let dir = dir.ok_or_else(|| {
-            Problem::not_found(format!("{agent} has no worktree"))
-                .hint("`gt task start` makes that of a work item")
+            DevServerError::NoWorktree(
+                Problem::not_found(format!("{agent} has no worktree"))
+                    .hint("`gt task start` makes that of a work item"),
+            )
         })?;
         Ok(ServerSite {
             agent: agent.clone(),
@@ -307,7 +334,7 @@ impl ServerSite {
         })
     }
 
-    fn wanted(&self, name: Option<&str>) -> Result<Vec<&DevServer>> {
+    fn wanted(&self, name: Option<&str>) -> Result<Vec<&DevServer>, DevServerError> {
         let servers = &self.project.dev_servers;
         let Some(name) = name else {
             return Ok(servers.iter().collect());
@@ -316,10 +343,10 @@ impl ServerSite {
         found.map(|server| vec![server]).ok_or_else(|| {
             let known: Vec<&str> = servers.iter().map(DevServer::name).collect();
             let problem = Problem::not_found(format!("the project has no server called {name:?}"));
-            match known.is_empty() {
+            DevServerError::Unknown(match known.is_empty() {
                 true => problem.hint("[[dev_servers]] in its .gt.toml names them"),
                 false => problem.hint(format!("it has {}", known.join(", "))),
-            }
+            })
         })
     }
 
