@@ -6,7 +6,7 @@ use clap::Args;
 use gt_core::Problem;
 use gt_town::Town;
 use gt_town::base::files;
-use gt_town::supervision::daemon;
+use gt_town::supervision::daemon::{self, DaemonError};
 use gt_web::AccessStore;
 use serde_json::json;
 use std::net::{SocketAddr, TcpStream};
@@ -39,8 +39,11 @@ pub(crate) fn run(args: &DashboardArgs, context: &Context) -> CommandResult {
         return Err(Problem::conflict("the API of this town has no TCP address")
             .hint("`gt config set web.listen 127.0.0.1:7420` sets it"));
     };
-    if daemon::running(&town).is_none() {
-        daemon::start(&town)?;
+    match daemon::start(&town) {
+        Err(DaemonError::Running(_)) => {}
+        started => {
+            started?;
+        }
     }
     await_listening(address)?;
     let code = AccessStore::in_town(town.root()).create_login(args.scope.scope())?;

@@ -5,7 +5,7 @@ use crate::output::{self, Paint};
 use clap::Args;
 use gt_town::lifecycle::save::{self, SaveEntry};
 use gt_town::records::items::Work;
-use gt_town::supervision::daemon;
+use gt_town::supervision::daemon::{self, DaemonError};
 use gt_town::supervision::scheduler;
 use gt_town::supervision::upkeep::{self, Saving};
 use serde_json::{Value, json};
@@ -40,7 +40,8 @@ pub(super) fn run_unattended(timer: bool, context: &Context) -> CommandResult {
     if daemon::was_killed(&town) {
         match daemon::start(&town) {
             Ok(pid) => tracing::warn!("the daemon was killed; started again as process {pid}"),
-            Err(problem) => tracing::error!("{}", problem.line()),
+            Err(DaemonError::Running(_)) => {}
+            Err(DaemonError::Other(problem)) => tracing::error!("{}", problem.line()),
         }
     }
     Ok(ExitCode::SUCCESS)

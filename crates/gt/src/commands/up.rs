@@ -7,7 +7,8 @@ use gt_core::{Identity, Problem, Role};
 use gt_town::Town;
 use gt_town::agents::listing::{self, AgentFilter};
 use gt_town::catalog::{directory, harnesses, roles};
-use gt_town::supervision::{daemon, digest};
+use gt_town::supervision::daemon::{self, DaemonError};
+use gt_town::supervision::digest;
 
 /// Start the town's own agents and those of its rigs
 ///
@@ -59,10 +60,15 @@ pub(crate) fn run(args: UpArgs, context: &Context) -> CommandResult {
     }
     // Before the daemon: if it cannot be started, timers still wake role agents.
     digest::mark_up(&town)?;
-    if !args.no_daemon && daemon::running(&town).is_none() {
-        let pid = daemon::start(&town)?;
-        if !context.json {
-            output::line(format!("Started the daemon (process {pid})."))?;
+    if !args.no_daemon {
+        match daemon::start(&town) {
+            Err(DaemonError::Running(_)) => {}
+            started => {
+                let pid = started?;
+                if !context.json {
+                    output::line(format!("Started the daemon (process {pid})."))?;
+                }
+            }
         }
     }
     let started = start::start_many(

@@ -4,6 +4,7 @@
 //! The daemon itself is the crate `gt-daemon`. No part of the engine depends on whether it runs.
 
 use crate::base::callback;
+use crate::base::error_enum::error_enum;
 use crate::base::files;
 use crate::base::lock::{self, FileLock};
 use crate::base::processes::{self, ProcessHandle};
@@ -20,6 +21,18 @@ const START_TIMEOUT: Duration = Duration::from_secs(15);
 const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(20);
 
+/// A daemon that was not started.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// A daemon of this town runs already.
+    #[error(transparent)]
+    Running(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(DaemonError: Running, Other);
+
 /// The lock of a town's daemon. It is held for as long as the daemon runs.
 #[derive(Debug)]
 pub struct DaemonLock {
@@ -28,13 +41,13 @@ pub struct DaemonLock {
 
 impl DaemonLock {
     /// Takes the lock; fails if a daemon runs.
-    pub fn take(town: &Town) -> Result<Self> {
+    pub fn take(town: &Town) -> Result<Self, DaemonError> {
         // Checks by other processes hold the lock for a moment.
         const PROBE: Duration = Duration::from_millis(500);
         let path = lock_path(town);
         match FileLock::take_within(&path, PROBE)? {
             Some(lock) => Ok(DaemonLock { _lock: lock }),
-            None => Err(runs_already(town)),
+            None => Err(DaemonError::Running(runs_already(town))),
         }
     }
 }
@@ -112,9 +125,9 @@ pub fn was_killed(town: &Town) -> bool {
 
 /// Starts a daemon in the background, and returns its pid as soon as it has reported. Fails if one
 /// runs already.
-pub fn start(town: &Town) -> Result<u32> {
+pub fn start(town: &Town) -> Result<u32, DaemonError> {
     if running(town).is_some() {
-        return Err(runs_already(town));
+        return Err(DaemonError::Running(runs_already(town)));
     }
     let cannot = || {
         Problem::failed("the daemon could not be started")
@@ -132,11 +145,12 @@ pub fn start(town: &Town) -> Result<u32> {
         let ended = child.try_wait().map_err(|error| cannot().caused_by(error));
         if let Some(status) = ended? {
             // Another process may have started one at the same moment.
-            return running(town).ok_or_else(|| cannot().cause(status.to_string()));
+            let other = running(town);
+            return other.ok_or_else(|| cannot().cause(status.to_string()).into());
         }
         if Instant::now() > deadline {
             let problem = Problem::failed("the daemon has not reported within 15 seconds");
-            return Err(problem.hint("`gt daemon logs` shows its log"));
+            return Err(problem.hint("`gt daemon logs` shows its log").into());
         }
         town.around().cancel.check()?;
         std::thread::sleep(POLL);
@@ -197,7 +211,7 @@ mod tests {
         assert_eq!(running(town), Some(std::process::id()));
         let problem = DaemonLock::take(town).unwrap_err();
         let expected = format!("runs already (process {})", std::process::id());
-        assert!(problem.message().contains(&expected), "{problem}");
+        assert!(problem.problem().message().contains(&expected), "{problem}");
         drop(first);
         DaemonLock::take(town).unwrap();
     }
