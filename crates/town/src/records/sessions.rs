@@ -36,7 +36,7 @@ use archive::Archive;
 use gt_core::Problem;
 use gt_core::record::{Outcome, Record, SessionStatus};
 use gt_core::usage::Usage;
-use index::{Broken, Index, IndexFile, Sources, milliseconds};
+use index::{Index, IndexError, IndexFile, Sources, milliseconds};
 use journal::Journal;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -307,11 +307,11 @@ impl Sessions {
         };
         let index = self.open()?;
         match query::for_each(&index, &mut give_once) {
-            Err(broken @ Broken::Damaged(_)) => {
+            Err(broken @ IndexError::Damaged(_)) => {
                 let index = self.repaired(index, &broken)?;
-                query::for_each(&index, give_once).map_err(Broken::into_problem)?;
+                query::for_each(&index, give_once).map_err(Problem::from)?;
             }
-            given => given.map_err(Broken::into_problem)?,
+            given => given.map_err(Problem::from)?,
         }
         Ok(damages)
     }
@@ -343,19 +343,19 @@ impl Sessions {
     }
 
     /// Queries the index. A damaged index is rebuilt and queried again.
-    fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, Broken>) -> Result<T> {
+    fn ask<T>(&self, question: impl Fn(&Index) -> Result<T, IndexError>) -> Result<T> {
         let index = self.open()?;
         let broken = match question(&index) {
-            Err(broken @ (Broken::Damaged(_) | Broken::Outdated(_))) => broken,
-            answer => return answer.map_err(Broken::into_problem),
+            Err(broken @ (IndexError::Damaged(_) | IndexError::Outdated(_))) => broken,
+            answer => return answer.map_err(Problem::from),
         };
         let index = self.repaired(index, &broken)?;
-        question(&index).map_err(Broken::into_problem)
+        question(&index).map_err(Problem::from)
     }
 
     /// Replaces a damaged index. The index and its lock are dropped first, because the repair needs
     /// the lock exclusively.
-    fn repaired(&self, index: Index, broken: &Broken) -> Result<Index> {
+    fn repaired(&self, index: Index, broken: &IndexError) -> Result<Index> {
         let damaged = index.file();
         drop(index);
         Index::open_repaired(&self.database, self.sources(), broken, damaged)

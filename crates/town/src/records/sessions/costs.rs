@@ -3,7 +3,7 @@
 //! The index answers with sums; no transcript of an ended session is read. Archived sessions count.
 //! Usage of running sessions is not in the index yet, so the caller refreshes those.
 
-use super::index::{Broken, Index};
+use super::index::{Index, IndexError};
 use super::{SessionQuery, Sessions, query};
 use crate::Result;
 use crate::base::time;
@@ -185,7 +185,7 @@ WITH facts (day, agent, rig, model, tokens, unpriced, cost) AS (
         AND NOT EXISTS (SELECT 1 FROM lives WHERE lives.id = daily.id AND status = 'running')
 )";
 
-fn by_column(index: &Index, by: CostsBy, since: &str) -> Result<Costs, Broken> {
+fn by_column(index: &Index, by: CostsBy, since: &str) -> Result<Costs, IndexError> {
     let text = format!(
         "{FACTS} SELECT coalesce({}, ''), model, sum(tokens), sum(unpriced), sum(cost)
          FROM facts GROUP BY 1, 2",
@@ -204,7 +204,7 @@ fn by_column(index: &Index, by: CostsBy, since: &str) -> Result<Costs, Broken> {
 
 /// Sums whole sessions by item. Only sessions that had several items, and archived ones, are read
 /// from their records.
-fn by_item(index: &Index, since: &str) -> Result<Costs, Broken> {
+fn by_item(index: &Index, since: &str) -> Result<Costs, IndexError> {
     let mut costs = Costs::default();
     let mut query = index.db().prepare(
         "SELECT coalesce(work_unit, ''), coalesce(model, ''), sum(tokens), sum(unpriced), sum(cost)

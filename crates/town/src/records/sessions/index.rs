@@ -5,16 +5,16 @@
 //! missing, damaged, of another version or of another journal ([`rebuild`]). If the disk is full,
 //! queries use a database in memory.
 
-mod broken;
 mod comparison;
+mod error;
 mod portion;
 mod position;
 mod rebuild;
 mod schema;
 mod slugs;
 
-pub(super) use broken::Broken;
 pub(super) use comparison::Depth;
+pub(super) use error::IndexError;
 
 use super::archive::Archive;
 use super::journal::{Damage, Journal};
@@ -141,12 +141,12 @@ impl Index {
                 Err(failed) => failed,
             };
             match broken {
-                Broken::Damaged(_) | Broken::Outdated(_) if attempts > 0 => {
+                IndexError::Damaged(_) | IndexError::Outdated(_) if attempts > 0 => {
                     attempts -= 1;
                     Self::repair(place, sources, &broken, file)?;
                 }
-                Broken::NoRoom(_) => return Self::in_memory(sources),
-                broken => return Err(broken.into_problem()),
+                IndexError::NoRoom(_) => return Self::in_memory(sources),
+                broken => return Err(broken.into()),
             }
         }
     }
@@ -156,7 +156,7 @@ impl Index {
     pub(super) fn open_repaired(
         place: &IndexFile,
         sources: Sources<'_>,
-        broken: &Broken,
+        broken: &IndexError,
         damaged: Option<FileId>,
     ) -> Result<Self> {
         Self::repair(place, sources, broken, damaged)?;
@@ -175,7 +175,7 @@ impl Index {
     fn open_current(
         place: &IndexFile,
         sources: Sources<'_>,
-    ) -> Result<Self, (Broken, Option<FileId>)> {
+    ) -> Result<Self, (IndexError, Option<FileId>)> {
         let lock = FileLock::share(&place.lock, place.timeout())
             .map_err(|problem| (problem.into(), None))?;
         // The lock is held until the file is identified, so that no other process replaces it
@@ -190,7 +190,10 @@ impl Index {
         }
     }
 
-    fn open_locked(place: &IndexFile, sources: Sources<'_>) -> Result<PooledConnection, Broken> {
+    fn open_locked(
+        place: &IndexFile,
+        sources: Sources<'_>,
+    ) -> Result<PooledConnection, IndexError> {
         let mut db = match PooledConnection::take_idle(&place.path) {
             Some(db) => {
                 db.busy_timeout(place.timeout())?;
@@ -210,12 +213,12 @@ impl Index {
     fn repair(
         place: &IndexFile,
         sources: Sources<'_>,
-        broken: &Broken,
+        broken: &IndexError,
         damaged: Option<FileId>,
     ) -> Result<()> {
         let _lock = FileLock::take(&place.lock, place.timeout())?;
         let is_repaired = match broken {
-            Broken::Outdated(_) => open_as_it_is(place, sources)
+            IndexError::Outdated(_) => open_as_it_is(place, sources)
                 .and_then(|(db, _)| read_position(&db, sources.journal))
                 .is_ok(),
             _ => FileId::of(&place.path) != damaged,
@@ -233,17 +236,13 @@ impl Index {
 
     /// Builds an index in memory for one query when the disk is full.
     fn in_memory(sources: Sources<'_>) -> Result<Self> {
-        let make = || -> Result<Connection, Broken> {
+        let make = || -> Result<Connection, IndexError> {
             let db = Connection::open_in_memory()?;
             rebuild::fill(&db, sources)?;
             Ok(db)
         };
         Ok(Index {
-            db: PooledConnection::new(
-                make().map_err(Broken::into_problem)?,
-                Path::new(":memory:"),
-                false,
-            ),
+            db: PooledConnection::new(make().map_err(Problem::from)?, Path::new(":memory:"), false),
             _lock: None,
         })
     }
@@ -264,7 +263,7 @@ impl Index {
         &mut self,
         moved: &BTreeMap<String, Vec<Record>>,
         journal: &Journal,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), IndexError> {
         let change = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -287,7 +286,7 @@ impl Index {
 }
 
 /// Reads the new lines of the journal in one transaction.
-fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), Broken> {
+fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), IndexError> {
     let position = read_position(db, journal)?;
     if !position.is_on_disk {
         position::note_synced(db, path)?;
@@ -304,7 +303,10 @@ fn catch_up(db: &mut Connection, path: &Path, journal: &Journal) -> Result<(), B
 }
 
 /// Opens the database as it is. Returns also whether the connection may be kept open.
-fn open_as_it_is(place: &IndexFile, sources: Sources<'_>) -> Result<(Connection, bool), Broken> {
+fn open_as_it_is(
+    place: &IndexFile,
+    sources: Sources<'_>,
+) -> Result<(Connection, bool), IndexError> {
     let path = place.path.as_path();
     let mut db = Connection::open(path)?;
     db.busy_timeout(place.timeout())?;
@@ -321,7 +323,7 @@ fn open_as_it_is(place: &IndexFile, sources: Sources<'_>) -> Result<(Connection,
     }
     // A rebuild is faster than reading existing sources into an empty database.
     if version != 0 || !sources.is_empty()? {
-        return Err(Broken::Outdated("it is of another version".to_owned()));
+        return Err(IndexError::Outdated("it is of another version".to_owned()));
     }
     files::make_private(path)?;
     db.pragma_update(None, "journal_mode", "WAL")?;
@@ -345,7 +347,7 @@ fn mark(db: &Connection) -> Result<(), rusqlite::Error> {
 }
 
 /// Reads the journal from a position to its end.
-fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(), Broken> {
+fn read_on(db: &Connection, journal: &Journal, position: Position) -> Result<(), IndexError> {
     let Some(reading) = position.reading else {
         return Ok(());
     };
@@ -478,8 +480,8 @@ fn own_milliseconds(time: &str) -> Option<i64> {
 
 /// Parses the record of a session. Fails if the row has no record or the record of another session:
 /// SQLite does not detect such damage.
-pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken> {
-    let damaged = |reason: String| Broken::Damaged(format!("the record of {id}: {reason}"));
+pub(super) fn record(id: String, text: Option<String>) -> Result<Record, IndexError> {
+    let damaged = |reason: String| IndexError::Damaged(format!("the record of {id}: {reason}"));
     let text = text.ok_or_else(|| damaged("it is missing".to_owned()))?;
     let session: Record =
         serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
@@ -490,7 +492,7 @@ pub(super) fn record(id: String, text: Option<String>) -> Result<Record, Broken>
 }
 
 /// Returns the session with this full id.
-pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, Broken> {
+pub(super) fn by_id(db: &Connection, id: &str) -> Result<Option<Record>, IndexError> {
     let mut query = db.prepare_cached(
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE id = ?1",
     )?;

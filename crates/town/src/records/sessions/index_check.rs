@@ -1,6 +1,6 @@
 //! Checks whether the index agrees with the journal.
 
-use super::index::{Broken, Depth, Index};
+use super::index::{Depth, Index, IndexError};
 use super::journal::Damage;
 use super::{Sessions, hash};
 use crate::Result;
@@ -72,12 +72,12 @@ impl Sessions {
         let index = self.open()?;
         let reason = match index.disagreement(&self.journal, depth) {
             Ok(None) => return Ok(None),
-            Ok(Some(reason)) | Err(Broken::Damaged(reason)) => reason,
+            Ok(Some(reason)) | Err(IndexError::Damaged(reason)) => reason,
             // Another process is moving sessions into the archive and has not noted it yet.
-            Err(Broken::Outdated(_)) => return Ok(None),
-            Err(broken) => return Err(broken.into_problem()),
+            Err(IndexError::Outdated(_)) => return Ok(None),
+            Err(broken) => return Err(broken.into()),
         };
-        self.repaired(index, &Broken::Damaged(reason.clone()))?;
+        self.repaired(index, &IndexError::Damaged(reason.clone()))?;
         Ok(Some(reason))
     }
 
@@ -87,9 +87,9 @@ impl Sessions {
         let index: Index = self.open()?;
         match index.disagreement(&self.journal, Depth::Journal) {
             Ok(reason) => Ok(reason),
-            Err(Broken::Damaged(reason)) => Ok(Some(reason)),
-            Err(Broken::Outdated(_)) => Ok(None),
-            Err(broken) => Err(broken.into_problem()),
+            Err(IndexError::Damaged(reason)) => Ok(Some(reason)),
+            Err(IndexError::Outdated(_)) => Ok(None),
+            Err(broken) => Err(broken.into()),
         }
     }
 

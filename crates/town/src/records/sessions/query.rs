@@ -1,7 +1,7 @@
 //! Queries about sessions, answered from the index.
 
 use super::archive::Archive;
-use super::index::{self, Broken, Index, milliseconds};
+use super::index::{self, Index, IndexError, milliseconds};
 use super::{hash, not_found};
 use crate::Result;
 use crate::base::or_log::OrLog;
@@ -62,7 +62,7 @@ pub(super) fn find_all(
     index: &Index,
     archive: &Archive,
     query: &SessionQuery,
-) -> Result<Vec<Record>, Broken> {
+) -> Result<Vec<Record>, IndexError> {
     let mut found = find(index, query)?;
     let limit = query.limit.unwrap_or(usize::MAX);
     if let Some(item) = query.work.as_ref().filter(|_| found.len() < limit) {
@@ -78,7 +78,7 @@ pub(super) fn find_all(
 }
 
 /// Returns the ids of running sessions.
-pub(super) fn running_ids(index: &Index) -> Result<Vec<String>, Broken> {
+pub(super) fn running_ids(index: &Index) -> Result<Vec<String>, IndexError> {
     let query = "SELECT id FROM lives WHERE status = 'running'";
     let mut query = index.db().prepare_cached(query)?;
     let ids = query.query_map([], |row| row.get(0))?;
@@ -86,7 +86,7 @@ pub(super) fn running_ids(index: &Index) -> Result<Vec<String>, Broken> {
 }
 
 /// Returns the sessions of the journal that match, the newest first.
-pub(super) fn find(index: &Index, query: &SessionQuery) -> Result<Vec<Record>, Broken> {
+pub(super) fn find(index: &Index, query: &SessionQuery) -> Result<Vec<Record>, IndexError> {
     let (filter, values) = conditions(query);
     let limit = query
         .limit
@@ -141,7 +141,7 @@ pub(super) fn conditions(query: &SessionQuery) -> (String, Vec<Value>) {
 }
 
 /// Returns the session with exactly this id.
-pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, Broken> {
+pub(super) fn by_id(index: &Index, id: &str) -> Result<Option<Record>, IndexError> {
     index::by_id(index.db(), id)
 }
 
@@ -150,7 +150,7 @@ pub(super) fn by_prefix(
     index: &Index,
     archive: &Archive,
     prefix: &str,
-) -> Result<Option<Record>, Broken> {
+) -> Result<Option<Record>, IndexError> {
     let prefix = prefix.to_ascii_lowercase();
     if prefix.is_empty() {
         return Ok(None);
@@ -188,7 +188,7 @@ pub struct Chain {
 }
 
 /// Returns all sessions that worked on an item, or all of a chain, the oldest first.
-pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, Broken> {
+pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, IndexError> {
     let query = SessionQuery {
         work: Some(what.to_owned()),
         ..SessionQuery::default()
@@ -223,7 +223,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
 pub(super) fn usage_by_work(
     index: &Index,
     items: &[&str],
-) -> Result<HashMap<String, Usage>, Broken> {
+) -> Result<HashMap<String, Usage>, IndexError> {
     let mut query = index.db().prepare(
         "WITH items (item) AS (SELECT value FROM json_each(?1)),
          worked (item, id) AS (
@@ -259,7 +259,7 @@ pub(super) fn usage_by_work(
 
 /// Returns the ended sessions of the journal that had several items and ended at that millisecond
 /// or later.
-pub(super) fn with_several_items(index: &Index, since: i64) -> Result<Vec<Record>, Broken> {
+pub(super) fn with_several_items(index: &Index, since: i64) -> Result<Vec<Record>, IndexError> {
     records(
         index.db(),
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
@@ -270,7 +270,7 @@ pub(super) fn with_several_items(index: &Index, since: i64) -> Result<Vec<Record
 }
 
 /// Returns the archived sessions with usage since that day, with only their items and their usage.
-pub(super) fn usage_of_archived(index: &Index, since: &str) -> Result<Vec<Record>, Broken> {
+pub(super) fn usage_of_archived(index: &Index, since: &str) -> Result<Vec<Record>, IndexError> {
     let mut query = index.db().prepare(
         "SELECT work_unit, taken -> 'usage', taken -> 'earlier_work', sum(tokens), sum(unpriced),
              sum(cost), max(model)
@@ -299,9 +299,9 @@ pub(super) fn usage_of_archived(index: &Index, since: &str) -> Result<Vec<Record
 }
 
 /// Parses a part of a record, as the database stores it.
-fn parsed<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, Broken> {
+fn parsed<T: serde::de::DeserializeOwned>(text: Option<String>) -> Result<Option<T>, IndexError> {
     let value = text.as_deref().map_or(Ok(None), serde_json::from_str);
-    value.map_err(|error| Broken::Damaged(error.to_string()))
+    value.map_err(|error| IndexError::Damaged(error.to_string()))
 }
 
 /// Returns archived sessions, by a condition on one value.
@@ -310,7 +310,7 @@ fn archived(
     archive: &Archive,
     condition: &str,
     value: &str,
-) -> Result<Vec<Record>, Broken> {
+) -> Result<Vec<Record>, IndexError> {
     let text = format!("SELECT file, id FROM archived WHERE {condition}");
     let mut query = index.db().prepare(&text)?;
     let rows = query.query_map([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -335,12 +335,12 @@ pub(super) fn of_archive(
     index: &Index,
     archive: &Archive,
     id: &str,
-) -> Result<Option<Record>, Broken> {
+) -> Result<Option<Record>, IndexError> {
     Ok(archived(index, archive, "id = ?1", id)?.into_iter().next())
 }
 
 /// Returns the file of the archive that a session is in.
-pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Broken> {
+pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, IndexError> {
     let mut query = index
         .db()
         .prepare_cached("SELECT file FROM archived WHERE id = ?1")?;
@@ -348,7 +348,7 @@ pub(super) fn archived_in(index: &Index, id: &str) -> Result<Option<String>, Bro
 }
 
 /// Returns hashes of the ids of all sessions in this file of the archive.
-pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>, Broken> {
+pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>, IndexError> {
     let mut query = index
         .db()
         .prepare("SELECT id FROM archived WHERE file = ?1")?;
@@ -357,7 +357,7 @@ pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>,
 }
 
 /// Returns the sessions that ended before `time`.
-pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Broken> {
+pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, IndexError> {
     records(
         index.db(),
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
@@ -370,7 +370,7 @@ pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, Bro
 pub(super) fn for_each(
     index: &Index,
     mut give: impl FnMut(&Record) -> Result<()>,
-) -> Result<(), Broken> {
+) -> Result<(), IndexError> {
     let mut query = index.db().prepare(
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid ORDER BY started, id",
     )?;
@@ -387,7 +387,7 @@ fn records(
     db: &Connection,
     text: &str,
     values: impl IntoIterator<Item = Value>,
-) -> Result<Vec<Record>, Broken> {
+) -> Result<Vec<Record>, IndexError> {
     let mut query = db.prepare(text)?;
     let mut rows = query.query(rusqlite::params_from_iter(values))?;
     let mut found = Vec::new();

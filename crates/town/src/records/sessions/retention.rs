@@ -1,7 +1,7 @@
 //! Moves old sessions into the archive.
 
 use super::archive::Archive;
-use super::index::Broken;
+use super::index::IndexError;
 use super::{Sessions, query};
 use crate::Result;
 use crate::base::files;
@@ -27,13 +27,13 @@ impl Sessions {
         let mut index = self.open()?;
         let mut moved: BTreeMap<String, Vec<Record>> = BTreeMap::new();
         let old = match query::ended_before(&index, before) {
-            Err(broken @ Broken::Damaged(_)) => {
+            Err(broken @ IndexError::Damaged(_)) => {
                 index = self.repaired(index, &broken)?;
                 query::ended_before(&index, before)
             }
             old => old,
         };
-        let old = old.map_err(Broken::into_problem)?;
+        let old = old.map_err(Problem::from)?;
         for session in old {
             if let Some(file) = Archive::file_of(&session) {
                 moved.entry(file).or_default().push(session);
@@ -60,8 +60,8 @@ impl Sessions {
             .collect();
         self.journal.keep_only(|id| !gone.contains(id))?;
         match index.note_archived(&moved, &self.journal) {
-            Err(broken @ Broken::Damaged(_)) => drop(self.repaired(index, &broken)?),
-            noted => noted.map_err(Broken::into_problem)?,
+            Err(broken @ IndexError::Damaged(_)) => drop(self.repaired(index, &broken)?),
+            noted => noted.map_err(Problem::from)?,
         }
         for id in gone {
             // The details are in the archive now; a file that cannot be removed does no harm.

@@ -1,7 +1,7 @@
 //! Spending of a day and of items, for budgets.
 
 use super::costs::begin_of;
-use super::index::{Broken, Index};
+use super::index::{Index, IndexError};
 use super::{Sessions, costs};
 use crate::Result;
 use gt_core::record::Record;
@@ -92,7 +92,7 @@ impl Sessions {
     }
 }
 
-fn ended_today(index: &Index, today: &str) -> Result<Spending, Broken> {
+fn ended_today(index: &Index, today: &str) -> Result<Spending, IndexError> {
     let text = format!(
         "{} SELECT agent, rig, sum(cost) FROM facts GROUP BY 1, 2",
         costs::FACTS

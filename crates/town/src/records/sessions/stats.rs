@@ -1,6 +1,6 @@
 //! Statistics of sessions.
 
-use super::index::{Broken, Index};
+use super::index::{Index, IndexError};
 use super::query::{self, conditions};
 use super::{SessionQuery, Sessions};
 use crate::Result;
@@ -164,7 +164,7 @@ fn tally(
     by: StatsBy,
     query: &SessionQuery,
     now: i64,
-) -> Result<Vec<SessionTally>, Broken> {
+) -> Result<Vec<SessionTally>, IndexError> {
     let (filter, mut values) = conditions(query);
     let order = if by == StatsBy::Day { "1" } else { "2 DESC, 1" };
     values.push(Value::from(now));

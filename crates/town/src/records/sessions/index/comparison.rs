@@ -1,6 +1,6 @@
 //! Compares the index with the journal that it was built from.
 
-use super::{Broken, Index, read_position};
+use super::{Index, IndexError, read_position};
 use crate::records::sessions::hash;
 use crate::records::sessions::journal::Journal;
 
@@ -32,7 +32,7 @@ impl Index {
         &self,
         journal: &Journal,
         depth: Depth,
-    ) -> Result<Option<String>, Broken> {
+    ) -> Result<Option<String>, IndexError> {
         let view = self.db().unchecked_transaction()?;
         let count = |query: &str| view.query_row(query, [], |row| row.get::<_, u64>(0));
         let incomplete = count(

@@ -1,6 +1,6 @@
 //! Turns lines of the journal into rows of the database, in batches.
 
-use super::{Broken, milliseconds, note_daily, note_earlier_work, slugs};
+use super::{IndexError, milliseconds, note_daily, note_earlier_work, slugs};
 use crate::Result;
 use crate::records::sessions::journal::{Damage, JournalReader};
 use gt_core::Problem;
@@ -90,7 +90,7 @@ fn rows(
 ///
 /// A row is found by its id. `last_insert_rowid` is not reliable: a rollback does not reset it, and
 /// a number is reused after a DELETE.
-pub(super) fn write(db: &Connection, rows: &[SessionLines], fill: Fill) -> Result<(), Broken> {
+pub(super) fn write(db: &Connection, rows: &[SessionLines], fill: Fill) -> Result<(), IndexError> {
     let mut insert = db.prepare_cached(
         "INSERT INTO lives (id, agent, rig, role, harness, status, outcome, work_unit, chain_id,
          started, ended, tokens, cost, commits, model, unpriced)
@@ -134,7 +134,7 @@ pub(super) fn write(db: &Connection, rows: &[SessionLines], fill: Fill) -> Resul
             let known = known.and_then(|text| serde_json::from_str(&text).ok());
             let Some(mut merged): Option<Record> = known else {
                 let reason = format!("the session {} has no record", session.id);
-                return Err(Broken::Damaged(reason));
+                return Err(IndexError::Damaged(reason));
             };
             agents.extend(merged.agent.clone().filter(|_| fill == Fill::On));
             merged.merge(Record::clone(session));

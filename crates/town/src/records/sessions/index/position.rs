@@ -1,6 +1,6 @@
 //! The position up to which a database has read the journal.
 
-use super::Broken;
+use super::IndexError;
 use crate::base::processes::boot_id;
 use crate::records::sessions::journal::{Journal, JournalReader};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -26,7 +26,7 @@ impl Position {
 
 /// Returns the position, if the present journal is the one that was read. The journal is recognised
 /// by its first line and by the bytes before the position.
-pub(super) fn read_position(db: &Connection, journal: &Journal) -> Result<Position, Broken> {
+pub(super) fn read_position(db: &Connection, journal: &Journal) -> Result<Position, IndexError> {
     let known: Option<(u64, String, Vec<u8>, Option<String>)> = db
         .query_row(
             "SELECT bytes, first, tail, boot FROM read_so_far",
@@ -37,7 +37,7 @@ pub(super) fn read_position(db: &Connection, journal: &Journal) -> Result<Positi
     let reading = journal.open()?;
     let (read, first, tail, boot) = known.unwrap_or_default();
     if boot.is_some() && boot != boot_id() {
-        return Err(Broken::Outdated(
+        return Err(IndexError::Outdated(
             "the machine went down before it was on the disk".to_owned(),
         ));
     }
@@ -45,7 +45,7 @@ pub(super) fn read_position(db: &Connection, journal: &Journal) -> Result<Positi
         read <= reading.length && first == reading.first && tail == reading.tail_before(read)
     });
     if read > 0 && !is_same {
-        return Err(Broken::Outdated("it is of another journal".to_owned()));
+        return Err(IndexError::Outdated("it is of another journal".to_owned()));
     }
     Ok(Position {
         reading,
@@ -60,7 +60,7 @@ pub(super) fn note(
     journal: &Journal,
     first: &str,
     bytes: u64,
-) -> Result<(), Broken> {
+) -> Result<(), IndexError> {
     let tail = match journal.open()? {
         // Another journal has replaced it meanwhile. An empty tail matches no position.
         Some(reading) if reading.first != first => Vec::new(),
@@ -77,7 +77,7 @@ pub(super) fn note(
 
 /// Notes that the database was written without a sync: it is invalid after a reboot. Returns
 /// whether the boot id is known, so that this could be noted.
-pub(super) fn note_unsynced(db: &Connection) -> Result<bool, Broken> {
+pub(super) fn note_unsynced(db: &Connection) -> Result<bool, IndexError> {
     let Some(boot) = boot_id() else {
         return Ok(false);
     };
@@ -86,7 +86,7 @@ pub(super) fn note_unsynced(db: &Connection) -> Result<bool, Broken> {
 }
 
 /// Removes that note once the database is old enough and synced to the disk.
-pub(super) fn note_synced(db: &Connection, path: &Path) -> Result<(), Broken> {
+pub(super) fn note_synced(db: &Connection, path: &Path) -> Result<(), IndexError> {
     const WRITTEN_AFTER: Duration = Duration::from_secs(60);
     let age = path.metadata().and_then(|meta| meta.modified());
     let is_old = age.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > WRITTEN_AFTER));

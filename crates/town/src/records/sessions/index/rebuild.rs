@@ -8,7 +8,7 @@
 use super::portion::{self, Fill, SessionLines};
 use super::position::{self, Position, read_position};
 use super::schema::{EARLY_INDEXES, LATE_INDEXES, TABLES};
-use super::{Broken, Rebuilt, Sources, archived, mark, milliseconds, slugs};
+use super::{IndexError, Rebuilt, Sources, archived, mark, milliseconds, slugs};
 use crate::Result;
 use crate::base::files;
 use crate::records::sessions::archive::Archive;
@@ -32,7 +32,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     let rebuilt = make(&fresh, sources).map_err(|broken| {
         // The next rebuild removes it first.
         let _ = remove_database(&fresh);
-        broken.into_problem()
+        Problem::from(broken)
     })?;
     // If this process is killed here, the database is missing and the next query builds it.
     remove_database(path)?;
@@ -40,7 +40,7 @@ pub(super) fn replace(path: &Path, sources: Sources<'_>) -> Result<Rebuilt> {
     Ok(rebuilt)
 }
 
-fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
+fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, IndexError> {
     let db = Connection::open(path)?;
     files::make_private(path)?;
     db.pragma_update(None, "page_size", 8192)?;
@@ -64,7 +64,7 @@ fn make(path: &Path, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
 }
 
 /// Fills an empty database.
-pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Broken> {
+pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, IndexError> {
     let mut rebuilt = Rebuilt::default();
     db.execute_batch("BEGIN")?;
     db.execute_batch(TABLES)?;
@@ -81,7 +81,11 @@ pub(super) fn fill(db: &Connection, sources: Sources<'_>) -> Result<Rebuilt, Bro
 }
 
 /// Reads the whole journal: one thread reads and merges, the other writes.
-fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Vec<Damage>, Broken> {
+fn read_all(
+    db: &Connection,
+    journal: &Journal,
+    position: Position,
+) -> Result<Vec<Damage>, IndexError> {
     let Some(reading) = position.reading else {
         return Ok(Vec::new());
     };
@@ -107,7 +111,7 @@ fn read_all(db: &Connection, journal: &Journal, position: Position) -> Result<Ve
             portion::write(db, &rows, Fill::Anew)?;
             // The reader has ended, and needs no more buffers.
             let _ = give_back.send(rows);
-            Ok::<(), Broken>(())
+            Ok::<(), IndexError>(())
         });
         drop(rows);
         let read = reader.join();
@@ -124,7 +128,7 @@ fn read_archive(
     db: &Connection,
     archive: &Archive,
     damages: &mut Vec<Damage>,
-) -> Result<u64, Broken> {
+) -> Result<u64, IndexError> {
     let mut count = 0;
     for file in archive.files() {
         let read = archive.for_each(&file, |id, line| {
@@ -143,12 +147,12 @@ fn read_archive(
                 )?;
                 count += 1;
             }
-            Ok::<(), Broken>(())
+            Ok::<(), IndexError>(())
         });
         match read {
             Ok(()) => {}
             // A damaged file must not prevent the others from being read.
-            Err(Broken::Other(problem)) => damages.push(Damage {
+            Err(IndexError::Other(problem)) => damages.push(Damage {
                 line: 0,
                 reason: problem.to_string(),
             }),

@@ -2,58 +2,56 @@
 
 use gt_core::Problem;
 
-#[derive(Debug)]
-pub(in crate::records::sessions) enum Broken {
+const DAMAGED: &str = "the index of sessions is damaged";
+
+#[derive(Debug, thiserror::Error)]
+pub(in crate::records::sessions) enum IndexError {
     /// The database itself is damaged. It can be rebuilt.
+    #[error("{DAMAGED}: {0}")]
     Damaged(String),
     /// It is intact, but of another version, journal or boot. It can be rebuilt.
+    #[error("{DAMAGED}: {0}")]
     Outdated(String),
     /// The disk is full. Even a read may have to write.
+    #[error(transparent)]
     NoRoom(Problem),
-    Other(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
 }
 
-impl Broken {
-    pub(in crate::records::sessions) fn into_problem(self) -> Problem {
-        match self {
-            Broken::Damaged(what) | Broken::Outdated(what) => {
-                Problem::failed("the index of sessions is damaged")
-                    .cause(what)
-                    .hint("`gt sessions rebuild` creates it again")
-            }
-            Broken::NoRoom(problem) | Broken::Other(problem) => problem,
+impl From<IndexError> for Problem {
+    fn from(error: IndexError) -> Self {
+        match error {
+            IndexError::Damaged(what) | IndexError::Outdated(what) => Problem::failed(DAMAGED)
+                .cause(what)
+                .hint("`gt sessions rebuild` creates it again"),
+            IndexError::NoRoom(problem) | IndexError::Other(problem) => problem,
         }
     }
 }
 
-impl From<Problem> for Broken {
-    fn from(problem: Problem) -> Self {
-        Broken::Other(problem)
-    }
-}
-
-impl From<rusqlite::Error> for Broken {
+impl From<rusqlite::Error> for IndexError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode::{CannotOpen, DatabaseBusy, DatabaseLocked, DiskFull, ReadOnly};
         let code = error.sqlite_error_code();
         let problem = || Problem::failed("the index of sessions cannot be used");
         match code {
-            Some(DiskFull) => Broken::NoRoom(
+            Some(DiskFull) => IndexError::NoRoom(
                 problem()
                     .caused_by(error)
                     .hint("the disk is full: make room and try again"),
             ),
-            Some(DatabaseBusy | DatabaseLocked) => Broken::Other(
+            Some(DatabaseBusy | DatabaseLocked) => IndexError::Other(
                 problem()
                     .caused_by(error)
                     .hint("another gt process uses it: try again"),
             ),
-            Some(ReadOnly | CannotOpen) => Broken::Other(
+            Some(ReadOnly | CannotOpen) => IndexError::Other(
                 problem()
                     .caused_by(error)
                     .hint("check its folder and who owns it"),
             ),
-            _ => Broken::Damaged(error.to_string()),
+            _ => IndexError::Damaged(error.to_string()),
         }
     }
 }
