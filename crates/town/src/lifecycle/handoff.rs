@@ -16,6 +16,7 @@ mod marker;
 pub use marker::{read as read_marker, remove as remove_marker};
 
 use crate::base::callback::{self, Call};
+use crate::base::error_enum::error_enum;
 use crate::base::estop;
 use crate::base::fault;
 use crate::base::lock::FileLock;
@@ -87,13 +88,7 @@ pub enum HandoffError {
     Other(#[from] Problem),
 }
 
-impl From<HandoffError> for Problem {
-    fn from(error: HandoffError) -> Self {
-        match error {
-            HandoffError::NotReplaceable(problem) | HandoffError::Other(problem) => problem,
-        }
-    }
-}
+error_enum!(HandoffError: NotReplaceable, Other);
 
 /// Takes the lock that prevents concurrent starts and stops of an agent, for [`start_next_session`]. Take it
 /// before the agent's state is read.
@@ -132,7 +127,8 @@ pub fn prepare(
         }
     }
     if let Some(item) = &options.item {
-        Work::of(town).check_hook(&agent.address(), item)?;
+        let checked = Work::of(town).check_hook(&agent.address(), item);
+        checked.map_err(Problem::from)?;
     }
     let message = options.message.as_deref().map(str::trim_end);
     let message = message.filter(|message| !message.is_empty());

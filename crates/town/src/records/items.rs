@@ -39,7 +39,7 @@ pub use create::ItemDraft;
 pub use escalations::{Addressed, EscalationDraft, EscalationQuery, RaisedEscalation};
 pub use exchange::Imported;
 pub use finish::{Finish, FinishedWork};
-pub use hook::{HeldItem, Hooked};
+pub use hook::{HeldItem, HookError, Hooked};
 pub use mailbox::MailQuery;
 pub use merge_entries::Handed;
 pub use merge_steps::Rejection;

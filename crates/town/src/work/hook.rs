@@ -3,6 +3,7 @@
 
 use crate::base::processes;
 use crate::records::events::Events;
+pub use crate::records::items::HookError;
 use crate::records::items::{Hooked, Work};
 use crate::records::sessions::{SessionQuery, Sessions};
 use crate::records::usage;
@@ -20,7 +21,7 @@ pub struct HookPut {
 }
 
 /// Puts an item on an agent's hook. The journal records it for the agent's running session.
-pub fn hook_item(town: &Town, agent: &Identity, id: &WorkId) -> Result<HookPut> {
+pub fn hook_item(town: &Town, agent: &Identity, id: &WorkId) -> Result<HookPut, HookError> {
     let address = agent.address();
     let work = Work::of(town);
     let before = work.hooked(&address)?;

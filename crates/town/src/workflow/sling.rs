@@ -10,9 +10,11 @@ mod allocate;
 mod assignment;
 mod steps;
 
+use crate::base::error_enum::error_enum;
 use crate::lifecycle::start::StartOptions;
 use crate::records::budget;
 use crate::records::items::{BATCH_KIND, Work};
+use crate::work::hook::HookError;
 use crate::{Result, Town};
 use assignment::Assignment;
 use gt_core::schedule::FormulaChoice;
@@ -99,12 +101,24 @@ pub enum SlingError {
     Other(#[from] Problem),
 }
 
-impl From<SlingError> for Problem {
-    fn from(error: SlingError) -> Self {
+error_enum!(SlingError: Taken, Full, Other);
+
+impl SlingError {
+    /// Changes the problem and keeps the variant.
+    fn map(self, change: impl FnOnce(Problem) -> Problem) -> Self {
+        match self {
+            SlingError::Taken(problem) => SlingError::Taken(change(problem)),
+            SlingError::Full(problem) => SlingError::Full(change(problem)),
+            SlingError::Other(problem) => SlingError::Other(change(problem)),
+        }
+    }
+}
+
+impl From<HookError> for SlingError {
+    fn from(error: HookError) -> Self {
         match error {
-            SlingError::Taken(problem) | SlingError::Full(problem) | SlingError::Other(problem) => {
-                problem
-            }
+            HookError::Held(problem) => SlingError::Taken(problem),
+            HookError::Other(problem) => SlingError::Other(problem),
         }
     }
 }

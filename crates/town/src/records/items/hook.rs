@@ -6,10 +6,23 @@ use super::messages;
 use super::read::{by_id, missing, must_have, stored};
 use super::store::problem;
 use crate::Result;
+use crate::base::error_enum::error_enum;
 use crate::records::items::store::now;
 use gt_core::Problem;
 use gt_core::work::{Item, ItemStatus, WorkId};
 use rusqlite::{Connection, OptionalExtension, params};
+
+/// An item that was not put on a hook.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum HookError {
+    /// Another agent has the item: on its hook, or assigned and begun.
+    #[error(transparent)]
+    Held(Problem),
+    #[error(transparent)]
+    Other(#[from] Problem),
+}
+
+error_enum!(HookError: Held, Other);
 
 /// An item on an agent's hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,9 +107,9 @@ impl Work {
 
     /// Puts an item on an agent's hook. Idempotent for the same item. A handoff message shares the
     /// hook with work, whichever came first.
-    pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked> {
+    pub fn hook(&self, agent: &str, id: &WorkId) -> Result<Hooked, HookError> {
         self.refresh_for(id)?;
-        self.change(|db| {
+        self.change_or(|db| {
             let present = check_free(db, agent, id)?;
             if let Some(present) = present.as_ref().filter(|present| present.holds(id)) {
                 return Ok(present.clone());
@@ -108,7 +121,7 @@ impl Work {
             if messages::is_note(db, id)? {
                 mark(db, agent, id)?;
                 attach_handoff_message(db, agent, id)?;
-                return hooked();
+                return Ok(hooked()?);
             }
             if let Some(earlier) = present.and_then(|present| present.mail) {
                 messages::close(db, &earlier.id, SUPERSEDED)?;
@@ -120,16 +133,16 @@ impl Work {
             )
             .map_err(problem)?;
             mark(db, agent, id)?;
-            hooked()
+            Ok(hooked()?)
         })
     }
 
     /// Fails if [`hook`](Self::hook) would fail, and changes nothing.
-    pub fn check_hook(&self, agent: &str, id: &WorkId) -> Result<()> {
+    pub fn check_hook(&self, agent: &str, id: &WorkId) -> Result<(), HookError> {
         self.refresh_for(id)?;
         match self.open_if_there()? {
             Some(db) => check_free(&db, agent, id).map(drop),
-            None => Err(missing(id)),
+            None => Err(missing(id).into()),
         }
     }
 
@@ -267,7 +280,7 @@ pub(super) fn note_of(db: &Connection, agent: &str) -> Result<Option<Item>> {
 
 /// Refuses an item that cannot be put on an agent's hook. Returns the present content: the item
 /// itself, a handoff message that will share the hook, or the work that a message will join.
-fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>> {
+fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked>, HookError> {
     let item = must_have(db, id)?;
     let present = of_agent(db, agent)?;
     if let Some(present) = &present {
@@ -278,26 +291,30 @@ fn check_free(db: &Connection, agent: &str, id: &WorkId) -> Result<Option<Hooked
         if !messages::is_note(db, &present.item.id)? && !messages::is_note(db, id)? {
             return Err(
                 Problem::conflict(format!("{agent} has {} on its hook", present.item.id))
-                    .hint(format!("`gt unhook --agent {agent}` takes it off")),
+                    .hint(format!("`gt unhook --agent {agent}` takes it off"))
+                    .into(),
             );
         }
     }
     if let Some(holder) = holder(db, id)? {
-        return Err(on_hook(id, &holder));
+        return Err(HookError::Held(on_hook(id, &holder)));
     }
     // Another process may have submitted it since the caller read it.
     check_not_handed_in(db, id)?;
     let other = item.assignee.as_deref().filter(|other| *other != agent);
     if let (ItemStatus::InProgress, Some(other)) = (item.status, other) {
-        return Err(Problem::conflict(format!("{id} is assigned to {other}"))
-            .hint(format!("`gt work update {id} --status open` frees it")));
+        let problem = Problem::conflict(format!("{id} is assigned to {other}"));
+        return Err(HookError::Held(
+            problem.hint(format!("`gt work update {id} --status open` frees it")),
+        ));
     }
     if matches!(item.status, ItemStatus::Closed | ItemStatus::Pinned) {
         let problem = Problem::conflict(format!("{id} is {}", item.status.as_str()));
-        return Err(problem.hint(match item.status {
+        let problem = problem.hint(match item.status {
             ItemStatus::Closed => format!("`gt work reopen {id}` opens it again"),
             _ => format!("`gt work update {id} --status open` makes it work that can be done"),
-        }));
+        });
+        return Err(problem.into());
     }
     messages::check_is_for(db, id, agent)?;
     Ok(present)

@@ -246,7 +246,7 @@ pub(super) fn close(db: &Connection, id: &WorkId, reason: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ItemDraft;
+    use super::super::{HookError, ItemDraft};
     use super::*;
 
     const AGENT: &str = "gastown/crew/max";
@@ -352,6 +352,8 @@ mod tests {
         let other = item(&work, "Other");
         assert!(work.hook(AGENT, &other.id).is_err(), "it is free no more");
         assert!(work.hook("mayor", &mail.id).is_err(), "another's letter");
+        let held = work.hook("mayor", &task.id);
+        assert!(matches!(held, Err(HookError::Held(_))), "{held:?}");
         // The message can be taken off alone, and the work stays.
         let taken = work.unhook_item(&mail.id).unwrap().unwrap();
         assert_eq!(taken.item.id, mail.id);

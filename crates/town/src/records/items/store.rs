@@ -274,6 +274,14 @@ impl Work {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
+        self.change_or(change)
+    }
+
+    /// Runs a change atomically, as [`change`](Self::change) does, with an error enum.
+    pub(super) fn change_or<T, E: From<Problem>>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
         let mut db = self.open()?;
         let transaction = db
             .transaction_with_behavior(TransactionBehavior::Immediate)

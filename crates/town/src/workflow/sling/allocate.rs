@@ -4,6 +4,7 @@
 //! worktree comes before the hook: an item is never on the hook of a polecat without a folder. A
 //! chosen polecat stays claimed until it has been started.
 
+use super::SlingError;
 use super::assignment::Assignment;
 use super::steps::SlingChanges;
 use crate::Result;
@@ -31,8 +32,6 @@ pub(super) enum Allocation {
     HeldBy(String),
     /// The requested polecat is running.
     Runs(Identity, TownSnapshot),
-    /// The maximum number of polecats is at work.
-    Full(Problem),
 }
 
 struct ChosenPolecat {
@@ -42,7 +41,11 @@ struct ChosenPolecat {
 }
 
 impl Assignment<'_> {
-    pub(super) fn allocate(&self, rig: &str, wanted: Option<&Identity>) -> Result<Allocation> {
+    pub(super) fn allocate(
+        &self,
+        rig: &str,
+        wanted: Option<&Identity>,
+    ) -> Result<Allocation, SlingError> {
         let town = self.town;
         let _rig = claim::rig(town, rig)?;
         town.around().cancel.check()?;
@@ -59,7 +62,7 @@ impl Assignment<'_> {
         };
         let agent = &choice.agent;
         if let Some(refusal) = snapshot.refusal(town, agent)? {
-            return Ok(Allocation::Full(refusal));
+            return Err(SlingError::Full(refusal));
         }
         // Check harness, program and role before anything is created.
         start::check(town, agent, self.start)?;
@@ -76,17 +79,12 @@ impl Assignment<'_> {
         let branch = workspace::work_branch(agent, &self.item.id);
         let placed = workspace::place(town, agent, &dir, &branch)?;
         fault::point(town, "sling.placed");
-        let take_back = |placed: Placed, problem: Problem| {
+        if let Err(error) = self.admit_and_hook(agent, placed.made_folder) {
             let made = SlingChanges {
                 placed: Some(placed),
                 ..SlingChanges::default()
             };
-            self.take_back(agent, &made, problem)
-        };
-        match self.admit_and_hook(agent, placed.made_folder) {
-            Ok(None) => {}
-            Ok(Some(refusal)) => return Ok(Allocation::Full(take_back(placed, refusal))),
-            Err(problem) => return Err(take_back(placed, problem)),
+            return Err(error.map(|problem| self.take_back(agent, &made, problem)));
         }
         Ok(Allocation::New {
             agent: choice.agent,
@@ -98,20 +96,20 @@ impl Assignment<'_> {
 
     /// Counts again and hooks the item under one lock: calls for other rigs hold only the lock of
     /// their rig. The containers are read again, too: a polecat may have been started since, and
-    /// still run although it has finished its item. Returns the refusal if other calls have taken
-    /// the last slot.
-    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<Option<Problem>> {
+    /// still run although it has finished its item. Fails if other calls have taken the last
+    /// slot, or the item.
+    fn admit_and_hook(&self, agent: &Identity, is_new: bool) -> Result<(), SlingError> {
         let _count = claim::lock_count(self.town)?;
         self.town.around().cancel.check()?;
         let refusal = TownSnapshot::read(self.town)?.refusal(self.town, agent)?;
-        if refusal.is_some() {
-            return Ok(refusal);
+        if let Some(refusal) = refusal {
+            return Err(SlingError::Full(refusal));
         }
         self.hook(agent)?;
         if is_new {
             self.event("spawn", "polecat", agent);
         }
-        Ok(None)
+        Ok(())
     }
 
     /// Returns a free polecat, or a new one. Prefers a polecat with a branch for this item.

@@ -59,9 +59,8 @@ impl Assignment<'_> {
                     return self.finish(&agent, made, reused, claim);
                 }
                 Allocation::Runs(agent, snapshot) => {
-                    return Ok(self.to_running(&snapshot, &agent)?);
+                    return self.to_running(&snapshot, &agent);
                 }
-                Allocation::Full(refusal) => return Err(SlingError::Full(refusal)),
                 Allocation::HeldBy(holder) => {
                     let agent = self
                         .of_this_rig(&holder, rig, wanted)
@@ -187,7 +186,7 @@ impl Assignment<'_> {
         }
         let snapshot = TownSnapshot::read(self.town)?;
         if snapshot.is_running(agent) {
-            return Ok(self.hook_and_nudge(&snapshot, agent, None)?);
+            return self.hook_and_nudge(&snapshot, agent, None);
         }
         let is_known = directory::has(self.town, agent);
         let mut start = self.start.clone();
@@ -206,13 +205,13 @@ impl Assignment<'_> {
     }
 
     /// Assigns the item to a polecat that runs with an empty hook.
-    fn to_running(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Slung> {
+    fn to_running(&self, snapshot: &TownSnapshot, agent: &Identity) -> Result<Slung, SlingError> {
         let _claim = claim::agent(self.town, agent)?;
         // Between `gt done` and the end of its session it would lose the new work.
         let last = Work::of(self.town).finished(&agent.address())?;
         if last.is_some_and(|last| !last.is_ended) {
-            return Err(Problem::conflict(format!("{agent} is ending its session"))
-                .hint("try again in a moment"));
+            let problem = Problem::conflict(format!("{agent} is ending its session"));
+            return Err(problem.hint("try again in a moment").into());
         }
         let placed = self.change_branch(agent)?;
         self.hook_and_nudge(snapshot, agent, placed)
@@ -241,14 +240,14 @@ impl Assignment<'_> {
         snapshot: &TownSnapshot,
         agent: &Identity,
         placed: Option<Placed>,
-    ) -> Result<Slung> {
+    ) -> Result<Slung, SlingError> {
         let mut made = SlingChanges {
             placed,
             ..SlingChanges::default()
         };
-        let hooked = self.hook(agent).map(|is_new| made.hooked = is_new);
-        let noted = hooked.and_then(|()| self.note(&mut made));
-        let told = noted.and_then(|()| {
+        let mut run = || -> Result<(), SlingError> {
+            made.hooked = self.hook(agent)?;
+            self.note(&mut made)?;
             let more = self.options.args.as_deref().unwrap_or_default();
             let text = format!("You have new work on your hook: gt hook\n{more}");
             let order = nudge::NudgeRequest {
@@ -259,14 +258,15 @@ impl Assignment<'_> {
                 priority: Priority::default(),
                 timeout: NUDGE_TIMEOUT,
             };
-            Ok(nudge::send(self.town, agent, &order)?)
-        });
-        match told {
-            Ok(_) => Ok(Slung {
+            nudge::send(self.town, agent, &order).map_err(Problem::from)?;
+            Ok(())
+        };
+        match run() {
+            Ok(()) => Ok(Slung {
                 nudged: true,
                 ..self.present_in(snapshot, agent, true)?
             }),
-            Err(problem) => Err(self.take_back(agent, &made, problem)),
+            Err(error) => Err(error.map(|problem| self.take_back(agent, &made, problem))),
         }
     }
 

@@ -7,8 +7,9 @@ use crate::base::fault;
 use crate::records::events::Events;
 use crate::records::items::{Patch, Work};
 use crate::repo::workspace::{self, Placed};
+use crate::work::checkpoint;
+use crate::work::hook::{self, HookError};
 use crate::work::molecule::{self, FormulaRequest};
-use crate::work::{checkpoint, hook};
 use crate::workflow::polecat::work_dir;
 use gt_core::event::Event;
 use gt_core::mail::PERSON;
@@ -28,7 +29,7 @@ pub(super) struct SlingChanges {
 
 impl Assignment<'_> {
     /// Puts the item on the hook. Returns whether it was not there before.
-    pub(super) fn hook(&self, agent: &Identity) -> Result<bool> {
+    pub(super) fn hook(&self, agent: &Identity) -> Result<bool, HookError> {
         let id = &self.item.id;
         let is_new = hook::hook_item(self.town, agent, id)?.is_new;
         fault::point(self.town, "sling.hooked");

@@ -147,7 +147,8 @@ impl TaskStart<'_> {
         warnings.extend(copied.warnings);
         fault::point(town, "task.copied");
         if !self.options.no_agent {
-            made.hooked = hook::hook_item(town, self.agent, &self.item.id)?.is_new;
+            let hooked = hook::hook_item(town, self.agent, &self.item.id);
+            made.hooked = hooked.map_err(Problem::from)?.is_new;
             if made.hooked {
                 let sender = town.around().var("GT_ROLE").unwrap_or(PERSON);
                 Work::of(town).record_sling(&self.item.id, sender)?;
