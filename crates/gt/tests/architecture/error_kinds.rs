@@ -3,13 +3,18 @@
 use super::{code_lines, crates, sources};
 use std::fs;
 
-/// The files that convert kinds: to exit codes and JSON, and from the JSON of another process.
-const EDGE: &[&str] = &["gt/src/error.rs", "gt/src/board/invocations.rs"];
+/// The files that convert kinds: to exit codes, JSON and the status codes of HTTP, and from the JSON
+/// of another process.
+const EDGE: &[&str] = &[
+    "gt/src/error.rs",
+    "gt/src/board/invocations.rs",
+    "web/src/failure.rs",
+];
 
 #[test]
 fn only_the_edge_decides_by_the_kind_of_a_problem() {
     let mut hits = Vec::new();
-    for name in ["town", "gt", "board", "daemon"] {
+    for name in ["town", "gt", "board", "daemon", "web"] {
         for path in sources(&crates().join(name).join("src")) {
             let shown = path.strip_prefix(crates()).unwrap().display().to_string();
             if EDGE.contains(&shown.as_str()) {

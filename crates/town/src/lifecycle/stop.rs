@@ -11,6 +11,7 @@ mod leaving;
 pub use leaving::LeavingProcesses;
 
 use crate::agents::sandbox::leftovers;
+use crate::base::error_enum::error_enum;
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::processes::{self, ProcessHandle};
@@ -87,22 +88,7 @@ pub enum StopError {
     Other(#[from] Problem),
 }
 
-impl StopError {
-    /// Returns the problem for people.
-    pub fn problem(&self) -> &Problem {
-        match self {
-            StopError::NotRunning(problem) | StopError::Other(problem) => problem,
-        }
-    }
-}
-
-impl From<StopError> for Problem {
-    fn from(error: StopError) -> Self {
-        match error {
-            StopError::NotRunning(problem) | StopError::Other(problem) => problem,
-        }
-    }
-}
+error_enum!(StopError: NotRunning, Other);
 
 /// Stops one agent. Succeeds if it has already ended.
 pub(crate) fn stop_one(town: &Town, identity: &Identity, options: StopOptions) -> Result<()> {
