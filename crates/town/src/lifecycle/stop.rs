@@ -7,8 +7,13 @@
 //! agent stay.
 
 mod leaving;
+mod members;
+mod quit;
+mod removal;
 
 pub use leaving::LeavingProcesses;
+pub use removal::remove_container;
+pub(crate) use removal::remove_whole;
 
 use crate::agents::sandbox::leftovers;
 use crate::base::error_enum::error_enum;
@@ -16,24 +21,20 @@ use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::processes::{self, ProcessHandle};
 use crate::base::wake;
-use crate::catalog::{harnesses, roles};
+use crate::catalog::roles;
 use crate::lifecycle::epilogue;
-use crate::messaging::inject;
-use crate::messaging::inject::{Reached, Submission, Typist};
-use crate::messaging::queue::MessageQueue;
 use crate::records::items::Work;
 use crate::records::sessions::{SessionEnd, Sessions};
-use crate::terminal::containers::linked;
-use crate::terminal::containers::{self, Container, PaneRow, tmux_problem};
-use crate::terminal::{adopted, pidfile, save_schedule, windows};
+use crate::terminal::containers::{self, Container};
+use crate::terminal::{adopted, pidfile, save_schedule};
 use crate::{Result, Town};
-use gt_core::harness::Preset;
-use gt_core::process::ProcessTable;
 use gt_core::record::{Outcome, Record};
-use gt_core::session::SessionId;
 use gt_core::startup::tag;
 use gt_core::{Identity, Problem};
-use gt_tmux::{Batch, Command, ErrorKind, PaneId};
+use gt_tmux::{Batch, Command};
+use members::{end_members, of_pane, roots};
+use quit::ask;
+use removal::{kept_panes, remove_containers};
 use rustix::fs::Access;
 use rustix::process::Signal;
 use std::borrow::Cow;
@@ -381,300 +382,6 @@ fn disarm(town: &Town, victims: &[Container]) {
     }
     // Best effort: a container that is gone needs no disarming, and `gt internal respawn` checks again.
     let _ = town.server().run_private(batch);
-}
-
-/// Asks every agent to quit by itself; returns how long to wait. Agents that cannot be asked are
-/// ended by signals.
-fn ask(town: &Town, victims: &[Container]) -> Duration {
-    let mut presets = harnesses::Presets::default();
-    let mut longest = Duration::ZERO;
-    let mut by_keys = Batch::new();
-    let mut by_command = Vec::new();
-    for container in victims
-        .iter()
-        .filter(|c| !c.pane().dead && !c.lost_agent_pane())
-    {
-        let preset = presets
-            .get(town, &container.pane().tag_harness)
-            .cloned()
-            .unwrap_or_default();
-        longest = longest.max(Duration::from_secs_f64(
-            preset.quit.seconds.clamp(0.0, 30.0),
-        ));
-        if preset.quit.command.is_some() {
-            by_command.push((container, preset));
-        } else {
-            by_keys = by_keys
-                .then_all(inject::key_presses(
-                    container.pane().pane,
-                    &preset.quit.keys,
-                ))
-                .then_line();
-        }
-    }
-    let unanswered = ask_by_command(town, &by_command);
-    for (container, preset) in unanswered {
-        by_keys = by_keys
-            .then_all(inject::key_presses(
-                container.pane().pane,
-                &preset.quit.keys,
-            ))
-            .then_line();
-    }
-    if !by_keys.is_empty() {
-        // The processes that do not quit are ended by signals.
-        let typed = town.server().run_private(by_keys);
-        typed.or_debug("the keys to quit were not typed");
-    }
-    longest
-}
-
-/// Types the quit command to idle agents, all concurrently; returns the agents that did not take
-/// it.
-fn ask_by_command<'a>(
-    town: &Town,
-    wanted: &'a [(&'a Container, Preset)],
-) -> Vec<(&'a Container, &'a Preset)> {
-    std::thread::scope(|scope| {
-        let asked: Vec<_> = wanted
-            .iter()
-            .map(|(container, preset)| {
-                let answer = scope.spawn(move || {
-                    let command = preset.quit.command.as_deref().unwrap_or_default();
-                    // If another process is typing, keys are used instead.
-                    let queue = container.identity().map(|who| MessageQueue::of(town, who));
-                    let lock = queue.map(|queue| FileLock::try_take(&queue.lock_path()));
-                    let Some(Ok(Some(_lock))) = lock else {
-                        return false;
-                    };
-                    let mut typist = Typist::new(town, container, preset);
-                    let typed = typist.submit(command, Reached::NOTHING, false, |_, _| Ok(()));
-                    matches!(typed, Ok(Submission::Submitted { .. }))
-                });
-                (*container, preset, answer)
-            })
-            .collect();
-        let silent = asked.into_iter().filter_map(|(container, preset, answer)| {
-            (!answer.join().unwrap_or(false)).then_some((container, preset))
-        });
-        silent.collect()
-    })
-}
-
-fn roots(victims: &[Container]) -> BTreeSet<u32> {
-    let alive = victims
-        .iter()
-        .filter(|c| !c.pane().dead && !c.lost_agent_pane());
-    alive.map(|container| container.pane().pid).collect()
-}
-
-/// Sends TERM, waits for the grace period and sends KILL, to all members at once: those in `before`
-/// and, if time has passed since, those in `later`. Returns the killed processes.
-fn end_members(
-    town: &Town,
-    victims: &[Container],
-    before: &ProcessTable,
-    mut later: Option<ProcessTable>,
-    grace: Duration,
-) -> BTreeSet<u32> {
-    let mut killed = BTreeSet::new();
-    // Twice: processes that were forked during the first round are found in the second.
-    for timeout in [grace, Duration::ZERO] {
-        let now = later.as_ref().unwrap_or(before);
-        let members = members(town, victims, before, now);
-        let handles = processes::hold(now, &members);
-        if handles.is_empty() {
-            break;
-        }
-        processes::signal_all(&handles, Signal::TERM);
-        let left = processes::wait_all(handles, timeout);
-        processes::signal_all(&left, Signal::KILL);
-        killed.extend(left.iter().map(ProcessHandle::pid));
-        // The next snapshot shows those that are left.
-        let _ = processes::wait_all(left, processes::KILL_TIMEOUT);
-        later = Some(processes::snapshot());
-    }
-    killed
-}
-
-/// Returns the live processes of these agents: those of their panes, in either snapshot, and strays
-/// that carry the variables of their panes.
-fn members(
-    town: &Town,
-    victims: &[Container],
-    before: &ProcessTable,
-    now: &ProcessTable,
-) -> BTreeSet<u32> {
-    let mut members = BTreeSet::new();
-    for container in victims {
-        members.extend(of_pane(container, now));
-        let still = |pid: &u32| {
-            let started = |table: &ProcessTable| table.get(*pid).map(|process| process.started);
-            started(before) == started(now)
-        };
-        members.extend(of_pane(container, before).into_iter().filter(still));
-    }
-    members.extend(strays(town, victims, before, now));
-    spare(&mut members, now);
-    members
-}
-
-/// Removes the processes that must not be ended: this process, and a tmux server that the agent has
-/// started, which holds panes that are not the agent's.
-fn spare(members: &mut BTreeSet<u32>, now: &ProcessTable) {
-    members.remove(&std::process::id());
-    members.retain(|pid| {
-        now.get(*pid)
-            .is_none_or(|process| !process.name.starts_with("tmux"))
-    });
-}
-
-/// Returns the processes of the agent's pane, or the remaining ones if the pane is dead.
-fn of_pane(container: &Container, table: &ProcessTable) -> BTreeSet<u32> {
-    let pane = container.pane();
-    match (container.lost_agent_pane(), pane.dead) {
-        (true, _) => BTreeSet::new(),
-        (false, true) => table.left_by(pane.pid),
-        (false, false) => table.pane_members(pane.pid),
-    }
-}
-
-/// Returns processes that left their terminal but still carry the variables of the agent's pane.
-/// The session's id alone proves nothing: the user's panes in the container have it too, and so
-/// does a tmux server that the agent started, with everything in it.
-fn strays(
-    town: &Town,
-    victims: &[Container],
-    before: &ProcessTable,
-    now: &ProcessTable,
-) -> BTreeSet<u32> {
-    let marks: Vec<[String; 3]> = victims
-        .iter()
-        .filter(|container| !container.lost_agent_pane())
-        .filter_map(|container| Some(marks(town, container.session_id()?, container.pane().pane)))
-        .collect();
-    // No process of an agent is older than its pane's first process.
-    let born = |container: &Container| {
-        let pane = container.pane();
-        let first = before.get(pane.pid).filter(|_| !pane.dead);
-        first.map_or(0, |process| process.started)
-    };
-    let oldest = victims.iter().map(born).min().unwrap_or_default();
-    marked(&marks, oldest, now)
-}
-
-/// Returns the variables of an agent's pane.
-fn marks(town: &Town, session: SessionId, pane: PaneId) -> [String; 3] {
-    [
-        format!("GT_SESSION_UUID={session}"),
-        format!("TMUX_PANE={pane}"),
-        format!("TMUX={},", town.server().socket_path().display()),
-    ]
-}
-
-/// Returns the processes that carry such variables and are not older than `oldest`, except the
-/// ancestors of this process.
-fn marked(marks: &[[String; 3]], oldest: u64, now: &ProcessTable) -> BTreeSet<u32> {
-    let young = now.iter().filter(|process| process.started >= oldest);
-    let young: Vec<u32> = young.map(|process| process.pid).collect();
-    let mut strays = processes::with_variables(&young, marks);
-    let mut ancestor = Some(std::process::id());
-    while let Some(pid) = ancestor {
-        strays.remove(&pid);
-        ancestor = now
-            .get(pid)
-            .map(|process| process.parent)
-            .filter(|pid| *pid > 1);
-    }
-    strays
-}
-
-fn kept_panes(container: &Container) -> usize {
-    if container.adopted().is_some() {
-        return 0;
-    }
-    let agents = usize::from(!container.lost_agent_pane());
-    container.panes().len() - agents - container.own_windows().count()
-}
-
-/// Removes one container, or only the agent's pane if the user has others.
-pub fn remove_container(town: &Town, container: &Container) -> Result<()> {
-    remove_containers(town, std::slice::from_ref(container))
-}
-
-/// Removes one container with everything in it.
-pub(crate) fn remove_whole(town: &Town, container: &Container) -> Result<()> {
-    if container.adopted().is_some() {
-        return remove_container(town, container);
-    }
-    let kill = Command::new("kill-session").target(container.id());
-    town.server()
-        .run(kill)
-        .map(drop)
-        .map_err(|error| tmux_problem("its container could not be removed", error))
-}
-
-fn remove_containers(town: &Town, victims: &[Container]) -> Result<()> {
-    // Windows that gt has opened beside an agent are removed with it.
-    let beside: Vec<&PaneRow> = victims.iter().flat_map(Container::own_windows).collect();
-    windows::end_processes(&beside);
-    let mut batch = Batch::new();
-    let (adopted, own): (Vec<_>, Vec<_>) = victims
-        .iter()
-        .partition(|victim| victim.adopted().is_some());
-    for container in adopted {
-        linked::release(town, container)?;
-        if let Some(identity) = container.identity() {
-            linked::forget(town, identity);
-        }
-    }
-    for container in own {
-        if kept_panes(container) == 0 {
-            batch = batch.then(Command::new("kill-session").target(container.id()));
-        } else {
-            // The tag of the town stays: without it the name alone would indicate that the agent
-            // still runs here.
-            for option in [tag::AGENT, tag::SESSION, tag::PANE, tag::STATE] {
-                batch = batch.then(
-                    Command::new("set-option")
-                        .arg("-u")
-                        .target(container.id())
-                        .arg(option),
-                );
-            }
-            batch = batch.then_all(containers::pack(container.id()));
-            let mut ours: Vec<PaneId> = container.own_windows().map(|row| row.pane).collect();
-            if !container.lost_agent_pane() {
-                ours.push(container.pane().pane);
-            }
-            for pane in ours {
-                // The pane may have closed by itself, because its process has just ended.
-                batch = batch
-                    .then_line()
-                    .then(Command::new("kill-pane").target(pane));
-            }
-        }
-        batch = batch.then_line();
-    }
-    if batch.is_empty() {
-        return Ok(());
-    }
-    match town.server().run_private(batch) {
-        Ok(_) => Ok(()),
-        // A container that is already gone is the wanted result.
-        Err(error) if is_gone(error.kind()) => Ok(()),
-        Err(error) => Err(tmux_problem("its container could not be removed", error)),
-    }
-}
-
-fn is_gone(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::NoServer
-            | ErrorKind::ServerLost
-            | ErrorKind::NoSuchSession
-            | ErrorKind::NoSuchPane
-    )
 }
 
 /// Ends processes that PID files name although their container is gone, and removes those files.

@@ -4,7 +4,7 @@
 //! ended here. They are identified by their parents while these live, so they are noted in advance.
 //! Since they get a grace period, a detached process does this, which gets the note as an argument.
 
-use super::{marked, marks, of_pane, spare};
+use super::members::{marked, marks, of_pane, spare};
 use crate::Town;
 use crate::base::processes;
 use crate::terminal::containers::Container;
