@@ -7,6 +7,10 @@
 //! *before* each step: after a crash, the next process knows what may have happened, and checks the
 //! screen. Only the holder of the agent's typing lock moves messages out of `new/`.
 
+mod entry;
+
+pub use entry::{Phase, Receipt, SetAside, TakenMessage};
+
 use crate::base::clock::Clock;
 use crate::base::dnd;
 use crate::base::lock::FileLock;
@@ -16,7 +20,6 @@ use crate::{Result, Town};
 use gt_core::nudge::{Message, Priority, Proof, fingerprint};
 use gt_core::{Identity, Problem};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -24,91 +27,6 @@ use std::path::{Path, PathBuf};
 
 /// Seconds for which receipts are kept for waiting senders.
 const ANSWERS_KEPT_SECONDS: u64 = 600;
-
-/// Progress of the typing of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing was typed yet.
-    Taken,
-    /// The text may have been pasted.
-    Pasting,
-    /// The text was seen in the input line, and Enter may have been pressed.
-    Entering,
-}
-
-impl Phase {
-    /// Returns the word in file names and JSON documents.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Phase::Taken => "taken",
-            Phase::Pasting => "pasting",
-            Phase::Entering => "entering",
-        }
-    }
-
-    fn from_suffix(suffix: &str) -> Option<Phase> {
-        [Phase::Taken, Phase::Pasting, Phase::Entering]
-            .into_iter()
-            .find(|phase| phase.as_str() == suffix)
-    }
-}
-
-/// A message that is being typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenMessage {
-    pub message: Message,
-    pub phase: Phase,
-    /// The session that it is typed to.
-    pub session: String,
-    /// Start of this phase in seconds since the epoch.
-    pub since: i64,
-    /// Number of prompts that the agent's hook had reported then.
-    pub prompts: u64,
-    /// Number of times it was pasted.
-    pub pastes: u32,
-}
-
-impl TakenMessage {
-    fn name(&self) -> String {
-        let TakenMessage {
-            message,
-            phase,
-            session,
-            prompts,
-            pastes,
-            ..
-        } = self;
-        let (key, phase) = (message.key(), phase.as_str());
-        match pastes {
-            0 => format!("{key}.{session}.{prompts}.{phase}"),
-            _ => format!("{key}.{session}.{prompts}+{pastes}.{phase}"),
-        }
-    }
-}
-
-/// An undelivered message that is not retried.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SetAside {
-    #[serde(flatten)]
-    pub message: Message,
-    /// The reason, for people.
-    #[serde(default = "unknown_reason")]
-    pub reason: String,
-}
-
-/// Returns the reason of a message whose process was killed before it wrote one.
-fn unknown_reason() -> String {
-    "not delivered, and gt was killed before it wrote the reason".to_owned()
-}
-
-/// The receipt of a delivered message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Receipt {
-    pub id: String,
-    /// Absent if no proof was observed that the agent took the message.
-    pub proof: Option<Proof>,
-    pub attempts: u32,
-}
 
 /// One agent's queue.
 #[derive(Clone, Debug)]

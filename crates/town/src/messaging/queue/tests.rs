@@ -84,7 +84,7 @@ fn a_message_set_aside_leaves_the_queue_to_the_next() {
     };
     assert_eq!(
         (&killed.message, &killed.reason),
-        (&first, &unknown_reason())
+        (&first, &entry::unknown_reason())
     );
     assert_eq!(queue.interrupted(), None);
     queue.write_reason(&first, "not shown").unwrap();
