@@ -50,10 +50,7 @@ fn works_and_resumes(stage: &Stage, level: &str) {
     assert_eq!(stolen, "", "the key is hidden");
     assert!(!stage.path("escaped").exists(), "the home is read-only");
     stage.ok(&["stop", "gastown/max"]);
-    // Gemini CLI did not find its conversation again here (0.61.0); the cause is not known yet.
-    if stage.program().harness != "gemini" {
-        resumes(stage, level);
-    }
+    resumes(stage, level);
 }
 
 /// Starts the program again in its conversation, which is in its own folder.

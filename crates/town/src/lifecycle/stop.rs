@@ -348,7 +348,10 @@ fn ending(
         None => Outcome::Stopped,
     };
     let by_caller = outcome == Outcome::Stopped;
+    // Gemini CLI begins another conversation, which stays empty, when it is asked to quit.
+    let conversation = Some(pane.tag_harness_session.clone());
     let line = Record {
+        harness_session_id: conversation.filter(|id| !id.is_empty()),
         ended_by: by_caller.then(|| town.caller().as_str().to_owned()),
         ..Sessions::ending(id, SessionEnd::of(outcome), town.clock())
     };
