@@ -167,3 +167,46 @@ fn hostile_submodules_run_nothing_and_read_nothing() {
         assert!(!env.town().join("lib").exists());
     }
 }
+
+#[test]
+fn submodule_that_an_agent_leads_elsewhere_is_checked_out_in_the_worktree() {
+    let env = TestEnv::with_town();
+    let (source, lib) = with_submodules(&env);
+    rig_add(&env, &source);
+    let id = item(&env, &["Work", "--rig", "gastown"]);
+    env.gt(&["sling", &id, "--no-start"]).ok();
+    let toast = env.town().join("gastown/polecats/Toast");
+    let inside = toast.join("vendor/lib");
+    commit(&env, &toast, "b.txt", "b\n");
+    env.gt(&["done", "--agent", "gastown/Toast"]).ok();
+    // The agent has left a submodule whose files are those of another folder.
+    let victim = env.path("victim");
+    fs::create_dir_all(victim.join("deep")).unwrap();
+    for file in ["lib.txt", "README.md", ".gitmodules"] {
+        if inside.join(file).exists() {
+            fs::copy(inside.join(file), victim.join(file)).unwrap();
+        }
+    }
+    env.git(
+        &inside,
+        &["config", "core.worktree", victim.to_str().unwrap()],
+    );
+    let second = commit(&env, &lib, "lib.txt", "two\n");
+    env.git(
+        &source.join("vendor/lib"),
+        &["fetch", "--quiet", lib.to_str().unwrap(), "main"],
+    );
+    env.git(
+        &source.join("vendor/lib"),
+        &["checkout", "--quiet", &second],
+    );
+    env.git(&source, &["commit", "--quiet", "-a", "-m", "Take two"]);
+    let id = item(&env, &["More", "--rig", "gastown"]);
+    let slung = env.json(&["sling", &id, "--no-start"]);
+    assert_eq!(slung["agent"], "gastown/polecats/Toast", "{slung}");
+    let text = |dir: &Path| fs::read_to_string(dir.join("lib.txt")).unwrap();
+    assert_eq!(
+        (text(&victim), text(&inside)),
+        ("one\n".to_owned(), "two\n".to_owned())
+    );
+}

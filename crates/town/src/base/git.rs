@@ -2,6 +2,7 @@
 
 mod config;
 mod hardening;
+mod nested;
 mod status;
 
 pub(crate) use hardening::Hardening;
@@ -42,6 +43,7 @@ pub struct Git<'a> {
     own_alone: bool,
     for_submodules: bool,
     in_background: bool,
+    to_unknown_remote: bool,
 }
 
 impl<'a> Git<'a> {
@@ -55,6 +57,7 @@ impl<'a> Git<'a> {
             own_alone: false,
             for_submodules: false,
             in_background: false,
+            to_unknown_remote: false,
         }
     }
 
@@ -64,6 +67,16 @@ impl<'a> Git<'a> {
     pub fn in_background(self) -> Self {
         Git {
             in_background: true,
+            ..self
+        }
+    }
+
+    /// Keeps a push to a repository on this machine from running programs that its hooks and its
+    /// configuration name.
+    #[must_use]
+    pub fn to_unknown_remote(self) -> Self {
+        Git {
+            to_unknown_remote: true,
             ..self
         }
     }
@@ -162,10 +175,24 @@ impl<'a> Git<'a> {
         I: IntoIterator<Item = S>,
         S: AsRef<OsStr>,
     {
+        let args: Vec<OsString> = args
+            .into_iter()
+            .map(|arg| arg.as_ref().to_owned())
+            .collect();
+        let (global, rest) = args.split_at(subcommand_at(&args));
+        let subcommand = rest.first().map(|name| name.to_string_lossy());
+        let subcommand = subcommand.unwrap_or_default();
+        let hardening = Hardening::for_command(self.dir, self.around, &subcommand);
         let mut command = Command::new("git");
-        command.arg("-C").arg(self.dir);
-        let hardening = Hardening::of(self.dir, self.around);
-        let subcommand = add_arguments(&mut command, args, &hardening);
+        command.arg("-C").arg(self.dir).args(global);
+        if let [name, words @ ..] = rest {
+            let options = hardening.options(&subcommand);
+            command.arg(name).args(options);
+            if self.to_unknown_remote && subcommand == "push" {
+                command.arg(hardening::PLAIN_RECEIVE_PACK);
+            }
+            command.args(words);
+        }
         command
             .env_clear()
             .envs(self.around.env.iter().filter(|(name, _)| passes(name)))
@@ -181,8 +208,7 @@ impl<'a> Git<'a> {
             .process_group(0);
         // Hooks run only during a push: Git LFS uploads its files in `pre-push`. All other hooks
         // serve the developers of the repository.
-        let hooks = subcommand.is_some_and(|subcommand| subcommand == "push");
-        hardening.apply(&mut command, &self.around.env, hooks);
+        hardening.apply(&mut command, &self.around.env, subcommand == "push");
         if let (true, Some(around)) = (self.own_alone, self.dir.parent()) {
             command.env("GIT_CEILING_DIRECTORIES", around);
         }
@@ -307,26 +333,14 @@ impl<'a> Git<'a> {
     }
 }
 
-/// Adds the arguments, and the options that the subcommand needs in addition. Returns the
-/// subcommand: the first argument that is no option. The only global option in use is `-c`, with its
-/// value.
-fn add_arguments<I, S>(command: &mut Command, args: I, hardening: &Hardening) -> Option<OsString>
-where
-    I: IntoIterator<Item = S>,
-    S: AsRef<OsStr>,
-{
-    let mut subcommand = None;
-    let mut is_value = false;
-    for arg in args {
-        let arg = arg.as_ref();
-        command.arg(arg);
-        if subcommand.is_none() && !is_value && !arg.as_encoded_bytes().starts_with(b"-") {
-            command.args(hardening.options(&arg.to_string_lossy()));
-            subcommand = Some(arg.to_owned());
-        }
-        is_value = arg == "-c";
-    }
-    subcommand
+/// Returns the position of the subcommand: the first argument that is no option. The only global
+/// option in use that has its value in the next argument is `-c`.
+fn subcommand_at(args: &[OsString]) -> usize {
+    let is_value = |at: usize| at > 0 && args[at - 1] == "-c";
+    let is_option = |at: usize| args[at].as_encoded_bytes().starts_with(b"-");
+    let mut places = 0..args.len();
+    let found = places.find(|at| !is_value(*at) && !is_option(*at));
+    found.unwrap_or(args.len())
 }
 
 /// Returns the value of a setting in a configuration file, or in one that it includes; the last one

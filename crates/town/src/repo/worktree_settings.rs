@@ -12,6 +12,9 @@ use gt_core::Problem;
 use std::fs;
 use std::path::Path;
 
+/// Settings that would apply to every worktree if the shared file had them.
+const LEADING: &[&str] = &["core.bare", "core.worktree"];
+
 /// Returns whether the worktrees of a rig have configuration files of their own. A rig without a
 /// default branch in the registry counts: the HEAD of its clone names it.
 pub(crate) fn are_separate(town: &Town, rig: &str) -> bool {
@@ -27,9 +30,12 @@ fn is_done(repository: &Path) -> bool {
     let is_on = git::setting(&config, "extensions.worktreeconfig");
     // A HEAD that cannot be read is reported by git.
     let head = fs::read_to_string(repository.join("HEAD")).unwrap_or_default();
+    let is_bare = git::setting(&repository.join("config.worktree"), "core.bare");
     is_on.as_deref() == Some("true")
-        && git::setting(&config, "core.bare").is_none()
-        && git::setting(&repository.join("config.worktree"), "core.bare").is_some()
+        && is_bare.as_deref() == Some("true")
+        && LEADING
+            .iter()
+            .all(|key| git::setting(&config, key).is_none())
         && !head.starts_with("ref: ")
 }
 
@@ -52,10 +58,13 @@ pub(crate) fn separate(git: Git<'_>, repository: &Path, branch: &str) -> Result<
     git.run(["update-ref", "--no-deref", "HEAD", &commit])?;
     let [own, shared] = ["config.worktree", "config"].map(|name| repository.join(name));
     let [own, shared] = [own, shared].map(|path| path.to_string_lossy().into_owned());
-    git.run(["config", "--file", &own, "core.bare", "true"])?;
-    if git::setting(&repository.join("config"), "core.bare").is_some() {
-        // Without the setting, git takes a folder that is not called `.git` for bare.
-        git.run(["config", "--file", &shared, "--unset-all", "core.bare"])?;
+    let bare = ["--replace-all", "core.bare", "true"];
+    git.run([&["config", "--file", &own], &bare[..]].concat())?;
+    for key in LEADING {
+        if git::setting(&repository.join("config"), key).is_some() {
+            // Without `core.bare`, git takes a folder that is not called `.git` for bare.
+            git.run(["config", "--file", &shared, "--unset-all", key])?;
+        }
     }
     let on = ["config", "--file", &shared, "extensions.worktreeConfig"];
     git.run([&on[..], &["true"]].concat()).map(drop)

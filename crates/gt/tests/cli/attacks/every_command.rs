@@ -1,7 +1,7 @@
 //! Every command of `gt`, once: which of them write an event, and whether one of them runs a
 //! program that an agent has planted.
 
-use super::git_programs::{arm, planted_calls};
+use super::git_programs::{arm, plant_repository, planted_calls};
 use crate::env::{Answer, TestEnv, login, run};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -461,7 +461,9 @@ fn every_command_that_changes_something_writes_an_event() {
 #[test]
 fn no_command_runs_a_program_that_an_agent_has_planted() {
     let mut stage = Stage::new();
-    arm(&stage.env, &stage.env.town().join("gastown/crew/max"));
+    let max = stage.env.town().join("gastown/crew/max");
+    plant_repository(&stage.env, &max);
+    arm(&stage.env, &max);
     let mut ran = Vec::new();
     for row in COMMANDS {
         stage.call(row);

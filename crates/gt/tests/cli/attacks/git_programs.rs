@@ -130,6 +130,25 @@ pub(super) fn arm(env: &TestEnv, dir: &Path) {
     }
 }
 
+/// Plants a repository with a filter inside the worktree at `dir`. Its commit is in the index, so git
+/// enters it.
+pub(super) fn plant_repository(env: &TestEnv, dir: &Path) {
+    let inside = dir.join("inside");
+    fs::create_dir(&inside).unwrap();
+    env.git(&inside, &["init", "--quiet"]);
+    fs::write(inside.join("f"), "one\n").unwrap();
+    env.git(&inside, &["add", "f"]);
+    env.git(&inside, &["commit", "--quiet", "-m", "Inside"]);
+    let head = env.git(&inside, &["rev-parse", "HEAD"]);
+    let entry = format!("160000,{},inside", head.trim());
+    env.git(dir, &["update-index", "--add", "--cacheinfo", &entry]);
+    let filter = program(env, "filter-inside");
+    env.git(&inside, &["config", "filter.inside.clean", &filter]);
+    fs::create_dir_all(inside.join(".git/info")).unwrap();
+    fs::write(inside.join(".git/info/attributes"), "* filter=inside\n").unwrap();
+    fs::write(inside.join("f"), "two\n").unwrap();
+}
+
 /// Returns a line of a configuration file with its section.
 fn setting(key: &str, value: &str) -> String {
     let (section, name) = key.rsplit_once('.').unwrap();
@@ -157,6 +176,7 @@ fn persons_commands_run_no_program_that_an_agent_has_planted() {
     fs::write(dir.join("done.txt"), "done\n").unwrap();
     env.git(&dir, &["add", "."]);
     env.git(&dir, &["commit", "--quiet", "-m", "Done"]);
+    plant_repository(&env, &dir);
     arm(&env, &dir);
     let none = |command: &[&str]| {
         assert_eq!(planted_calls(&env), "", "by gt {command:?}");
@@ -186,6 +206,13 @@ fn persons_commands_run_no_program_that_an_agent_has_planted() {
     for file in ["work.txt", ".gitattributes", ".gitmodules"] {
         fs::remove_file(dir.join(file)).unwrap();
     }
+    fs::remove_dir_all(dir.join("inside")).unwrap();
+    let mut index = env.command("git");
+    index.args(["update-index", "--force-remove", "inside"]);
+    let removed = index.current_dir(&dir).output().unwrap();
+    assert!(removed.status.success(), "{removed:?}");
+    // That was the agent's own git.
+    fs::remove_file(env.path("calls")).unwrap_or_default();
     let done = env.gt_in(&dir, &["done"]);
     none(&["done"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -197,4 +224,34 @@ fn persons_commands_run_no_program_that_an_agent_has_planted() {
     none(&["polecat", "nuke"]);
     let doctor = env.gt(&["doctor"]).stdout;
     assert!(doctor.contains("gt does not run"), "{doctor}");
+}
+
+#[test]
+fn push_to_a_repository_that_an_agent_has_named_runs_no_hook() {
+    let env = TestEnv::with_rig();
+    env.add_settings("[rigs.gastown.merge]\nautomatic = false\n");
+    let id = create(&env, "Work");
+    env.gt(&["sling", &id]).ok();
+    let dir = folder(&env, "Toast");
+    fs::write(dir.join("done.txt"), "done\n").unwrap();
+    env.git(&dir, &["add", "."]);
+    env.git(&dir, &["commit", "--quiet", "-m", "Done"]);
+    let evil = env.path("evil.git");
+    env.git(
+        env.home(),
+        &["init", "--quiet", "--bare", evil.to_str().unwrap()],
+    );
+    fs::create_dir_all(evil.join("hooks")).unwrap();
+    for hook in HOOKS {
+        fs::copy(program(&env, hook), evil.join("hooks").join(hook)).unwrap();
+    }
+    env.git(
+        &dir,
+        &["config", "remote.origin.pushurl", evil.to_str().unwrap()],
+    );
+    env.gt_in(&dir, &["done"]).ok();
+    env.gt(&["mq", "run"]);
+    let arrived = env.git(&evil, &["for-each-ref"]);
+    assert_ne!(arrived, "", "gt has pushed there");
+    assert_eq!(planted_calls(&env), "");
 }

@@ -48,6 +48,38 @@ pub(super) fn files_of(dir: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Returns the worktree that contains `dir`, with its git folder.
+pub(super) fn worktree_of(dir: &Path) -> Option<(&Path, PathBuf)> {
+    let found = dir.ancestors().find_map(|at| Some((at, git_dir(at)?)));
+    found.filter(|(at, own)| own != at)
+}
+
+/// Returns the worktree that contains `dir` if its configuration leads git to another folder, or takes
+/// the worktree for a bare repository. With `extensions.worktreeConfig`, git follows `core.worktree` and
+/// `core.bare` of the shared configuration in every worktree. Repositories of a person, which are in no
+/// other one, are left alone.
+pub(super) fn redirected_worktree(dir: &Path) -> Option<PathBuf> {
+    let (root, own) = worktree_of(dir)?;
+    let common = common_dir(&own);
+    let is_inside = || root.ancestors().skip(1).any(|at| own_dir(at).is_some());
+    if !root.join(".git").is_file() && !is_inside() {
+        return None;
+    }
+    let mut is_redirected = false;
+    let files = [common.join("config"), own.join("config.worktree")];
+    for file in files {
+        read(&file, None, &mut |entry| {
+            is_redirected |= match entry.key.as_str() {
+                "core.worktree" => true,
+                "core.bare" => entry.value != "false",
+                _ => false,
+            };
+        });
+    }
+    // Relative to the folder in which git runs otherwise.
+    is_redirected.then(|| std::path::absolute(root).unwrap_or_else(|_| root.to_owned()))
+}
+
 /// Returns the git folder of a worktree, or of a bare repository.
 fn git_dir(dir: &Path) -> Option<PathBuf> {
     let is_bare = || dir.join("HEAD").is_file() && dir.join("objects").is_dir();

@@ -5,10 +5,15 @@
 //! overrides the settings that name a program. Settings of the person's own configuration (global
 //! and system) stay in effect.
 //!
+//! Git also enters the repositories inside a worktree ([`super::nested`]), whose configuration an agent
+//! in a sandbox can write as well. Their settings are overridden in the same way, because git passes
+//! these overrides on.
+//!
 //! A program that rewrites the configuration between our read and git's own read is not stopped
 //! here; only a sandbox in which the file is read-only does that.
 
 use super::config::{self, Entry};
+use super::nested;
 use crate::Surroundings;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +27,46 @@ const ALWAYS: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     // The transport `ext::` runs its address as a command.
     ("protocol.ext.allow", "never"),
+    // Other values run git in repositories inside the worktree, without [`Hardening::options`].
+    ("diff.submodule", "short"),
+    ("fetch.recurseSubmodules", "false"),
+    ("push.recurseSubmodules", "no"),
 ];
+
+/// Subcommands that do not enter repositories inside a worktree.
+const NEVER_ENTER: &[&str] = &[
+    "branch",
+    "cat-file",
+    "clone",
+    "commit-tree",
+    "config",
+    "fetch",
+    "for-each-ref",
+    "init",
+    "log",
+    "ls-files",
+    "ls-remote",
+    "ls-tree",
+    "merge-base",
+    "push",
+    "remote",
+    "rev-list",
+    "rev-parse",
+    "show",
+    "show-ref",
+    "symbolic-ref",
+    "tag",
+    "update-ref",
+    "write-tree",
+];
+
+/// Option of a push to a repository on this machine that runs none of its programs. Git does not pass
+/// the overrides of the pushing repository on to it.
+pub(super) const PLAIN_RECEIVE_PACK: &str = concat!(
+    "--receive-pack=git -c core.hooksPath=/dev/null -c core.fsmonitor=false",
+    " -c core.alternateRefsCommand=true -c receive.denyCurrentBranch=refuse",
+    " -c receive.autogc=false receive-pack"
+);
 
 /// The setting that disables all hooks.
 const NO_HOOKS: (&str, &str) = ("core.hooksPath", "/dev/null");
@@ -109,6 +153,8 @@ pub(crate) struct Hardening {
     without_diff_programs: bool,
     without_remote_programs: bool,
     allows_hooks: bool,
+    /// The folder of the worktree, if a setting leads git to another one.
+    worktree: Option<PathBuf>,
     pub(crate) ignored: Vec<IgnoredSetting>,
 }
 
@@ -125,6 +171,26 @@ impl Hardening {
             config::read(&file, around.home(), &mut |entry| {
                 found.consider(entry, allow);
             });
+        }
+        if !is_allowed("core.worktree", allow) {
+            found.worktree = config::redirected_worktree(dir);
+        }
+        found
+    }
+
+    /// Reads the configuration of the repository at `dir`, and of the repositories inside it if the
+    /// subcommand enters them.
+    pub(crate) fn for_command(dir: &Path, around: &Surroundings, subcommand: &str) -> Self {
+        let mut found = Self::of(dir, around);
+        if NEVER_ENTER.contains(&subcommand) {
+            return found;
+        }
+        for inside in nested::repositories(dir, around) {
+            for file in config::files_of(&inside) {
+                config::read(&file, around.home(), &mut |entry| {
+                    found.consider(entry, &around.git_allow);
+                });
+            }
         }
         found
     }
@@ -181,6 +247,9 @@ impl Hardening {
             next += 1;
         }
         command.env("GIT_CONFIG_COUNT", next.to_string());
+        if let Some(worktree) = &self.worktree {
+            command.env("GIT_WORK_TREE", worktree);
+        }
     }
 }
 

@@ -129,3 +129,18 @@ fn extension_that_an_agent_has_switched_on_is_completed() {
     separate_existing(&stage.town, "lab").unwrap();
     check_git(&stage, &max, &joe);
 }
+
+#[test]
+fn setting_that_leads_all_worktrees_elsewhere_is_removed() {
+    let stage = TestTown::new().with_rig();
+    let [max, joe] = ["max", "joe"].map(|name| worktree(&stage, name));
+    let clone = clone_of(&stage);
+    for (key, value) in [("core.worktree", "/nowhere"), ("core.bare", "true")] {
+        let config = clone.join("config").display().to_string();
+        stage.git(&clone, &["config", "--file", &config, key, value]);
+        assert!(!is_done(&clone), "{key}");
+        separate_existing(&stage.town, "lab").unwrap();
+        assert!(is_done(&clone), "{key}");
+    }
+    check_git(&stage, &max, &joe);
+}

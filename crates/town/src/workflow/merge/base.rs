@@ -6,7 +6,7 @@
 //! `gt/merged/<branch>`.
 
 use super::combine::{BEADS, Combined, Pair, combine};
-use super::remote::{Remote, has_files, is_checked_out};
+use super::remote::{self, Remote, has_files, is_checked_out};
 use crate::base::clock::Clock;
 use crate::base::git::{Git, GitError, without_password};
 use crate::base::or_log::OrLog;
@@ -326,7 +326,7 @@ impl<'a> Base<'a> {
     pub(crate) fn push(&self, commit: &str, branch: &str) -> Result<()> {
         self.check_not_checked_out(branch)?;
         let refspec = format!("{commit}:refs/heads/{branch}");
-        let git = self.git().with_time_limit(PUSH_LIMIT);
+        let git = self.git_for_push()?;
         git.run(["push", "--quiet", "origin", &refspec]).map(drop)
     }
 
@@ -336,9 +336,22 @@ impl<'a> Base<'a> {
         self.check_not_checked_out(branch)?;
         let lease = format!("--force-with-lease=refs/heads/{branch}:{from}");
         let refspec = format!("{commit}:refs/heads/{branch}");
-        let git = self.git().with_time_limit(PUSH_LIMIT);
+        let git = self.git_for_push()?;
         git.run(["push", "--quiet", &lease, "origin", &refspec])
             .map(drop)
+    }
+
+    /// Returns git for a push. An agent without a sandbox can change the address of the remote: the
+    /// hooks of a repository on this machine run only if it is the one from which the rig was added.
+    fn git_for_push(&self) -> Result<Git<'_>> {
+        let git = self.git().with_time_limit(PUSH_LIMIT);
+        let source = &rig::entry(self.town, self.rig)?.git_url;
+        let urls = git.run(["remote", "get-url", "--push", "--all", "origin"])?;
+        let known = remote::are_known(self.town, &self.repository, source, urls.lines());
+        Ok(match known {
+            true => git,
+            false => git.to_unknown_remote(),
+        })
     }
 
     /// Returns the commit of a remote branch at the last fetch.
@@ -375,7 +388,7 @@ impl<'a> Base<'a> {
             return Ok(());
         }
         let words = ["push".to_owned(), "--quiet".to_owned()];
-        let git = self.git().with_time_limit(PUSH_LIMIT);
+        let git = self.git_for_push()?;
         git.run([&words[..], &leases, &["origin".to_owned()], &names].concat())
             .map(drop)
     }

@@ -2,6 +2,7 @@
 //!
 //! It only reads. `base.rs` moves branches.
 
+use crate::base::files;
 use crate::base::git::Git;
 use crate::base::or_log::OrLog;
 use crate::{Result, Town};
@@ -34,6 +35,29 @@ impl Remote {
         let folder = urls.find_map(|url| folder_of(repository, url));
         Ok(folder.map_or(Remote::Elsewhere, Remote::Folder))
     }
+}
+
+/// Returns whether each of these URLs leads to another machine, or to the repository from which the rig
+/// was added.
+pub(super) fn are_known<'u>(
+    town: &Town,
+    repository: &Path,
+    source: &str,
+    urls: impl Iterator<Item = &'u str>,
+) -> bool {
+    let mut folders = urls.filter_map(|url| folder_of(repository, url)).peekable();
+    // Towns of other tools do not always have the source.
+    if folders.peek().is_none() || source.is_empty() {
+        return true;
+    }
+    let known = folder_of(repository, source).or_else(|| {
+        // The source may be an alias in the person's configuration, and not one in that of the rig.
+        let git = Git::at(town.root(), town.around());
+        let url = git.run(["ls-remote", "--get-url", "--", source]);
+        let url = url.or_debug("the source of the rig is no remote")?;
+        folder_of(repository, &url)
+    });
+    known.is_some_and(|known| folders.all(|folder| files::is_same(&folder, &known)))
 }
 
 /// Returns the URLs of a remote in the output of `git remote --verbose`: `name<tab>URL (fetch)`,

@@ -68,7 +68,7 @@ impl Diff<'_> {
     /// pager.
     pub fn command(&self, stat: bool) -> Command {
         let around = self.town.around();
-        let hardening = Hardening::of(&self.dir, around);
+        let hardening = Hardening::for_command(&self.dir, around, "diff");
         let mut command = Command::new("git");
         command
             .arg("-C")

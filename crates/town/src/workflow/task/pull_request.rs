@@ -201,7 +201,8 @@ impl<'a> Gh<'a> {
             // failure of gh.
             .process_group(0);
         // gh calls git.
-        Hardening::of(&self.site.dir, around).apply(&mut command, &around.env, false);
+        let hardening = Hardening::for_command(&self.site.dir, around, "status");
+        hardening.apply(&mut command, &around.env, false);
         let limits = RunLimits {
             time: Some(TIMEOUT),
             cancel: Some(&around.cancel),

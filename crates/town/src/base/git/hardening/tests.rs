@@ -229,3 +229,164 @@ fn bare_repository_is_read_as_well() {
     let found = Hardening::of(Path::new(&bare), &trap.around).ignored;
     assert_eq!(found[0].key, "core.sshcommand");
 }
+
+impl Trap {
+    /// Makes a repository with a planted filter at `path` in the repository `around`, and puts its
+    /// commit into the index of that.
+    fn plant_inside(&self, around: &Path, path: &str) -> PathBuf {
+        let inside = around.join(path);
+        fs::create_dir_all(&inside).unwrap();
+        self.plain(&inside, &["init", "--quiet"]);
+        fs::write(inside.join("f"), "one\n").unwrap();
+        self.plain(&inside, &["add", "f"]);
+        self.plain(&inside, &["commit", "--quiet", "--message", "one"]);
+        let filter = self.program("nested");
+        self.plain(&inside, &["config", "filter.nested.clean", &filter]);
+        fs::create_dir_all(inside.join(".git/info")).unwrap();
+        fs::write(inside.join(".git/info/attributes"), "* filter=nested\n").unwrap();
+        fs::write(inside.join("f"), "two\n").unwrap();
+        let head = self.plain(&inside, &["rev-parse", "HEAD"]);
+        let entry = format!("160000,{head},{path}");
+        self.plain(around, &["update-index", "--add", "--cacheinfo", &entry]);
+        inside
+    }
+
+    /// Runs git as an agent does.
+    fn plain(&self, dir: &Path, words: &[&str]) -> String {
+        let mut git = std::process::Command::new("git");
+        git.args(words).current_dir(dir).env_clear();
+        git.envs(&self.around.env)
+            .env("GIT_AUTHOR_NAME", "t")
+            .env("GIT_AUTHOR_EMAIL", "t@localhost")
+            .env("GIT_COMMITTER_NAME", "t")
+            .env("GIT_COMMITTER_EMAIL", "t@localhost");
+        let output = git.output().unwrap();
+        assert!(output.status.success(), "git {words:?}: {output:?}");
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim_end()
+            .to_owned()
+    }
+
+    /// Calls git in the ways that enter repositories inside the worktree.
+    fn enter(&self) {
+        self.run(&["status", "--porcelain"]);
+        self.run(&["diff", "HEAD"]);
+        self.run(&["add", "--all"]);
+    }
+}
+
+#[test]
+fn repository_inside_a_worktree_runs_no_program() {
+    let trap = Trap::new();
+    trap.plant_inside(&trap.dir(), "inside");
+    trap.enter();
+    assert_eq!(trap.calls(), "");
+    // Git itself runs it.
+    trap.plain(&trap.dir(), &["status", "--porcelain"]);
+    assert_ne!(trap.calls(), "");
+}
+
+#[test]
+fn repositories_at_every_depth_and_in_every_form_run_no_program() {
+    let trap = Trap::new();
+    let outer = trap.plant_inside(&trap.dir(), "a");
+    let inner = trap.plant_inside(&outer, "b");
+    // That was the agent's own git.
+    fs::remove_file(trap.calls_file()).unwrap_or_default();
+    // Its git folder is elsewhere.
+    let elsewhere = trap.dir().join("elsewhere");
+    fs::rename(inner.join(".git"), &elsewhere).unwrap();
+    let link = format!("gitdir: {}\n", elsewhere.display());
+    fs::write(inner.join(".git"), link).unwrap();
+    for version in ["2", "4"] {
+        let of_version = ["update-index", "--index-version", version];
+        trap.plain(&trap.dir(), &of_version);
+        trap.enter();
+        assert_eq!(trap.calls(), "", "index version {version}");
+    }
+    trap.plain(&trap.dir(), &["update-index", "--split-index"]);
+    trap.enter();
+    assert_eq!(trap.calls(), "", "split index");
+}
+
+#[test]
+fn settings_that_lead_to_another_folder_are_not_followed() {
+    let trap = Trap::new();
+    let worktree = trap.folder.path().join("linked");
+    let words = ["worktree", "add", "--quiet", worktree.to_str().unwrap()];
+    trap.plain(&trap.dir(), &words);
+    let victim = trap.folder.path().join("victim");
+    fs::create_dir(&victim).unwrap();
+    fs::write(victim.join("keep"), "").unwrap();
+    trap.set("extensions.worktreeConfig", "true");
+    trap.set("core.worktree", victim.to_str().unwrap());
+    let git = Git::at(&worktree, &trap.around);
+    assert_eq!(git.run(["status", "--porcelain"]).unwrap(), "");
+    git.run(["clean", "--quiet", "-ffdx"]).unwrap();
+    git.run(["reset", "--quiet", "--hard"]).unwrap();
+    let left: Vec<_> = fs::read_dir(&victim).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert!(left[0].file_name() == "keep");
+    trap.plain(&trap.dir(), &["config", "--unset", "core.worktree"]);
+    trap.set("core.bare", "true");
+    assert_eq!(git.run(["status", "--porcelain"]).unwrap(), "");
+    // A repository inside the worktree, whose files would be written elsewhere.
+    trap.set("core.bare", "false");
+    let inside = trap.plant_inside(&trap.dir(), "inside");
+    trap.plain(
+        &inside,
+        &["config", "core.worktree", victim.to_str().unwrap()],
+    );
+    Git::at(&inside, &trap.around)
+        .run(["reset", "--quiet", "--hard"])
+        .unwrap();
+    assert!(!victim.join("f").exists());
+    assert_eq!(trap.calls(), "");
+}
+
+#[test]
+fn push_to_an_unknown_repository_on_this_machine_runs_none_of_its_programs() {
+    let trap = Trap::new();
+    let target = trap.folder.path().join("target");
+    fs::create_dir(&target).unwrap();
+    trap.plain(&target, &["init", "--quiet", "--bare"]);
+    fs::create_dir_all(target.join("hooks")).unwrap();
+    let hooks = [
+        "pre-receive",
+        "update",
+        "post-receive",
+        "post-update",
+        "reference-transaction",
+    ];
+    for hook in hooks {
+        fs::copy(trap.program(hook), target.join("hooks").join(hook)).unwrap();
+    }
+    let alternate = trap.program("core.alternateRefsCommand");
+    trap.plain(
+        &target,
+        &["config", "core.alternateRefsCommand", &alternate],
+    );
+    let objects = trap.dir().join(".git/objects");
+    fs::create_dir_all(target.join("objects/info")).unwrap();
+    fs::write(
+        target.join("objects/info/alternates"),
+        format!("{}\n", objects.display()),
+    )
+    .unwrap();
+    let url = target.to_str().unwrap();
+    let dir = trap.dir();
+    let git = Git::at(&dir, &trap.around).to_unknown_remote();
+    git.run(["push", "--quiet", url, "HEAD:refs/heads/pushed"])
+        .unwrap();
+    assert_eq!(trap.calls(), "");
+    assert_ne!(trap.plain(&target, &["rev-parse", "pushed"]), "");
+    // The planted program waits for its input.
+    let unset = ["config", "--unset", "core.alternateRefsCommand"];
+    trap.plain(&target, &unset);
+    trap.run(&["push", "--quiet", url, "HEAD:refs/heads/known"]);
+    assert!(
+        trap.calls().contains("update"),
+        "hooks of a known remote run"
+    );
+}

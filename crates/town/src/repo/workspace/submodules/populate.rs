@@ -174,15 +174,19 @@ impl RepositoryLevel<'_> {
         }
         let alone = ["-c", "submodule.recurse=false"];
         let update = ["submodule", "--quiet", "update", "--", &module.path];
+        // `git submodule update` would follow `core.worktree` of the submodule, which the agent can set.
+        let checkout = ["checkout", "--quiet", "--detach", id];
+        let checkout = || own.run(alone.iter().chain(&checkout)).map(drop);
         if is_there && own.commit(id)?.is_some() {
-            return git.run(alone.iter().chain(&update)).map(drop);
+            return checkout();
         }
         let key = format!("submodule.{}.url", module.name);
         let (copy, url) = self.copy_with(module, id, &key)?;
         let here = copy.dir.to_string_lossy().into_owned();
         if is_there {
-            own.run(["fetch", "--quiet", "--no-tags", "--", &here, id])?;
-            git.run(alone.iter().chain(&update))?;
+            let fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"];
+            own.run([&fetch[..], &["--", &here, id]].concat())?;
+            checkout()?;
             return note_known(own, id);
         }
         // Allows a local path, which git forbids by default, for this submodule and its copy only.
