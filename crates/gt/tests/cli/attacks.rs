@@ -8,6 +8,7 @@ mod environment;
 mod every_command;
 mod git_programs;
 pub(crate) mod identity;
+mod messages;
 mod sandbox;
 mod sockets;
 #[cfg(target_os = "linux")]

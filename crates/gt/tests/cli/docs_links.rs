@@ -194,3 +194,33 @@ fn broken_links_are_found() {
     );
     assert_eq!(targets("[`a`](b) and `[c](d)` <img src=\"e\">"), ["b", "e"]);
 }
+
+#[test]
+fn tests_that_the_list_of_attacks_names_exist() {
+    let list = fs::read_to_string(root().join("docs/attacks.md")).unwrap();
+    let mut sources = String::new();
+    let mut open = vec![root().join("crates")];
+    while let Some(dir) = open.pop() {
+        for path in fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+        {
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                sources += &fs::read_to_string(path).unwrap();
+            }
+        }
+    }
+    let is_name = |word: &&str| {
+        word.contains('_')
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    let names: Vec<&str> = list.split('`').filter(is_name).collect();
+    assert!(names.len() > 50, "{names:?}");
+    let is_missing = |name: &&&str| !sources.contains(&format!("fn {name}("));
+    let missing: Vec<&&str> = names.iter().filter(is_missing).collect();
+    assert_eq!(missing, Vec::<&&str>::new());
+}

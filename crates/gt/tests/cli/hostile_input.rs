@@ -117,6 +117,36 @@ fn hostile_titles_prompts_and_messages_stay_text() {
 }
 
 #[test]
+fn town_with_a_long_path_and_behind_a_link_works() {
+    let env = TestEnv::empty();
+    let parts = ["x".repeat(150), "y".repeat(150)];
+    let real = env.path(&parts.join("/"));
+    fs::create_dir_all(real.parent().unwrap()).unwrap();
+    let link = env.path("link");
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    let init = ["--harness", "demo", "--sandbox", "none"];
+    env.gt(&[&["init", real.to_str().unwrap()], &init[..]].concat())
+        .ok();
+    let at = |town: &std::path::Path, args: &[&str]| {
+        env.gt(&[&["--town", town.to_str().unwrap()], args].concat())
+            .ok()
+    };
+    env.repository("source");
+    at(&real, &["rig", "add", "gastown", "source"]);
+    at(&real, &["crew", "add", "max"]);
+    at(&real, &["crew", "start", "max"]);
+    // Both paths lead to one agent.
+    for town in [&real, &link] {
+        let agents = at(town, &["agents", "--json"]).json();
+        assert_eq!(agents.as_array().unwrap().len(), 1, "{agents}");
+        at(town, &["nudge", "gastown/max", "hello", "--mode", "queue"]);
+    }
+    at(&link, &["stop", "gastown/max"]);
+    let agents = at(&real, &["agents", "--json"]).json();
+    assert_eq!(agents, serde_json::json!([]));
+}
+
+#[test]
 fn a_prefix_is_never_taken_for_the_whole_name() {
     let env = TestEnv::with_crew(&["max", "max2"]);
     env.gt(&["crew", "start", "max2"]).ok();

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 home, town, tmux, outside, other, namespace = sys.argv[1:]
 is_isolated = os.readlink("/proc/self/ns/mnt") != namespace
@@ -248,7 +249,7 @@ def run_program_by_the_environment_of_gt():
 
 @attempt
 def race_a_link_against_its_check():
-    """Swaps a file for a link to a secret while it is opened again and again."""
+    """Swaps a file for a link to a secret while it is opened again and again, for two seconds."""
     name, other = f"{worktree}/raced", f"{worktree}/raced2"
     with open(name, "w") as file:
         file.write("own")
@@ -260,10 +261,16 @@ def race_a_link_against_its_check():
         while not ended.is_set():
             libc.renameat2(-100, name.encode(), -100, other.encode(), 2)
 
+    # Python otherwise changes between threads every 5 ms.
+    sys.setswitchinterval(1e-5)
+    end = time.monotonic() + 2
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        return any(b"secret" in raced_read(name) for _ in range(2000))
+        while time.monotonic() < end:
+            if b"secret" in raced_read(name):
+                return True
+        return False
     finally:
         ended.set()
         thread.join()
@@ -284,6 +291,26 @@ def race_a_mount_over_a_hidden_folder():
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", line]
     runs = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(8)]
     return any(b"secret" in done.communicate(timeout=20)[0] for done in runs)
+
+
+@attempt_if_isolated
+def plant_a_repository_that_git_enters_outside():
+    """Its filter would run in the `git status` of a person. The test looks whether it did."""
+    inside = f"{worktree}/inside"
+    os.mkdir(inside)
+    user = ["-c", "user.name=max", "-c", "user.email=max@localhost"]
+    open(f"{inside}/f", "w").write("one")
+    run("git", "init", "-q", cwd=inside)
+    run("git", "add", "f", cwd=inside)
+    run("git", *user, "commit", "-qm", "one", cwd=inside)
+    run("git", "config", "filter.planted.clean", f"touch {home}/escaped; cat", cwd=inside)
+    os.makedirs(f"{inside}/.git/info", exist_ok=True)
+    open(f"{inside}/.git/info/attributes", "w").write("* filter=planted")
+    open(f"{inside}/f", "w").write("two")
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=inside, capture_output=True, text=True).stdout.strip()
+    if not run("git", "update-index", "--add", "--cacheinfo", f"160000,{head},inside"):
+        raise SystemExit("the repository cannot be planted")
+    return False
 
 
 @attempt

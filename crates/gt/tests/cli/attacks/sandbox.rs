@@ -135,7 +135,19 @@ fn agent_in_a_workspace_sandbox_cannot_leave_it() {
     assert!(escaped.is_empty(), "{escaped:?}");
     let denied = lines.iter().filter(|line| line.starts_with("denied"));
     assert!(denied.count() >= 80, "{lines:?}");
-    assert!(!env.home().join("escaped").exists());
+    // Commands of a person run nothing that the agent has planted.
+    for command in [
+        &["status"][..],
+        &["crew", "list"],
+        &["doctor"],
+        &["save"],
+        &["stop", "gastown/max"],
+        &["done", "--agent", "gastown/max"],
+        &["crew", "rm", "max"],
+    ] {
+        env.gt(command);
+        assert!(!env.home().join("escaped").exists(), "{command:?}");
+    }
 }
 
 #[test]
