@@ -218,6 +218,35 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     line(text)
 }
 
+/// A list that is printed as one JSON document while its elements arrive. Only a part of it is in
+/// memory. The text is that of [`json`] of the complete list.
+#[derive(Debug, Default)]
+pub(crate) struct JsonList {
+    text: String,
+    has_elements: bool,
+}
+
+impl JsonList {
+    pub(crate) fn add(&mut self, element: &impl Serialize) -> Result<(), Problem> {
+        const AT_ONCE: usize = 1 << 16;
+        let element = serde_json::to_string_pretty(element)
+            .map_err(|error| Problem::failed("cannot write JSON").caused_by(error))?;
+        self.text += if self.has_elements { ",\n  " } else { "[\n  " };
+        // A line break inside a string is escaped, so that every other one is of the layout.
+        self.text += &element.replace('\n', "\n  ");
+        self.has_elements = true;
+        match self.text.len() < AT_ONCE {
+            true => Ok(()),
+            false => print(&std::mem::take(&mut self.text)),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<(), Problem> {
+        let end = if self.has_elements { "\n]\n" } else { "[]\n" };
+        print(&(self.text + end))
+    }
+}
+
 /// Removes null fields from an object, so that unknown values are absent.
 pub(crate) fn without_nulls(mut value: serde_json::Value) -> serde_json::Value {
     if let Some(fields) = value.as_object_mut() {
@@ -363,6 +392,25 @@ mod tests {
         let expected = "  \u{1b}[31m!\u{1b}[0m max waits for an answer:\n    `gt answer hello/max`";
         assert_eq!(broken(text, Some(30), 4), expected);
         assert_eq!(broken("", Some(30), 4), "");
+    }
+
+    #[test]
+    fn list_in_parts_is_the_same_document() {
+        let text = |elements: &[serde_json::Value]| {
+            let mut list = JsonList::default();
+            for element in elements {
+                list.add(element).unwrap();
+            }
+            list.text + if list.has_elements { "\n]" } else { "[]" }
+        };
+        let all = [
+            serde_json::json!({"a": [1, {"b": "two\nlines"}], "c": []}),
+            serde_json::json!("x"),
+        ];
+        for count in 0..=all.len() {
+            let whole = serde_json::to_string_pretty(&all[..count]).unwrap();
+            assert_eq!(text(&all[..count]), whole);
+        }
     }
 
     #[test]

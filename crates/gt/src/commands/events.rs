@@ -10,7 +10,7 @@ use gt_core::event::{Event, Visibility};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::time;
-use gt_town::records::events::{self, EventGap, EventQuery, Events};
+use gt_town::records::events::{self, EventGap, EventQuery, Events, FoundEvents, SEARCHED_AT_ONCE};
 use gt_town::records::items::Work;
 use gt_town::records::stream::{self, Follow, StreamServer};
 use serde_json::{Map, Value, json};
@@ -46,6 +46,9 @@ pub(crate) struct EventsArgs {
     /// Only events after the one with this number (`seq` in JSON), the oldest first
     #[arg(long, value_name = "SEQ", conflicts_with = "since")]
     after: Option<u64>,
+    /// Only events before the one with this number: the next page of older events
+    #[arg(long, value_name = "SEQ", conflicts_with_all = ["follow", "feed"])]
+    before: Option<u64>,
     /// Maximum number of events; the newest are shown [default: 100, or all with --since or --after]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -53,7 +56,7 @@ pub(crate) struct EventsArgs {
     #[arg(long, short)]
     follow: bool,
     /// Stream events and changes of sessions to each client of the town's socket
-    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "feed", "since", "after", "limit", "follow"])]
+    #[arg(long, conflicts_with_all = ["kinds", "actor", "about", "feed", "since", "after", "before", "limit", "follow"])]
     serve: bool,
 }
 
@@ -140,6 +143,7 @@ fn names_of(town: &Town, text: &str) -> Result<Vec<String>, Problem> {
             let anything = EventQuery {
                 about: names.clone(),
                 limit: Some(1),
+                reach: Some(SEARCHED_AT_ONCE),
                 ..EventQuery::default()
             };
             if !is_item && Events::of(town).find(&anything)?.is_empty() {
@@ -167,29 +171,105 @@ fn show(args: &EventsArgs, town: &Town, context: &Context) -> Result<(), Problem
         feed: args.feed,
         since,
         after: args.after,
+        before: args.before,
         limit: args.limit.or(is_limited.then_some(usual)),
+        // A period that the caller names is searched completely.
+        reach: is_limited.then_some(SEARCHED_AT_ONCE),
     };
     let as_line = if args.feed { feed_line } else { audit_line };
     if args.follow {
         return follow(town, query, as_line, context);
     }
-    let found = match args.after {
-        Some(after) => {
-            let limit = query.limit.unwrap_or(usize::MAX);
+    match (args.after, query.limit) {
+        (Some(after), Some(limit)) => {
             let page = Events::of(town).page(Some(after), limit, &query)?;
             page.gap.iter().for_each(warn_of_gap);
-            page.events
+            print_found(&page.events, as_line, context)
         }
-        None => Events::of(town).find(&query)?,
+        (after, None) => {
+            let gap = after.map(|after| Events::of(town).gap_after(after));
+            gap.transpose()?.flatten().iter().for_each(warn_of_gap);
+            let mut printed = PrintedEvents::new(as_line, context);
+            Events::of(town).each(&query, &mut |event| printed.add(&event))?;
+            printed.finish()
+        }
+        (None, Some(_)) => {
+            let found = Events::of(town).search(&query)?;
+            print_found(&found.events, as_line, context)?;
+            note_older(&found, &query);
+            Ok(())
+        }
+    }
+}
+
+fn print_found(
+    events: &[Event],
+    as_line: fn(&Event) -> String,
+    context: &Context,
+) -> Result<(), Problem> {
+    let mut printed = PrintedEvents::new(as_line, context);
+    events.iter().try_for_each(|event| printed.add(event))?;
+    printed.finish()
+}
+
+/// Events as the command prints them, one after another: a town may have more than fit in memory.
+struct PrintedEvents {
+    as_line: fn(&Event) -> String,
+    json: Option<output::JsonList>,
+    text: String,
+    is_empty: bool,
+}
+
+impl PrintedEvents {
+    fn new(as_line: fn(&Event) -> String, context: &Context) -> Self {
+        PrintedEvents {
+            as_line,
+            json: context.json.then(output::JsonList::default),
+            text: String::new(),
+            is_empty: true,
+        }
+    }
+
+    fn add(&mut self, event: &Event) -> Result<(), Problem> {
+        const AT_ONCE: usize = 1 << 16;
+        self.is_empty = false;
+        match &mut self.json {
+            Some(list) => list.add(event),
+            None => {
+                self.text += &(self.as_line)(event);
+                match self.text.len() < AT_ONCE {
+                    true => Ok(()),
+                    false => output::print(&std::mem::take(&mut self.text)),
+                }
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), Problem> {
+        match self.json {
+            Some(list) => list.finish(),
+            None if self.is_empty => output::line("No events match."),
+            None => output::print(&self.text),
+        }
+    }
+}
+
+/// Notes that older events were not searched.
+fn note_older(found: &FoundEvents, query: &EventQuery) {
+    let megabytes = SEARCHED_AT_ONCE >> 20;
+    let next = match found.searched_from {
+        Some(number) => format!("`--before {number}` searches older ones"),
+        None => "`--since TIME` searches older ones".to_owned(),
     };
-    if context.json {
-        return output::json(&found);
+    let end = match query.before {
+        Some(number) => format!("before event {number}"),
+        None => "of the log".to_owned(),
+    };
+    if found.is_partial {
+        output::note(format!(
+            "Only the last {megabytes} MB {end} were searched; {next}."
+        ));
     }
-    if found.is_empty() {
-        return output::line("No events match.");
-    }
-    let lines: Vec<String> = found.iter().map(as_line).collect();
-    output::print(&lines.concat())
 }
 
 fn follow(
@@ -199,25 +279,22 @@ fn follow(
     context: &Context,
 ) -> Result<(), Problem> {
     context.catch_interrupts();
-    let json_line = |event: &Event| format!("{}\n", json!(event));
-    let after = query.after;
-    let (mut found, mut follow) = Follow::begin(town, query)?;
-    let gap = after.map(|after| Events::of(town).gap_after(after));
+    let line = |event: &Event| match context.json {
+        true => format!("{}\n", json!(event)),
+        false => as_line(event),
+    };
+    let gap = query.after.map(|after| Events::of(town).gap_after(after));
     match gap.transpose()?.flatten() {
         Some(gap) if context.json => output::line(json!({"gap": gap}).to_string())?,
         gap => gap.iter().for_each(warn_of_gap),
     }
-    loop {
-        let lines: Vec<String> = match context.json {
-            true => found.iter().map(json_line).collect(),
-            false => found.iter().map(as_line).collect(),
-        };
+    let mut follow = Follow::begin(town, query, &mut |event| output::print(&line(&event)))?;
+    while !context.around().cancel.is_set() && output::has_reader() {
+        let found = follow.next(Duration::from_millis(500))?;
+        let lines: Vec<String> = found.iter().map(line).collect();
         output::print(&lines.concat())?;
-        if context.around().cancel.is_set() || !output::has_reader() {
-            return Ok(());
-        }
-        found = follow.next(Duration::from_millis(500))?;
     }
+    Ok(())
 }
 
 /// Warns that events after a cursor are missing.

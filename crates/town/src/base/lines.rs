@@ -183,6 +183,117 @@ pub(crate) fn end_before(file: &File, end: u64, length: usize) -> std::io::Resul
     Ok(text)
 }
 
+/// Passes the complete lines of a part of a file, each with its newline.
+pub(crate) fn each_line_in<E: From<Problem>>(
+    path: &Path,
+    file: &File,
+    start: u64,
+    end: u64,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let part = FilePart {
+        file,
+        at: start,
+        end,
+    };
+    let mut reader = BufReader::with_capacity(1 << 18, part);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line);
+        length.map_err(|error| files::io_problem("read", path, &error))?;
+        if line.last() != Some(&b'\n') {
+            return Ok(());
+        }
+        each(&line)?;
+    }
+}
+
+/// Finds where the lines of an ordered file begin to be late, without reading the lines before. The
+/// callback returns whether a line is late, or `None` if it cannot tell: such a line counts with the
+/// lines around it. `end` is the end of the complete lines. Returns `end` if no line is late.
+pub(crate) fn first_late(
+    file: &File,
+    end: u64,
+    mut is_late: impl FnMut(&[u8]) -> Option<bool>,
+) -> std::io::Result<u64> {
+    /// Length of a part that is read line by line.
+    const SHORT: u64 = 1 << 16;
+    // Lines before `low` are not late, and lines from `high` on are.
+    let (mut low, mut high) = (0, end);
+    while high - low > SHORT {
+        let start = line_after(file, low + (high - low) / 2, high)?;
+        match first_verdict(file, start, high, &mut is_late)? {
+            Some((_, after, false)) => low = after,
+            Some((_, _, true)) | None if start < high => high = start,
+            // The line in the middle reaches to the end of the part.
+            _ => break,
+        }
+    }
+    let mut at = low;
+    while let Some((line, after, is_late)) = first_verdict(file, at, high, &mut is_late)? {
+        if is_late {
+            return Ok(line);
+        }
+        at = after;
+    }
+    Ok(high)
+}
+
+/// Returns the start of the first line after a position, or `end`.
+fn line_after(file: &File, at: u64, end: u64) -> std::io::Result<u64> {
+    let mut reader = BufReader::new(FilePart { file, at, end });
+    let length = reader.skip_until(b'\n')?;
+    Ok((at + length as u64).min(end))
+}
+
+/// Returns the start and the end of the first line that the callback can judge, and its verdict.
+fn first_verdict(
+    file: &File,
+    start: u64,
+    end: u64,
+    is_late: &mut impl FnMut(&[u8]) -> Option<bool>,
+) -> std::io::Result<Option<(u64, u64, bool)>> {
+    let part = FilePart {
+        file,
+        at: start,
+        end,
+    };
+    let mut reader = BufReader::new(part);
+    let mut at = start;
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        let after = at + length as u64;
+        if let Some(is_late) = is_late(&line) {
+            return Ok(Some((at, after, is_late)));
+        }
+        at = after;
+    }
+}
+
+/// A part of a file, read without moving the position of the file.
+#[derive(Debug)]
+struct FilePart<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for FilePart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let length = buffer.len().min(left);
+        let read = self.file.read_at(&mut buffer[..length], self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
 /// Reads up to the size of the buffer, or to the end of the file.
 fn read_at_most(file: &File, buffer: &mut [u8], start: u64) -> std::io::Result<usize> {
     let mut there = 0;
@@ -224,7 +335,7 @@ impl<'a> Backwards<'a> {
         loop {
             // The bytes in memory end with the newline of the line to return.
             let text = self.held.strip_suffix(b"\n").unwrap_or(&self.held);
-            let at = text.iter().rposition(|byte| *byte == b'\n');
+            let at = memchr::memrchr(b'\n', text);
             if let Some(at) = at {
                 let line = text[at + 1..].to_vec();
                 self.held.truncate(at + 1);
@@ -249,6 +360,67 @@ impl<'a> Backwards<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn first_late_line_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let check = |lines: &[String], late: usize| {
+            std::fs::write(&path, lines.concat()).unwrap();
+            let file = File::open(&path).unwrap();
+            let end = file.metadata().unwrap().len();
+            let mut read = 0;
+            let found = first_late(&file, end, |line| {
+                read += line.len() as u64;
+                let number: usize = std::str::from_utf8(line)
+                    .ok()?
+                    .split(' ')
+                    .next()?
+                    .parse()
+                    .ok()?;
+                Some(number >= late)
+            });
+            let expected: usize = lines
+                .iter()
+                .take_while(|line| line.split(' ').next() != Some(&late.to_string()))
+                .map(String::len)
+                .sum();
+            assert_eq!(found.unwrap(), expected as u64, "{late}");
+            (read, end)
+        };
+        let many: Vec<String> = (0..20_000)
+            .map(|at| format!("{at} {}\n", "x".repeat(at % 300)))
+            .collect();
+        for late in [0, 1, 9_999, 10_000, 19_999, 20_000] {
+            let (read, end) = check(&many, late);
+            assert!(read < end / 10, "{read} of {end}");
+        }
+        // Long lines, and no lines.
+        let long: Vec<String> = (0..9)
+            .map(|at| format!("{at} {}\n", "x".repeat(100_000)))
+            .collect();
+        for late in 0..=9 {
+            check(&long, late);
+        }
+        check(&[], 3);
+    }
+
+    #[test]
+    fn lines_without_verdict_count_with_their_neighbours() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.jsonl");
+        let torn = "?".repeat(90_000);
+        std::fs::write(&path, format!("{torn}\nearly\n{torn}\nlate\n{torn}\n")).unwrap();
+        let file = File::open(&path).unwrap();
+        let end = file.metadata().unwrap().len();
+        let found = first_late(&file, end, |line| match line {
+            b"early\n" => Some(false),
+            b"late\n" => Some(true),
+            _ => None,
+        });
+        let (after_early, late) = (90_007, 180_008);
+        assert!((after_early..=late).contains(&found.unwrap()));
+    }
 
     fn backwards(text: &str) -> Vec<(u64, String)> {
         let folder = tempfile::tempdir().unwrap();

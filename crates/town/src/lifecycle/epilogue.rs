@@ -103,6 +103,8 @@ fn details(town: &Town, sessions: &Sessions, records: &[&Record]) -> Result<Vec<
     let events = match began.min() {
         Some(since) => Events::of(town).find(&events::EventQuery {
             since: Some(since),
+            // Only the events of these sessions are in a timeline.
+            about: records.iter().map(|session| session.id.clone()).collect(),
             ..events::EventQuery::default()
         })?,
         None => Vec::new(),

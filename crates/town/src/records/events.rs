@@ -4,17 +4,19 @@
 //! lock, with one write per file and without fsync: they are operational data, and the journal of
 //! sessions holds what must survive a power failure. [`crate::records::retention`] prunes old
 //! events; [`crate::records::stream`] follows new ones; [`chain`] makes changes of the log evident;
-//! [`cursor`] pages through the log by the numbers of its lines.
+//! [`cursor`] pages through the log by the numbers of its lines; [`search`] finds events.
 
 mod chain;
 mod cursor;
+mod search;
 
 pub use chain::accept_break;
 pub use cursor::{EventGap, EventPage};
+pub use search::{FoundEvents, SEARCHED_AT_ONCE};
+pub(crate) use search::{each_before, find_before};
 
 use crate::base::clock::Clock;
-use crate::base::files;
-use crate::base::lines::{Backwards, Durability, Lines};
+use crate::base::lines::{Durability, Lines};
 use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::surroundings::{Deadline, EventFlag};
@@ -24,7 +26,8 @@ use gt_core::event::{Event, EventOrigin, LONGEST_SEAL, matches_pattern};
 use gt_core::work::Item;
 use gt_core::{Caller, Problem};
 use jiff::{SignedDuration, Timestamp};
-use std::fs::File;
+use serde::Deserialize;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -60,10 +63,15 @@ pub struct EventQuery {
     pub since: Option<Timestamp>,
     /// Only events with a later number.
     pub after: Option<u64>,
+    /// Only events with an earlier number.
+    pub before: Option<u64>,
     /// Only events of the feed.
     pub feed: bool,
     /// Maximum number of events; the newest are returned.
     pub limit: Option<usize>,
+    /// Maximum number of bytes of the log that a search with a limit reads, from the newest event
+    /// back.
+    pub reach: Option<u64>,
 }
 
 impl EventQuery {
@@ -86,6 +94,9 @@ impl EventQuery {
             && self
                 .after
                 .is_none_or(|after| event.seq.is_some_and(|seq| seq > after))
+            && self
+                .before
+                .is_none_or(|before| event.seq.is_none_or(|seq| seq < before))
             && (!self.feed || event.visibility.is_in_feed())
     }
 }
@@ -181,49 +192,42 @@ impl Events {
     /// Returns the matching events, oldest first. Unreadable lines are skipped; `gt events stats`
     /// counts them.
     pub fn find(&self, query: &EventQuery) -> Result<Vec<Event>> {
-        let lines = if query.feed { &self.feed } else { &self.log };
+        self.search(query).map(|found| found.events)
+    }
+
+    /// Returns the matching events like [`find`](Self::find), and where a search with a
+    /// [reach](EventQuery::reach) has ended.
+    pub fn search(&self, query: &EventQuery) -> Result<FoundEvents> {
+        let lines = self.lines_of(query);
         match lines.open()? {
             Some(file) => {
                 let end = file.metadata().map_or(0, |meta| meta.len());
                 find_before(lines.path(), &file, end, query)
             }
-            None => Ok(Vec::new()),
+            None => Ok(FoundEvents::default()),
         }
     }
-}
 
-/// Returns the matching events of an open file before a position, oldest first. Reads backwards
-/// from there, and only as far as needed.
-pub(crate) fn find_before(
-    path: &Path,
-    file: &File,
-    end: u64,
-    query: &EventQuery,
-) -> Result<Vec<Event>> {
-    let cannot = |error| files::io_problem("read", path, &error);
-    let mut lines = Backwards::before(file, end).map_err(cannot)?;
-    let mut found = Vec::new();
-    while query.limit.is_none_or(|limit| found.len() < limit) {
-        let Some((_, line)) = lines.next_line().map_err(cannot)? else {
-            break;
-        };
-        let Some(event) = read(&line) else { continue };
-        if let (Some(after), Some(seq)) = (query.after, event.seq)
-            && seq <= after
-        {
-            break;
-        }
-        if let (Some(since), Some(at)) = (query.since, time_of(&event))
-            && at.duration_until(since) > DISORDER
-        {
-            break;
-        }
-        if query.matches(&event) {
-            found.push(event);
+    /// Passes the matching events to `give`, oldest first, without holding them in memory. The limit
+    /// of the query does not count.
+    pub fn each(
+        &self,
+        query: &EventQuery,
+        give: &mut dyn FnMut(Event) -> Result<()>,
+    ) -> Result<()> {
+        let lines = self.lines_of(query);
+        match lines.open()? {
+            Some(file) => {
+                let end = file.metadata().map_or(0, |meta| meta.len());
+                each_before(lines.path(), &file, end, query, give)
+            }
+            None => Ok(()),
         }
     }
-    found.reverse();
-    Ok(found)
+
+    fn lines_of(&self, query: &EventQuery) -> &Lines {
+        if query.feed { &self.feed } else { &self.log }
+    }
 }
 
 /// Returns the origin of the events that this process writes. Only the binary names its command.
@@ -317,6 +321,36 @@ pub(crate) fn line(event: &Event) -> Result<Vec<u8>> {
 /// Parses a line of the log. Returns `None` for a line that a crash has cut off or damaged.
 pub(crate) fn read(line: &[u8]) -> Option<Event> {
     serde_json::from_slice(line).ok()
+}
+
+/// The time and the type of an event, read without its other fields: retention reads every line.
+#[derive(Deserialize)]
+pub(crate) struct EventStamp<'a> {
+    #[serde(borrow)]
+    ts: Cow<'a, str>,
+    #[serde(rename = "type", borrow)]
+    pub(crate) kind: Cow<'a, str>,
+    // An event without these is damaged.
+    #[serde(rename = "source", borrow)]
+    _source: Cow<'a, str>,
+    #[serde(rename = "actor", borrow)]
+    _actor: Cow<'a, str>,
+}
+
+impl EventStamp<'_> {
+    /// Parses a line like [`read`].
+    pub(crate) fn read(line: &[u8]) -> Option<EventStamp<'_>> {
+        // Retention counts damaged lines.
+        serde_json::from_slice(line).ok()
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.ts
+    }
+
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        self.ts.parse().ok()
+    }
 }
 
 /// Returns the time of an event.

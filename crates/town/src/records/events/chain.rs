@@ -87,8 +87,13 @@ impl Events {
         Ok(self.read_chain()?.0)
     }
 
+    /// Returns a verifier for the lines of the log, which are read after this call.
+    pub(crate) fn verifier(&self) -> Result<ChainVerifier> {
+        Ok(ChainVerifier::new(self.stored_head()?))
+    }
+
     fn read_chain(&self) -> Result<(ChainReport, FileHash)> {
-        let mut verifier = ChainVerifier::new(self.stored_head()?);
+        let mut verifier = self.verifier()?;
         self.log.read_from(0, |line| {
             verifier.add(line);
             Ok(())

@@ -4,10 +4,11 @@
 //! a prune nor a restart changes it. Numbers are assigned without holes, so a hole shows that events
 //! were pruned; a page reports it as an [`EventGap`].
 
+use super::search::first_with_number;
 use super::{EventQuery, Events, find_before, read};
 use crate::Result;
 use crate::base::files;
-use crate::base::lines::{Backwards, whole_length};
+use crate::base::lines::{Backwards, each_line_in, whole_length};
 use gt_core::Problem;
 use gt_core::event::{ChainHead, Event, StoredHead};
 use serde::Serialize;
@@ -65,7 +66,7 @@ impl Events {
                 ..query.clone()
             };
             return Ok(EventPage {
-                events: find_before(self.log().path(), &file, end, &query)?,
+                events: find_before(self.log().path(), &file, end, &query)?.events,
                 next: start.last,
                 ..EventPage::default()
             });
@@ -104,8 +105,29 @@ impl Events {
 
     /// Returns the gap after a cursor, if events are missing.
     pub fn gap_after(&self, after: u64) -> Result<Option<EventGap>> {
-        let query = EventQuery::default();
-        Ok(self.page(Some(after), usize::MAX, &query)?.gap)
+        let Some(file) = self.log().open()? else {
+            return Ok(self.empty_page(after, 0)?.gap);
+        };
+        let path = self.log().path();
+        let cannot = |error| files::io_problem("read", path, &error);
+        let length = file.metadata().map_err(cannot)?.len();
+        let end = whole_length(&file, length).map_err(cannot)?;
+        let start = start_after(&file, end, Some(after)).map_err(cannot)?;
+        if start.last <= after {
+            return Ok(self.empty_page(after, start.last)?.gap);
+        }
+        let (mut missing, mut last) = (0, after);
+        each_line_in(path, &file, start.offset, end, |line| {
+            if let Some(head) = ChainHead::at_end(line) {
+                missing += head.seq.saturating_sub(last + 1);
+                last = last.max(head.seq);
+            }
+            Ok::<(), Problem>(())
+        })?;
+        Ok((missing > 0).then_some(EventGap {
+            after,
+            missing: Some(missing),
+        }))
     }
 
     /// Returns the number of the newest event; 0 without one.
@@ -148,16 +170,15 @@ fn start_after(file: &File, end: u64, after: Option<u64>) -> std::io::Result<Pag
         last: 0,
     };
     let mut lines = Backwards::before(file, end)?;
-    while let Some((offset, mut line)) = lines.next_line()? {
+    while let Some((_, mut line)) = lines.next_line()? {
         line.push(b'\n');
-        let Some(head) = ChainHead::at_end(&line) else {
-            continue;
-        };
-        start.last = start.last.max(head.seq);
-        match after {
-            Some(after) if head.seq > after => start.offset = offset,
-            _ => break,
+        if let Some(head) = ChainHead::at_end(&line) {
+            start.last = head.seq;
+            break;
         }
+    }
+    if let Some(after) = after.filter(|after| *after < start.last) {
+        start.offset = first_with_number(file, end, after + 1)?;
     }
     Ok(start)
 }
@@ -203,6 +224,26 @@ mod tests {
         assert_eq!((end.events.len(), end.next, end.gap), (0, 7, None));
         let newest = events.page(None, 2, &any).unwrap();
         assert_eq!((kinds(&newest), newest.next), (vec!["e6", "e7"], 7));
+    }
+
+    #[test]
+    fn gap_is_counted_over_the_rest_of_the_log() {
+        let (folder, events) = log_of(9);
+        let path = folder.path().join(".events.jsonl");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let kept = |at: &usize| ![2, 3, 6].contains(at);
+        let lines = text.lines().enumerate().filter(|(at, _)| kept(at));
+        let text: String = lines.map(|(_, line)| format!("{line}\n")).collect();
+        std::fs::write(&path, text).unwrap();
+        let missing = |after| {
+            let gap = events.gap_after(after).unwrap();
+            gap.map(|gap| (gap.after, gap.missing))
+        };
+        assert_eq!(missing(0), Some((0, Some(3))));
+        assert_eq!(missing(3), Some((3, Some(2))));
+        assert_eq!(missing(7), None);
+        assert_eq!(missing(9), None);
+        assert_eq!(missing(10), Some((10, None)));
     }
 
     #[test]

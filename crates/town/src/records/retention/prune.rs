@@ -5,10 +5,10 @@ use crate::base::clock::Clock;
 use crate::base::files;
 use crate::base::lines::{Backwards, Lines, whole_length};
 use crate::base::settings::KrcSettings;
-use crate::records::events::{self, Events};
+use crate::records::events::{self, EventStamp, Events};
 use gt_core::Caller;
 use gt_core::Problem;
-use gt_core::event::{ChainBreak, Event, FileHash, Policy};
+use gt_core::event::{ChainBreak, ChainVerifier, Event, FileHash, Policy};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -50,8 +50,6 @@ pub(super) fn prune_log_and_feed(
         dry_run,
         files: Vec::new(),
     };
-    // The prune must not hide that the log was changed.
-    let broken = events.verify()?.broken;
     for (lines, is_log) in [(events.log(), true), (events.feed(), false)] {
         let name = lines.path().file_name().unwrap_or_default();
         let mut told = PrunedFile {
@@ -59,13 +57,17 @@ pub(super) fn prune_log_and_feed(
             ..PrunedFile::default()
         };
         if let Some(mut file) = lines.open()? {
+            // The prune must not hide that the log was changed. One read verifies and plans.
+            let mut verifier = is_log.then(|| events.verifier()).transpose()?;
             let plan = PrunePlan::of(
                 lines,
                 &mut file,
                 &policy,
                 settings.minimum_kept,
                 clock.seconds(),
+                verifier.as_mut(),
             )?;
+            let broken = verifier.and_then(|verifier| verifier.finish().broken);
             plan.add_to(&mut told);
             if !dry_run && plan.changes() {
                 let anchor = is_log.then_some(AnchorFacts {
@@ -99,6 +101,7 @@ impl PrunePlan {
         policy: &Policy,
         minimum: usize,
         now: i64,
+        mut verifier: Option<&mut ChainVerifier>,
     ) -> Result<Self> {
         let cannot = |error| files::io_problem("read", lines.path(), &error);
         let length = file.metadata().map_err(cannot)?.len();
@@ -113,8 +116,11 @@ impl PrunePlan {
         lines.read_file(file, 0, |line| {
             let begin = plan.end;
             plan.end += line.len() as u64;
-            let event = events::read(line);
-            let at = event.as_ref().and_then(events::time_of);
+            if let Some(verifier) = &mut verifier {
+                verifier.add(line);
+            }
+            let event = EventStamp::read(line);
+            let at = event.as_ref().and_then(EventStamp::time);
             match (event, at) {
                 (Some(event), Some(at)) => {
                     let is_old = policy.is_expired(&event.kind, now - at.as_second());
@@ -162,7 +168,7 @@ fn newest_from(file: &File, length: u64, minimum: usize) -> io::Result<u64> {
         let Some((at, line)) = lines.next_line()? else {
             return Ok(0);
         };
-        if events::read(&line).is_some_and(|event| event.kind != MARKER) {
+        if EventStamp::read(&line).is_some_and(|event| event.kind != MARKER) {
             count += 1;
             from = at;
         }

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::base::lines::Lines;
-use crate::records::events;
+use crate::records::events::EventStamp;
 use gt_core::event::Policy;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -45,7 +45,7 @@ pub(super) fn of_file(lines: &Lines, policy: &Policy, now: Timestamp) -> Result<
     };
     let mut types: BTreeMap<String, KindStats> = BTreeMap::new();
     lines.read_from(0, |line| {
-        let dated = events::read(line).and_then(|event| Some((events::time_of(&event)?, event)));
+        let dated = EventStamp::read(line).and_then(|event| Some((event.time()?, event)));
         let Some((at, event)) = dated else {
             stats.damaged += 1;
             return Ok(());
@@ -54,16 +54,19 @@ pub(super) fn of_file(lines: &Lines, policy: &Policy, now: Timestamp) -> Result<
         let is_expired = u64::from(policy.is_expired(&event.kind, age));
         stats.events += 1;
         stats.expired += is_expired;
-        let kind = types.entry(event.kind.clone()).or_default();
+        let kind = match types.get_mut(event.kind.as_ref()) {
+            Some(kind) => kind,
+            None => types.entry(event.kind.to_string()).or_default(),
+        };
         kind.count += 1;
         kind.expired += is_expired;
         kind.bytes += line.len() as u64;
         kind.value += policy.value(&event.kind, age);
-        if kind.oldest.is_empty() || event.ts < kind.oldest {
-            kind.oldest.clone_from(&event.ts);
+        if kind.oldest.is_empty() || event.text() < kind.oldest.as_str() {
+            event.text().clone_into(&mut kind.oldest);
         }
-        if event.ts > kind.newest {
-            kind.newest = event.ts;
+        if event.text() > kind.newest.as_str() {
+            event.text().clone_into(&mut kind.newest);
         }
         Ok(())
     })?;

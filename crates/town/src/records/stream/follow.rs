@@ -6,7 +6,7 @@ use super::wake::Wake;
 use super::{Cursor, socket_in};
 use crate::base::clock::Clock;
 use crate::base::lines::Lines;
-use crate::records::events::{self, EventQuery, Events, find_before};
+use crate::records::events::{self, EventQuery, Events, each_before, find_before};
 use crate::{Result, Town};
 use gt_core::event::Event;
 use jiff::Timestamp;
@@ -37,12 +37,21 @@ enum Source {
 }
 
 impl Follow {
-    /// Starts to listen. Returns the events that already exist, and the listener for later ones.
-    pub fn begin(town: &Town, query: EventQuery) -> Result<(Vec<Event>, Self)> {
-        Self::begin_in(town.root(), query)
+    /// Starts to listen. Passes the events that already exist to `give`, and returns the listener
+    /// for later ones. With a limit, the newest ones within the query's reach.
+    pub fn begin(
+        town: &Town,
+        query: EventQuery,
+        give: &mut dyn FnMut(Event) -> Result<()>,
+    ) -> Result<Self> {
+        Self::begin_in(town.root(), query, give)
     }
 
-    pub(super) fn begin_in(root: &Path, query: EventQuery) -> Result<(Vec<Event>, Self)> {
+    pub(super) fn begin_in(
+        root: &Path,
+        query: EventQuery,
+        give: &mut dyn FnMut(Event) -> Result<()>,
+    ) -> Result<Self> {
         let log = Events::in_folder(root).log().clone();
         let connection = StreamConnection::open(root);
         let served = match &connection {
@@ -56,14 +65,13 @@ impl Follow {
             // There is no server, or its position is invalid because the log was just pruned.
             _ => (Source::File(Wake::on(&[root])), Tail::at_end(log.clone())?),
         };
-        let before = history(&log, &tail, &query)?;
-        let follow = Follow {
+        history(&log, &tail, &query, give)?;
+        Ok(Follow {
             root: root.to_owned(),
             query,
             source,
             tail,
-        };
-        Ok((before, follow))
+        })
     }
 
     /// Returns whether events come from a server.
@@ -135,12 +143,21 @@ impl Follow {
     }
 }
 
-/// Returns the events before the position of `tail`.
-fn history(log: &Lines, tail: &Tail, query: &EventQuery) -> Result<Vec<Event>> {
-    match (tail.file(), tail.cursor()) {
-        (Some(file), Some(cursor)) => find_before(log.path(), file, cursor.offset, query),
-        _ => Ok(Vec::new()),
+/// Passes the events before the position of `tail` to `give`.
+fn history(
+    log: &Lines,
+    tail: &Tail,
+    query: &EventQuery,
+    give: &mut dyn FnMut(Event) -> Result<()>,
+) -> Result<()> {
+    let (Some(file), Some(cursor)) = (tail.file(), tail.cursor()) else {
+        return Ok(());
+    };
+    if query.limit.is_none() {
+        return each_before(log.path(), file, cursor.offset, query, give);
     }
+    let found = find_before(log.path(), file, cursor.offset, query)?;
+    found.events.into_iter().try_for_each(give)
 }
 
 /// A connection to the server.

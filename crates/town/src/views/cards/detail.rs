@@ -29,6 +29,7 @@ pub fn events_of(town: &Town, id: &WorkId, agent: &Identity) -> Result<Vec<Event
     let mut found = Events::of(town).find(&events::EventQuery {
         about: vec![agent.address(), id.to_string()],
         limit: Some(MAX_EVENTS),
+        reach: Some(events::SEARCHED_AT_ONCE),
         ..events::EventQuery::default()
     })?;
     found.reverse();
