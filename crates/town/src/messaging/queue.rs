@@ -103,6 +103,16 @@ impl MessageQueue {
             .collect()
     }
 
+    /// Returns the first messages in the order of delivery, at most this many, and the number of all
+    /// files of waiting messages.
+    pub fn first_waiting(&self, most: usize) -> (Vec<Message>, usize) {
+        let dir = self.dir.join("new");
+        let names = names(&dir);
+        // `unreadable` reports the others.
+        let messages = names.iter().filter_map(|name| read(&dir.join(name)).ok());
+        (messages.take(most).collect(), names.len())
+    }
+
     pub fn is_empty(&self) -> bool {
         names(&self.dir.join("new")).is_empty() && names(&self.dir.join("taken")).is_empty()
     }
@@ -113,14 +123,15 @@ impl MessageQueue {
         dnd::read(town, &agent.address()).is_some()
             && self.interrupted().is_none()
             && self
-                .waiting()
+                .first_waiting(1)
+                .0
                 .first()
                 .is_some_and(|message| message.priority != Priority::Urgent)
     }
 
     /// Returns whether any message that waits or is being typed can be read.
     pub(crate) fn has_readable(&self) -> bool {
-        !self.waiting().is_empty() || self.interrupted().is_some()
+        !self.first_waiting(1).0.is_empty() || self.interrupted().is_some()
     }
 
     /// Sets aside a message that cannot be delivered, so that the next one can be. The reason is
@@ -152,13 +163,25 @@ impl MessageQueue {
         names(&dir).iter().filter_map(read).collect()
     }
 
+    /// Returns the newest messages that were set aside, at most this many, oldest first, and the
+    /// number of all their files.
+    pub fn newest_set_aside(&self, most: usize) -> (Vec<SetAside>, usize) {
+        let dir = self.dir.join("aside");
+        let names = names(&dir);
+        let newest = &names[names.len().saturating_sub(most)..];
+        // `unreadable` reports the others.
+        let read = |name: &String| read(&dir.join(name)).ok();
+        (newest.iter().filter_map(read).collect(), names.len())
+    }
+
     /// Returns the files of the queue that hold no readable message, with the reason. They are
-    /// never delivered.
-    pub fn unreadable(&self) -> Vec<Problem> {
+    /// never delivered. Reads at most this many files of each folder, the first in the order of
+    /// delivery.
+    pub fn unreadable(&self, most: usize) -> Vec<Problem> {
         let mut found = Vec::new();
         for folder in ["new", "taken", "aside"] {
             let dir = self.dir.join(folder);
-            for name in names(&dir) {
+            for name in names(&dir).into_iter().take(most) {
                 let path = dir.join(name);
                 // A file that is gone was delivered or moved meanwhile.
                 if let Err(error) = read::<Message>(&path)
@@ -243,7 +266,8 @@ impl MessageQueue {
 
     /// Takes the next message for typing.
     pub fn take(&self, session: &str) -> Result<Option<TakenMessage>> {
-        let Some(message) = self.waiting().into_iter().next() else {
+        let (first, _) = self.first_waiting(1);
+        let Some(message) = first.into_iter().next() else {
             return Ok(None);
         };
         files::make_dir(&self.dir.join("taken"))?;

@@ -10,7 +10,7 @@ use gt_core::{Identity, Problem};
 use gt_town::Town;
 use gt_town::base::processes;
 use gt_town::messaging::nudge;
-use gt_town::messaging::queue::MessageQueue;
+use gt_town::messaging::queue::{MessageQueue, SetAside};
 use gt_town::terminal::containers;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -23,8 +23,31 @@ struct Listed {
     reason: Option<String>,
 }
 
-/// Returns the messages of a queue. Expired ones are left out: the next delivery sets them aside.
+/// Maximum number of waiting messages, and of those set aside, that a list shows.
+const SHOWN: usize = 500;
+
+/// Returns the messages of a queue, the first [`SHOWN`] of each kind, and the number of others.
+fn first_listed(queue: &MessageQueue, now: i64) -> (Vec<Listed>, usize) {
+    let (waiting, waiting_count) = queue.first_waiting(SHOWN);
+    let (aside, aside_count) = queue.newest_set_aside(SHOWN);
+    let others = |count: usize| count.saturating_sub(SHOWN);
+    (
+        rows(queue, now, waiting, aside),
+        others(waiting_count) + others(aside_count),
+    )
+}
+
+/// Returns all messages of a queue. Expired ones are left out: the next delivery sets them aside.
 fn listed(queue: &MessageQueue, now: i64) -> Vec<Listed> {
+    rows(queue, now, queue.waiting(), queue.set_aside_messages())
+}
+
+fn rows(
+    queue: &MessageQueue,
+    now: i64,
+    waiting: Vec<Message>,
+    aside: Vec<SetAside>,
+) -> Vec<Listed> {
     let row = |message, phase, reason| Listed {
         message,
         phase,
@@ -34,19 +57,20 @@ fn listed(queue: &MessageQueue, now: i64) -> Vec<Listed> {
     let begun = begun.map(|taken| row(taken.message, taken.phase.as_str(), None));
     let uptime = processes::uptime();
     let is_valid = |message: &Message| !message.is_expired(now, uptime.as_ref());
-    let waiting = queue.waiting().into_iter().filter(is_valid);
+    let waiting = waiting.into_iter().filter(is_valid);
     let waiting = waiting.map(|message| row(message, "waiting", None));
-    let aside = queue.set_aside_messages().into_iter();
-    let aside = aside.map(|it| row(it.message, "set aside", Some(it.reason)));
+    let aside = aside
+        .into_iter()
+        .map(|it| row(it.message, "set aside", Some(it.reason)));
     begun.chain(waiting).chain(aside).collect()
 }
 
 pub(super) fn list(town: &Town, identity: &Identity, context: &Context) -> CommandResult {
     let queue = MessageQueue::of(town, identity);
-    for problem in queue.unreadable() {
+    for problem in queue.unreadable(SHOWN) {
         output::warn(problem.line());
     }
-    let rows = listed(&queue, town.clock().seconds());
+    let (rows, others) = first_listed(&queue, town.clock().seconds());
     // A message sent before the present session began is stale.
     let session = match rows.is_empty() {
         true => None,
@@ -106,6 +130,11 @@ pub(super) fn list(town: &Town, identity: &Identity, context: &Context) -> Comma
         for reason in reasons {
             output::line(reason)?;
         }
+    }
+    if others > 0 {
+        output::note(format!(
+            "{others} more wait behind these, or were set aside before them."
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -98,7 +98,7 @@ fn await_readiness(
     let mut typist = Typist::new(town, &container, &preset);
     typist.watch_folders(&queue.folders());
     let mut looks_again = true;
-    for problem in queue.unreadable() {
+    for problem in queue.unreadable(usize::MAX) {
         tracing::warn!("{}", problem.line());
     }
     loop {

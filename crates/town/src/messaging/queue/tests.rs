@@ -51,6 +51,37 @@ fn a_message_is_always_in_exactly_one_place() {
 }
 
 #[test]
+fn first_message_is_taken_without_reading_the_others() {
+    let (_folder, queue) = queue();
+    for id in ["a", "b", "c"] {
+        queue.add(&message(id, Priority::Normal), 10).unwrap();
+    }
+    // A pipe without a writer blocks every reader.
+    let made = std::process::Command::new("mkfifo")
+        .arg(queue.new_path("1-d"))
+        .status();
+    assert!(made.unwrap().success());
+    let (first, count) = queue.first_waiting(2);
+    let ids: Vec<&str> = first.iter().map(|it| it.id.as_str()).collect();
+    assert_eq!((ids, count), (vec!["a", "b"], 4));
+    assert!(queue.has_readable());
+    assert_eq!(queue.take("life").unwrap().unwrap().message.id, "a");
+}
+
+#[test]
+fn newest_messages_set_aside_are_listed() {
+    let (_folder, queue) = queue();
+    for id in ["a", "b", "c"] {
+        queue.add(&message(id, Priority::Normal), 10).unwrap();
+        let taken = queue.take("life").unwrap().unwrap();
+        queue.set_aside(&taken).unwrap();
+    }
+    let (newest, count) = queue.newest_set_aside(2);
+    let ids: Vec<String> = newest.into_iter().map(|it| it.message.id).collect();
+    assert_eq!((ids.join(" "), count), ("b c".to_owned(), 3));
+}
+
+#[test]
 fn a_reported_prompt_confirms_only_the_message_that_was_entered() {
     let (_folder, queue) = queue();
     queue.add(&message("a", Priority::Normal), 10).unwrap();
@@ -168,10 +199,10 @@ fn expired_message_that_cannot_be_moved_is_not_reported_as_moved() {
 fn file_without_a_message_is_reported_with_its_path() {
     let (_folder, queue) = queue();
     queue.add(&message("a", Priority::Normal), 10).unwrap();
-    assert!(queue.unreadable().is_empty());
+    assert!(queue.unreadable(9).is_empty());
     fs::write(queue.dir.join("new/1-b"), "{").unwrap();
     assert_eq!(queue.waiting().len(), 1);
-    let [problem] = &queue.unreadable()[..] else {
+    let [problem] = &queue.unreadable(9)[..] else {
         panic!("one file cannot be read");
     };
     assert!(problem.message().contains("new/1-b"), "{problem}");
