@@ -7,6 +7,7 @@ mod upkeep;
 
 use super::{CommandResult, ids};
 use crate::context::Context;
+use crate::output;
 use clap::{Args, Subcommand};
 use filter::SessionFilterArgs;
 use gt_core::Problem;
@@ -55,6 +56,9 @@ pub(crate) struct ChainArgs {
     /// A session, a chain, or a work item
     #[arg(value_name = "ID-OR-BEAD")]
     what: String,
+    /// Maximum number of sessions; the newest are shown
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    limit: usize,
 }
 
 pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult {
@@ -66,12 +70,18 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult 
     match command {
         SessionsCommand::List(args) => {
             let query = SessionQuery {
-                limit: Some(args.limit),
+                // One more tells whether there are more.
+                limit: Some(args.limit.saturating_add(1)),
                 ..args.filter.query(&town, &sessions)?
             };
             let mut records = sessions.find(&query)?;
+            let has_more = records.len() > args.limit;
+            records.truncate(args.limit);
             usage::refresh(&town, &mut records);
             shown::list(&records, query.work.as_deref(), context)?;
+            if let (true, Some(last)) = (has_more, records.last()) {
+                shown::note_older(last);
+            }
         }
         SessionsCommand::Show(args) => {
             let mut session = sessions.get(&args.id)?;
@@ -83,8 +93,14 @@ pub(crate) fn run(command: SessionsCommand, context: &Context) -> CommandResult 
             shown::show(&session, detail, recording.as_ref(), context)?;
         }
         SessionsCommand::Chain(args) => {
-            let mut chain = sessions.chain(&ids::full_or_text(&town, &args.what)?)?;
+            let mut chain = sessions.chain(&ids::full_or_text(&town, &args.what)?, args.limit)?;
             usage::refresh_all(&town, &mut chain.sessions);
+            if chain.is_partial {
+                output::note(format!(
+                    "Only the newest {} sessions, and their totals; `--limit N` shows more.",
+                    args.limit
+                ));
+            }
             shown::chain(&chain, context)?;
         }
         SessionsCommand::Stats(args) => stats::run(&args, &town, &sessions, context)?,

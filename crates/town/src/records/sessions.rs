@@ -262,9 +262,10 @@ impl Sessions {
     }
 
     /// Returns all sessions that worked on an item, by its id, or all sessions of a chain, by its
-    /// id or the id of any session in it. The oldest is first.
-    pub fn chain(&self, what: &str) -> Result<Chain> {
-        self.ask(|index| query::chain(index, &self.archive, what))
+    /// id or the id of any session in it. The oldest is first; of a longer chain the newest are
+    /// returned.
+    pub fn chain(&self, what: &str, limit: usize) -> Result<Chain> {
+        self.ask(|index| query::chain(index, &self.archive, what, limit))
     }
 
     /// Returns the total usage of each item, over all its sessions. The usage of a running session

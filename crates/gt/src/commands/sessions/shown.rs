@@ -98,6 +98,17 @@ pub(super) fn list(
     }
 }
 
+/// Notes on stderr how the list continues after its last session.
+pub(super) fn note_older(last: &Record) {
+    let next = match &last.started_at {
+        Some(started) => format!("`--until {started}` shows older ones, "),
+        None => String::new(),
+    };
+    output::note(format!(
+        "More sessions match: {next}`--limit N` more at once."
+    ));
+}
+
 pub(super) fn show(
     session: &Record,
     detail: Option<Value>,

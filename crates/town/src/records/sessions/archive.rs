@@ -34,10 +34,9 @@ impl Archive {
         &self.folder
     }
 
-    /// Returns the file of a session, by the month of its end.
-    pub(super) fn file_of(session: &Record) -> Option<String> {
-        let month = session.ended_at.as_deref()?.get(..7)?;
-        Some(format!("{month}.jsonl.gz"))
+    /// Returns the file of the sessions that ended in a month, such as `2026-01`.
+    pub(super) fn file_of(month: &str) -> String {
+        format!("{month}.jsonl.gz")
     }
 
     /// Adds sessions to a file and replaces those that it already has. `sessions` maps ids to JSON

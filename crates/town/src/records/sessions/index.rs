@@ -31,7 +31,6 @@ use portion::{Fill, SessionLines};
 use position::{Position, read_position};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use schema::{APPLICATION, EARLY_INDEXES, LATE_INDEXES, TABLES, VERSION};
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -257,26 +256,31 @@ impl Index {
         let _ = database::tidy(&self.db, self.db.path());
     }
 
-    /// Records that sessions were moved to files of the archive, and the new position in the
-    /// journal, which was rewritten without them.
-    pub(super) fn note_archived(
-        &mut self,
-        moved: &BTreeMap<String, Vec<Record>>,
-        journal: &Journal,
-    ) -> Result<(), IndexError> {
+    /// Records that sessions were moved to a file of the archive.
+    pub(super) fn note_archived(&mut self, file: &str, sessions: &[Record]) -> Result<(), IndexError> {
         let change = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
-        for (file, sessions) in moved {
-            for session in sessions {
-                archived(&change, session, file)?;
-                change.execute(
+        for session in sessions {
+            archived(&change, session, file)?;
+            change
+                .prepare_cached(
                     "DELETE FROM records WHERE life = (SELECT rowid FROM lives WHERE id = ?1)",
-                    [&session.id],
-                )?;
-                change.execute("DELETE FROM lives WHERE id = ?1", [&session.id])?;
-            }
+                )?
+                .execute([&session.id])?;
+            change
+                .prepare_cached("DELETE FROM lives WHERE id = ?1")?
+                .execute([&session.id])?;
         }
+        change.commit()?;
+        Ok(())
+    }
+
+    /// Records the position in a journal that was rewritten without archived sessions.
+    pub(super) fn note_journal(&mut self, journal: &Journal) -> Result<(), IndexError> {
+        let change = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
         if let Some(reading) = journal.open()? {
             position::note(&change, journal, &reading.first, reading.length)?;
         }

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::base::files;
 use gt_core::Problem;
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Length in bytes up to which a journal is read in a few milliseconds.
@@ -23,18 +23,25 @@ pub struct JournalState {
     pub is_torn: bool,
 }
 
+const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Sessions {
     /// Compares the index with the journal and rebuilds it if they disagree. Returns the reason for
     /// the rebuild. A long journal is compared at most once a day; otherwise only the tables of the
-    /// index are compared with each other.
+    /// index are compared with each other, at most once an hour.
     pub fn compare_index(&self) -> Result<Option<String>> {
         let length = self.journal.path().metadata().map_or(0, |meta| meta.len());
-        match length > SHORT_JOURNAL && !self.is_comparison_due() {
-            true => self.compare(Depth::Tables),
-            false => self.compare_now(),
+        if length <= SHORT_JOURNAL || self.is_comparison_due() {
+            return self.compare_now();
         }
+        let mark = self.tables_mark();
+        if is_newer(&mark, HOUR) || is_newer(&self.comparison_mark(), HOUR) {
+            return Ok(None);
+        }
+        let reason = self.compare(Depth::Tables)?;
+        files::write_passing(&mark, b"")?;
+        Ok(reason)
     }
 
     /// Compares only the tables of the index with each other, without reading the journal, and
@@ -58,14 +65,15 @@ impl Sessions {
     }
 
     fn is_comparison_due(&self) -> bool {
-        let compared = self.comparison_mark().metadata();
-        let compared = compared.and_then(|meta| meta.modified());
-        // A time in the future means that the clock was set back since.
-        !compared.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < DAY))
+        !is_newer(&self.comparison_mark(), DAY)
     }
 
     fn comparison_mark(&self) -> PathBuf {
         self.folder.join(".compared")
+    }
+
+    fn tables_mark(&self) -> PathBuf {
+        self.folder.join(".compared-tables")
     }
 
     fn compare(&self, depth: Depth) -> Result<Option<String>> {
@@ -123,5 +131,52 @@ impl Sessions {
     pub(crate) fn set_aside_damaged(&self) -> Result<(usize, PathBuf)> {
         let _lock = self.journal.lock()?;
         self.journal.set_aside_damaged()
+    }
+}
+
+/// Returns whether a file was written within this time.
+fn is_newer(mark: &Path, time: Duration) -> bool {
+    let written = mark.metadata().and_then(|meta| meta.modified());
+    // A time in the future means that the clock was set back since.
+    written.is_ok_and(|at| at.elapsed().is_ok_and(|age| age < time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::log::testing::town;
+    use gt_core::record::Record;
+    use std::fs::File;
+    use std::time::SystemTime;
+
+    #[test]
+    fn tables_of_a_long_history_are_compared_once_an_hour() {
+        let (_folder, town) = town();
+        let sessions = Sessions::of(&town);
+        let prompt = "x".repeat(100_000);
+        let line = |at: usize| Record {
+            agent: Some("agent/a".to_owned()),
+            initial_prompt: Some(prompt.clone()),
+            ..Record::about(format!("{at}"))
+        };
+        let lines: Vec<Record> = (0..50).map(line).collect();
+        sessions.record(&lines).unwrap();
+        assert_eq!(sessions.compare_index().unwrap(), None);
+        let index = sessions.folder.join("index.db");
+        let db = rusqlite::Connection::open(index).unwrap();
+        db.execute_batch("DELETE FROM records WHERE life = 1")
+            .unwrap();
+        drop(db);
+        assert_eq!(
+            sessions.compare_index().unwrap(),
+            None,
+            "it was just compared"
+        );
+        let before = SystemTime::now() - 2 * HOUR;
+        let mark = File::options().write(true).open(sessions.comparison_mark());
+        mark.unwrap().set_modified(before).unwrap();
+        let reason = sessions.compare_index().unwrap();
+        assert_eq!(reason.as_deref(), Some("1 sessions have no record"));
+        assert_eq!(sessions.compare_index().unwrap(), None);
     }
 }

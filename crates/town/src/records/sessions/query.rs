@@ -185,30 +185,49 @@ pub struct Chain {
     pub sessions: Vec<Record>,
     /// The item, if these are its sessions; each counts with its [share](Record::share_of).
     pub item: Option<String>,
+    /// Whether older sessions were left out.
+    pub is_partial: bool,
 }
 
-/// Returns all sessions that worked on an item, or all of a chain, the oldest first.
-pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chain, IndexError> {
+/// Returns the sessions that worked on an item, or those of a chain, the oldest first: of many, the
+/// newest.
+pub(super) fn chain(
+    index: &Index,
+    archive: &Archive,
+    what: &str,
+    limit: usize,
+) -> Result<Chain, IndexError> {
     let query = SessionQuery {
         work: Some(what.to_owned()),
+        limit: Some(limit.saturating_add(1)),
         ..SessionQuery::default()
     };
     let mut sessions = find_all(index, archive, &query)?;
     if !sessions.is_empty() {
+        let is_partial = sessions.len() > limit;
+        sessions.truncate(limit);
         sessions.reverse();
-        let item = query.work;
-        return Ok(Chain { sessions, item });
+        return Ok(Chain {
+            sessions,
+            item: query.work,
+            is_partial,
+        });
     }
     let session = by_prefix(index, archive, what)?;
     let session = session.ok_or_else(|| not_found(&what.to_ascii_lowercase()))?;
     let chain = session.chain_id.as_deref().unwrap_or(&session.id);
-    let mut sessions = archived(index, archive, "chain_id = ?1", chain)?;
-    sessions.extend(records(
-        index.db(),
-        "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid WHERE chain_id = ?1",
-        [Value::from(chain.to_owned())],
-    )?);
+    let newest = SessionQuery {
+        chain: Some(chain.to_owned()),
+        limit: query.limit,
+        ..SessionQuery::default()
+    };
+    let mut sessions = find(index, &newest)?;
+    if sessions.len() <= limit {
+        sessions.extend(archived(index, archive, "chain_id = ?1", chain)?);
+    }
     sessions.sort_by(|a, b| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
+    let is_partial = sessions.len() > limit;
+    sessions.drain(..sessions.len().saturating_sub(limit));
     // A session that was taken over by another journal may have no chain.
     if sessions.is_empty() {
         sessions.push(session);
@@ -216,6 +235,7 @@ pub(super) fn chain(index: &Index, archive: &Archive, what: &str) -> Result<Chai
     Ok(Chain {
         sessions,
         item: None,
+        is_partial,
     })
 }
 
@@ -356,13 +376,48 @@ pub(super) fn all_archived_in(index: &Index, file: &str) -> Result<HashSet<u64>,
     Ok(ids.collect::<Result<_, _>>()?)
 }
 
-/// Returns the sessions that ended before `time`.
-pub(super) fn ended_before(index: &Index, time: &str) -> Result<Vec<Record>, IndexError> {
+/// The sessions of the journal that ended in one month, in UTC.
+#[derive(Debug)]
+pub(super) struct EndedMonth {
+    /// Such as `2026-01`.
+    month: String,
+    /// The milliseconds of the first and of the last end.
+    first: i64,
+    last: i64,
+    pub(super) sessions: usize,
+}
+
+impl EndedMonth {
+    /// Returns the file of the archive.
+    pub(super) fn file(&self) -> String {
+        Archive::file_of(&self.month)
+    }
+}
+
+/// Returns the months in which sessions ended before `time`, with only those sessions.
+pub(super) fn months_ended_before(index: &Index, time: &str) -> Result<Vec<EndedMonth>, IndexError> {
+    let mut query = index.db().prepare(
+        "SELECT strftime('%Y-%m', ended / 1000, 'unixepoch'), min(ended), max(ended), count(*)
+         FROM lives WHERE status = 'stopped' AND ended < ?1 GROUP BY 1 ORDER BY 1",
+    )?;
+    let months = query.query_map([milliseconds(time)], |row| {
+        Ok(EndedMonth {
+            month: row.get(0)?,
+            first: row.get(1)?,
+            last: row.get(2)?,
+            sessions: row.get(3)?,
+        })
+    })?;
+    Ok(months.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Returns the sessions of a month.
+pub(super) fn ended_in(index: &Index, month: &EndedMonth) -> Result<Vec<Record>, IndexError> {
     records(
         index.db(),
         "SELECT id, record FROM lives LEFT JOIN records ON life = lives.rowid
-         WHERE status = 'stopped' AND ended < ?1 ORDER BY ended",
-        milliseconds(time).map(Value::from),
+         WHERE status = 'stopped' AND ended BETWEEN ?1 AND ?2 ORDER BY ended",
+        [Value::from(month.first), Value::from(month.last)],
     )
 }
 

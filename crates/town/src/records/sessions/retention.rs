@@ -1,7 +1,7 @@
 //! Moves old sessions into the archive.
 
-use super::archive::Archive;
 use super::index::IndexError;
+use super::query::EndedMonth;
 use super::{Sessions, query};
 use crate::Result;
 use crate::base::files;
@@ -20,52 +20,60 @@ pub struct Archived {
 }
 
 impl Sessions {
-    /// Moves the sessions that ended before that time (RFC 3339) out of the journal.
+    /// Moves the sessions that ended before that time (RFC 3339) out of the journal. At any time the
+    /// sessions of one month are in memory, as many as one file of the archive has.
     pub fn archive(&self, before: &str, dry_run: bool) -> Result<Archived> {
         files::make_dir(&self.folder)?;
         let _lock = self.journal.lock()?;
         let mut index = self.open()?;
-        let mut moved: BTreeMap<String, Vec<Record>> = BTreeMap::new();
-        let old = match query::ended_before(&index, before) {
+        let months = match query::months_ended_before(&index, before) {
             Err(broken @ IndexError::Damaged(_)) => {
                 index = self.repaired(index, &broken)?;
-                query::ended_before(&index, before)
+                query::months_ended_before(&index, before)
             }
-            old => old,
+            months => months,
         };
-        let old = old.map_err(Problem::from)?;
-        for session in old {
-            if let Some(file) = Archive::file_of(&session) {
-                moved.entry(file).or_default().push(session);
-            }
-        }
+        let months = months.map_err(Problem::from)?;
         let archived = Archived {
-            sessions: moved.values().map(Vec::len).sum(),
-            files: moved.keys().cloned().collect(),
+            sessions: months.iter().map(|month| month.sessions).sum(),
+            files: months.iter().map(EndedMonth::file).collect(),
         };
-        if dry_run || moved.is_empty() {
+        if dry_run || months.is_empty() {
             return Ok(archived);
         }
-        for (file, sessions) in &moved {
+        let mut gone = HashSet::new();
+        for month in &months {
+            let sessions = match query::ended_in(&index, month) {
+                Err(broken @ IndexError::Damaged(_)) => {
+                    index = self.repaired(index, &broken)?;
+                    query::ended_in(&index, month)
+                }
+                sessions => sessions,
+            };
+            let sessions = sessions.map_err(Problem::from)?;
             let lines: Result<BTreeMap<String, String>> = sessions
                 .iter()
                 .map(|session| Ok((session.id.clone(), self.with_detail(session)?)))
                 .collect();
-            self.archive.add(file, lines?)?;
+            self.archive.add(&month.file(), lines?)?;
+            gone.extend(sessions.into_iter().map(|session| session.id));
         }
-        let gone: HashSet<&str> = moved
-            .values()
-            .flatten()
-            .map(|session| session.id.as_str())
-            .collect();
         self.journal.keep_only(|id| !gone.contains(id))?;
-        match index.note_archived(&moved, &self.journal) {
+        let mut noted = Ok(());
+        for month in &months {
+            noted = query::ended_in(&index, month)
+                .and_then(|sessions| index.note_archived(&month.file(), &sessions));
+            if noted.is_err() {
+                break;
+            }
+        }
+        match noted.and_then(|()| index.note_journal(&self.journal)) {
             Err(broken @ IndexError::Damaged(_)) => drop(self.repaired(index, &broken)?),
             noted => noted.map_err(Problem::from)?,
         }
         for id in gone {
             // The details are in the archive now; a file that cannot be removed does no harm.
-            for path in [&self.detail_path(id), self.step_lines(id).path()] {
+            for path in [&self.detail_path(&id), self.step_lines(&id).path()] {
                 files::remove_if_there(path).or_warn("a file of an archived session stays");
             }
         }

@@ -40,7 +40,7 @@ fn check(place: &Place, item: &str, tokens: u64, is_undivided: bool, when: &str)
             ..SessionQuery::default()
         })
         .unwrap();
-    let chain = sessions.chain(item).unwrap();
+    let chain = sessions.chain(item, 9).unwrap();
     assert_eq!(chain.item.as_deref(), Some(item), "{when}");
     for found in [&listed, &chain.sessions] {
         let ids: Vec<&str> = found.iter().map(|session| session.id.as_str()).collect();

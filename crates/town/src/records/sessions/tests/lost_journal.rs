@@ -21,7 +21,7 @@ fn without_journal(lose: impl Fn(&Path)) -> Place {
 }
 
 fn of_item(place: &Place) -> Vec<Record> {
-    let chain = place.sessions.chain("gt-a").unwrap();
+    let chain = place.sessions.chain("gt-a", 9).unwrap();
     chain.sessions
 }
 
