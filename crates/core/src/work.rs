@@ -232,6 +232,10 @@ fn usual_priority() -> u8 {
 /// dot that the lower case of a capital İ contains.
 pub fn folded(text: &str) -> String {
     const DOT_ABOVE: char = '\u{307}';
+    // Much faster, and most of what a search reads.
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let lower = text.chars().flat_map(char::to_lowercase);
     let plain = lower.filter(|letter| *letter != DOT_ABOVE);
     plain.map(|c| if c == 'ς' { 'σ' } else { c }).collect()

@@ -50,6 +50,7 @@ pub(crate) mod mq;
 mod no_command;
 pub(crate) mod notify;
 pub(crate) mod nudge;
+mod page;
 pub(crate) mod patrol;
 pub(crate) mod peek;
 pub(crate) mod polecat;

@@ -302,7 +302,7 @@ pub const TABLE: &[Operation] = &[
     ], "Returns the sessions that continued each other's work."),
 
     // Work.
-    command(CommandRow("work_list", Get, "/api/v1/work", Read, None, &["work", "list"]), List("id"), &[
+    command(CommandRow("work_list", Get, "/api/v1/work", Read, None, &["work", "list", "--limit=10000"]), List("id"), &[
         LIMIT, PAGE,
         query("status", STATUSES, Long("--status"), "Only items with this status"),
         query("all", Boolean, Flag("--all"), "Include closed items"),

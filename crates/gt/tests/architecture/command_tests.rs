@@ -26,6 +26,7 @@ const NO_COMMANDS: &[&str] = &[
     "hook_report",
     "ids",
     "init_step",
+    "page",
     "replay",
     "run_agent",
     "single",

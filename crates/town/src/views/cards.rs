@@ -97,6 +97,11 @@ impl Gatherer {
         let work = Work::of(town);
         let since = town.clock().now() - CLOSED_IS_SHOWN;
         let overview = work.overview(&since.to_string())?;
+        if overview.has_more {
+            warnings.push(
+                "there are too many items: the most urgent open ones and the last closed ones are shown, and `gt work list` has the others".to_owned(),
+            );
+        }
         let merges = work.merges(None, false)?;
         let escalations = work.escalations(&EscalationQuery::default())?;
         // The board shows work items even if tmux does not answer.

@@ -10,7 +10,7 @@ use gt_core::state::{Reason, State};
 use gt_core::work::WorkId;
 use gt_town::Town;
 use gt_town::agents::listing::AgentView;
-use gt_town::records::items::{ItemQuery, Work};
+use gt_town::records::items::Work;
 use gt_town::records::limits;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -90,20 +90,9 @@ pub(super) fn print_table(
 /// Returns the item on each hook, as `he-5n2wj Write a poem`, by the agent's address.
 fn hooked_items(town: &Town) -> HashMap<String, String> {
     let read = || -> Result<HashMap<String, String>, Problem> {
-        let work = Work::of(town);
-        let hooks = work.hooks()?;
-        let titles = match hooks.is_empty() {
-            true => Vec::new(),
-            false => work.find(&ItemQuery::default())?,
-        };
-        let titles: HashMap<WorkId, String> = titles
-            .into_iter()
-            .map(|item| (item.id, item.title))
-            .collect();
-        let named = hooks.into_iter().map(|(agent, id)| {
-            let title = titles.get(&id).map_or("", String::as_str);
-            (agent, format!("{id} {title}").trim_end().to_owned())
-        });
+        let titles = Work::of(town).hooked_titles()?.into_iter();
+        let named =
+            titles.map(|(agent, id, title)| (agent, format!("{id} {title}").trim_end().to_owned()));
         Ok(named.collect())
     };
     // The list of agents is useful without their items.

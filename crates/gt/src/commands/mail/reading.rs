@@ -1,6 +1,7 @@
 //! Reads, finds and archives messages.
 
 use super::super::ids;
+use super::super::page::Page;
 use super::{document, inbox_owner};
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
@@ -30,14 +31,26 @@ pub(crate) struct InboxArgs {
     #[arg(long, conflicts_with = "all")]
     unread: bool,
     #[command(flatten)]
-    shown: MailLimitArgs,
+    page: MailPageArgs,
 }
 
 #[derive(Debug, Args)]
-struct MailLimitArgs {
+struct MailPageArgs {
     /// Maximum number of messages
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
+    /// Show this page of as many messages, from 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    page: usize,
+}
+
+impl MailPageArgs {
+    fn page(&self) -> Page {
+        Page {
+            limit: self.limit,
+            number: self.page,
+        }
+    }
 }
 
 /// Read a message
@@ -51,6 +64,9 @@ pub(crate) struct ReadArgs {
     /// Show the whole thread, oldest message first
     #[arg(long)]
     thread: bool,
+    /// Maximum number of messages of a thread; the newest are shown
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "thread")]
+    limit: usize,
     /// Keep it marked as unread
     #[arg(long)]
     keep_unread: bool,
@@ -82,7 +98,7 @@ pub(crate) struct SearchArgs {
     #[arg(long, conflicts_with = "agent")]
     everybody: bool,
     #[command(flatten)]
-    shown: MailLimitArgs,
+    page: MailPageArgs,
 }
 
 pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -90,10 +106,9 @@ pub(super) fn inbox(args: &InboxArgs, town: &Town, context: &Context) -> Result<
         recipient: Some(inbox_owner(town, args.agent.as_deref())?),
         archived: args.all,
         unread: args.unread,
-        limit: Some(args.shown.limit),
         ..MailQuery::default()
     };
-    list(query, town, context)
+    list(query, args.page.page(), town, context)
 }
 
 pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -104,10 +119,9 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
         },
         text: Some(args.text),
         archived: true,
-        limit: Some(args.shown.limit),
         ..MailQuery::default()
     };
-    list(query, town, context)
+    list(query, args.page.page(), town, context)
 }
 
 pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -117,11 +131,21 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
     let asked = work.mail(&id)?;
     let mut messages = match args.thread {
         false => vec![asked],
-        true => work.messages(&MailQuery {
-            thread: Some(asked.thread),
-            archived: true,
-            ..MailQuery::default()
-        })?,
+        true => {
+            let length = work.thread_length(&asked.thread)?;
+            if length > args.limit {
+                output::note(format!(
+                    "The newest {} of {length} messages; `--limit {length}` shows all.",
+                    args.limit
+                ));
+            }
+            work.messages(&MailQuery {
+                thread: Some(asked.thread),
+                archived: true,
+                skip: length.saturating_sub(args.limit),
+                ..MailQuery::default()
+            })?
+        }
     };
     if !args.keep_unread {
         for mail in &mut messages {
@@ -197,8 +221,11 @@ impl PresentSessions {
     }
 }
 
-fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem> {
+fn list(query: MailQuery, page: Page, town: &Town, context: &Context) -> Result<(), Problem> {
+    page.check()?;
     let query = MailQuery {
+        limit: Some(page.limit),
+        skip: page.skip(),
         // A table does not show bodies.
         body: (!context.json).then_some(0),
         ..query
@@ -237,9 +264,12 @@ fn list(query: MailQuery, town: &Town, context: &Context) -> Result<(), Problem>
         ]);
     }
     output::print(&table.render(Paint::for_stdout()))?;
-    match count - messages.len() {
+    match count.saturating_sub(page.skip() + messages.len()) {
         0 => Ok(()),
-        more => output::line(format!("And {more} more: `--limit {count}` shows all.")),
+        more => output::line(format!(
+            "And {more} more: `--limit {count}` shows all, `{}` the next ones.",
+            page.next()
+        )),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Shows work items.
 
 use super::super::ids;
+use super::super::page::Page;
 use crate::context::Context;
 use crate::output::table::{Cell, Table};
 use crate::output::{self, Paint};
@@ -67,8 +68,11 @@ pub(crate) struct ItemFilterArgs {
     #[arg(long)]
     priority: Option<u8>,
     /// Maximum number of items
-    #[arg(long, value_name = "N")]
-    limit: Option<usize>,
+    #[arg(long, value_name = "N", default_value_t = 500)]
+    limit: usize,
+    /// Show this page of as many items, from 1
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    page: usize,
 }
 
 /// Show a work item in full
@@ -90,6 +94,13 @@ pub(crate) struct ExportArgs {
 }
 
 impl ItemFilterArgs {
+    fn page(&self) -> Page {
+        Page {
+            limit: self.limit,
+            number: self.page,
+        }
+    }
+
     fn query(&self, town: &Town) -> Result<ItemQuery, Problem> {
         let prefix = self
             .rig
@@ -109,9 +120,7 @@ impl ItemFilterArgs {
             Work::of(town).get(parent)?;
         }
         self.priority.map_or(Ok(()), check_priority)?;
-        if self.limit == Some(0) {
-            return Err(Problem::usage("a limit of 0 shows nothing").hint("`--limit 1` or more"));
-        }
+        self.page().check()?;
         Ok(ItemQuery {
             prefix,
             assignee,
@@ -119,7 +128,8 @@ impl ItemFilterArgs {
             label: self.label.clone(),
             parent,
             priority: self.priority,
-            limit: self.limit,
+            limit: Some(self.page().to_read()),
+            skip: self.page().skip(),
             ..ItemQuery::default()
         })
     }
@@ -131,7 +141,7 @@ pub(super) fn list(args: &ListArgs, town: &Town, context: &Context) -> Result<()
         all: args.all,
         ..args.filter.query(town)?
     };
-    found(&query, town, context)
+    found(&query, args.filter.page(), town, context)
 }
 
 pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -139,7 +149,7 @@ pub(super) fn ready(args: &ReadyArgs, town: &Town, context: &Context) -> Result<
         ready: true,
         ..args.filter.query(town)?
     };
-    found(&query, town, context)
+    found(&query, args.filter.page(), town, context)
 }
 
 pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result<(), Problem> {
@@ -151,12 +161,17 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
         text: Some(args.text),
         ..query
     };
-    found(&query, town, context)
+    found(&query, args.filter.page(), town, context)
 }
 
-fn found(query: &ItemQuery, town: &Town, context: &Context) -> Result<(), Problem> {
+fn found(query: &ItemQuery, page: Page, town: &Town, context: &Context) -> Result<(), Problem> {
     let work = Work::of(town);
-    table(&work.find(query)?, context)?;
+    let mut items = work.find(query)?;
+    let has_more = page.cut(&mut items);
+    table(&items, context)?;
+    if has_more {
+        page.note_more("items");
+    }
     warn_unread(&work)
 }
 
@@ -220,12 +235,9 @@ pub(super) fn export(town: &Town, context: &Context) -> Result<(), Problem> {
         work.export(|item| output::line(exported(item).to_string()))?;
         return warn_unread(&work);
     }
-    let mut all = Vec::new();
-    work.export(|item| {
-        all.push(exported(item));
-        Ok(())
-    })?;
-    output::json(&all)?;
+    let mut all = output::JsonList::default();
+    work.export(|item| all.add(&exported(item)))?;
+    all.finish()?;
     warn_unread(&work)
 }
 

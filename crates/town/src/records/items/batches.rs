@@ -21,6 +21,7 @@ use gt_core::mail::{self, Mail};
 use gt_core::work::{Item, ItemStatus, WorkId};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::HashMap;
 
 /// Type of items that exist only as the parent of a batch.
 pub const KIND: &str = "batch";
@@ -106,6 +107,43 @@ impl Work {
             Some(db) => children(&db, id),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Returns the children of all these items that are work, in the order in which they were
+    /// created. Reads no beads: the caller has refreshed them.
+    pub(crate) fn children_of(&self, ids: &[WorkId]) -> Result<Vec<Item>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let rest = format!(
+            "WHERE parent IN (SELECT value FROM json_each(?1)) AND type <> '{}' AND {IS_WORK}
+             ORDER BY created_at, id",
+            mail::KIND
+        );
+        let ids: Vec<&str> = ids.iter().map(WorkId::as_str).collect();
+        select(
+            &db,
+            &rest,
+            [Value::from(serde_json::json!(ids).to_string())],
+        )
+    }
+
+    /// Returns the owners of all batches.
+    pub(crate) fn batch_owners(&self) -> Result<HashMap<WorkId, String>> {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(HashMap::new());
+        };
+        let mut query = db
+            .prepare("SELECT item, owner FROM batches")
+            .map_err(problem)?;
+        let rows = query
+            .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+            .map_err(problem)?;
+        rows.map(|row| {
+            let (id, owner) = row.map_err(problem)?;
+            Ok((stored(&id)?, owner))
+        })
+        .collect()
     }
 
     /// Returns whether a batch has not landed, or was not announced. One read of an index.

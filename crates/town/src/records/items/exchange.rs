@@ -1,5 +1,6 @@
 //! Import and export of work items: one JSON object per line, like the `issues.jsonl` of beads.
 
+use super::read::each;
 use super::store::problem;
 use super::{ItemQuery, Work, dependencies};
 use crate::Result;
@@ -92,21 +93,25 @@ impl Work {
     /// Exports every item in a form that others can use: an item on a hook or in the merge queue is
     /// exported as open, because that state is local.
     pub fn export(&self, mut give: impl FnMut(&Item) -> Result<()>) -> Result<()> {
-        let mut all = self.find(&ItemQuery {
-            all: true,
-            ..ItemQuery::default()
-        })?;
+        self.refresh(None)?;
         let hooked = self.hooks()?.into_iter().map(|(_, item)| item);
         let handed_in = self.merges(None, false)?.into_iter();
         let held: HashSet<WorkId> = hooked.chain(handed_in.map(|merge| merge.item)).collect();
-        for item in &mut all {
+        let Some(db) = self.open_if_there()? else {
+            return Ok(());
+        };
+        let all = ItemQuery {
+            all: true,
+            ..ItemQuery::default()
+        };
+        each(&db, &all, None, |mut item| {
             let is_begun = matches!(item.status, ItemStatus::Hooked | ItemStatus::InProgress);
             if is_begun && held.contains(&item.id) {
                 item.status = ItemStatus::Open;
                 item.assignee = None;
             }
-        }
-        all.iter().try_for_each(&mut give)
+            give(&item)
+        })
     }
 }
 

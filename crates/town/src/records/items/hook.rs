@@ -8,8 +8,8 @@ use super::store::problem;
 use crate::Result;
 use crate::base::error_enum::error_enum;
 use crate::records::items::store::now;
-use gt_core::Problem;
 use gt_core::work::{Item, ItemStatus, WorkId};
+use gt_core::{Problem, mail};
 use rusqlite::{Connection, OptionalExtension, params};
 
 /// An item that was not put on a hook.
@@ -72,6 +72,32 @@ impl Work {
         rows.map(|row| {
             let (agent, item) = row.map_err(problem)?;
             Ok((agent, stored(&item)?))
+        })
+        .collect()
+    }
+
+    /// Returns the items on all hooks with their titles, by agent.
+    pub fn hooked_titles(&self) -> Result<Vec<(String, WorkId, String)>> {
+        self.refresh(None)?;
+        let Some(db) = self.open_if_there()? else {
+            return Ok(Vec::new());
+        };
+        let mut query = db
+            .prepare(&format!(
+                "SELECT agent, item, iif(type <> '{}' AND {}, title, '')
+                 FROM hooks CROSS JOIN items ON id = item",
+                mail::KIND,
+                super::molecules::IS_WORK
+            ))
+            .map_err(problem)?;
+        let rows = query
+            .query_map([], |row| {
+                Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
+            })
+            .map_err(problem)?;
+        rows.map(|row| {
+            let (agent, item, title) = row.map_err(problem)?;
+            Ok((agent, stored(&item)?, title))
         })
         .collect()
     }
@@ -218,7 +244,7 @@ impl Work {
 impl Hooked {
     /// Returns the work item; `None` if only a message is on the hook.
     pub(crate) fn unit(&self) -> Option<WorkId> {
-        let is_work = self.item.kind != gt_core::mail::KIND;
+        let is_work = self.item.kind != mail::KIND;
         is_work.then(|| self.item.id.clone())
     }
 

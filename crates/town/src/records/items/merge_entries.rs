@@ -11,6 +11,24 @@ use gt_core::merge::{Merge, MergeStatus, PREFIX};
 use gt_core::work::{self, Item, WorkId};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
+/// Returns the query of the entries of the rig in `?1`, or of all rigs.
+fn statement(all: bool) -> String {
+    // In the words of the index, which has only entries that are not settled.
+    let unsettled = "status NOT IN ('merged', 'rejected', 'withdrawn')";
+    let (index, condition) = match all {
+        true => ("", String::new()),
+        false => (
+            "INDEXED BY merges_unsettled",
+            format!("AND merges.{unsettled}"),
+        ),
+    };
+    format!(
+        "SELECT {COLUMNS} FROM merges {index} CROSS JOIN items ON items.id = item
+         WHERE (?1 IS NULL OR rig = ?1) {condition}
+         ORDER BY merges.{unsettled} DESC, priority, merges.created_at, merges.id"
+    )
+}
+
 pub(super) const COLUMNS: &str =
     "merges.id, rig, item, branch, commit_id, base, worker, merges.status,
     attempts, reason, files, log, repair, merged_as, merges.created_at, merges.updated_at, approved";
@@ -31,16 +49,9 @@ impl Work {
         let Some(db) = self.open_if_there()? else {
             return Ok(Vec::new());
         };
-        let statement = format!(
-            "SELECT {COLUMNS} FROM merges JOIN items ON items.id = item
-             WHERE (?1 IS NULL OR rig = ?1)
-             AND (?2 OR merges.status NOT IN ('merged', 'rejected', 'withdrawn'))
-             ORDER BY merges.status IN ('merged', 'rejected', 'withdrawn'), priority,
-                 merges.created_at, merges.id"
-        );
-        let mut statement = db.prepare(&statement).map_err(problem)?;
+        let mut statement = db.prepare(&statement(all)).map_err(problem)?;
         let rows = statement
-            .query_map(params![rig, all], |row| Ok(merge(row)))
+            .query_map(params![rig], |row| Ok(merge(row)))
             .map_err(problem)?;
         rows.map(|row| row.map_err(problem)?).collect()
     }

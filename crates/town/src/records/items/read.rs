@@ -29,6 +29,8 @@ pub struct ItemQuery {
     /// Only open items without open blockers.
     pub ready: bool,
     pub limit: Option<usize>,
+    /// Number of matching items to leave out at the beginning.
+    pub skip: usize,
 }
 
 impl ItemQuery {
@@ -139,6 +141,30 @@ impl Work {
 
 /// Returns the matching items. Items of a rig have its prefix, or are in its beads.
 fn find(db: &Connection, query: &ItemQuery, beads: Option<&str>) -> Result<Vec<Item>> {
+    let mut found = Vec::new();
+    each(db, query, beads, |item| {
+        found.push(item);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Passes the matching items to `give` while it reads them.
+pub(super) fn each(
+    db: &Connection,
+    query: &ItemQuery,
+    beads: Option<&str>,
+    give: impl FnMut(Item) -> Result<()>,
+) -> Result<()> {
+    if query.text.is_some() {
+        can_search(db)?;
+    }
+    let (rest, values) = statement(query, beads);
+    select_each(db, &rest, values, give)
+}
+
+/// Returns the part of a query after the table, and its values.
+fn statement(query: &ItemQuery, beads: Option<&str>) -> (String, Vec<Value>) {
     let mut conditions: Vec<String> = Vec::new();
     let mut values: Vec<Value> = Vec::new();
     let mut must = |condition: &str, value: Option<Value>| {
@@ -148,8 +174,14 @@ fn find(db: &Connection, query: &ItemQuery, beads: Option<&str>) -> Result<Vec<I
         }
     };
     let text = |value: &Option<String>| value.clone().map(Value::from);
+    // One status is found by its index; among open items the order of the list decides.
+    let is_closed = query.status == Some(ItemStatus::Closed);
     must(
-        "status = ?",
+        if is_closed && query.assignee.is_none() {
+            "status = ?"
+        } else {
+            "+status = ?"
+        },
         query
             .status
             .map(|status| Value::from(status.as_str().to_owned())),
@@ -167,7 +199,7 @@ fn find(db: &Connection, query: &ItemQuery, beads: Option<&str>) -> Result<Vec<I
         query.parent.as_ref().map(|id| Value::from(id.to_string())),
     );
     must(
-        "EXISTS (SELECT 1 FROM labels WHERE item = items.id AND label = ?)",
+        "id IN (SELECT item FROM labels WHERE label = ?)",
         text(&query.label),
     );
     must(
@@ -187,31 +219,48 @@ fn find(db: &Connection, query: &ItemQuery, beads: Option<&str>) -> Result<Vec<I
     if !query.names_no_work() {
         conditions.push(super::molecules::IS_WORK.to_owned());
     }
+    let is_open = match query.status {
+        Some(status) => status != ItemStatus::Closed,
+        None => query.ready || !query.all,
+    };
     if query.ready {
         conditions.push(
-            "status = 'open' AND NOT EXISTS (SELECT 1 FROM dependencies JOIN items AS blockers
+            "+status = 'open' AND NOT EXISTS (SELECT 1 FROM dependencies JOIN items AS blockers
              ON blockers.id = blocker WHERE item = items.id AND blockers.status <> 'closed')"
                 .to_owned(),
         );
-    } else if query.status.is_none() && !query.all {
+    }
+    if is_open {
         conditions.push("status <> 'closed'".to_owned());
     }
     // Mail is included only if its type is requested.
-    if query.kind.is_none() {
+    let has_mail = query.kind.as_deref() == Some(mail::KIND);
+    if !has_mail {
         conditions.push(format!("type <> '{}'", mail::KIND));
     }
+    // Without a condition that few items meet, the index has the order of the list: only the shown
+    // items are read, and none are held to be sorted. SQLite alone would sort all items.
+    let is_narrow = query.parent.is_some() || query.label.is_some();
+    let index = match is_narrow || has_mail {
+        true => "",
+        // The other index of agents also has their mail.
+        false if query.assignee.is_some() => "INDEXED BY items_of_assignee",
+        // The index by status has this order, too.
+        false if is_closed => "",
+        false if is_open => "INDEXED BY items_not_closed",
+        false => "INDEXED BY items_in_order",
+    };
     let filter = match conditions.as_slice() {
         [] => String::new(),
         conditions => format!("WHERE {}", conditions.join(" AND ")),
     };
-    let limit = query
-        .limit
-        .map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
-    if query.text.is_some() {
-        can_search(db)?;
-    }
-    let rest = format!("{filter} ORDER BY priority, created_at, id LIMIT {limit}");
-    select(db, &rest, values)
+    let number = |count: usize| i64::try_from(count).unwrap_or(-1);
+    let (limit, skip) = (query.limit.map_or(-1, number), number(query.skip));
+    let order = "ORDER BY priority, created_at, id";
+    (
+        format!("{index} {filter} {order} LIMIT {limit} OFFSET {skip}"),
+        values,
+    )
 }
 
 /// Returns the items of a query; `rest` follows the FROM clause.
@@ -220,14 +269,31 @@ pub(super) fn select(
     rest: &str,
     values: impl IntoIterator<Item = Value>,
 ) -> Result<Vec<Item>> {
+    let mut items = Vec::new();
+    select_each(db, rest, values, |item| {
+        items.push(item);
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+fn select_each(
+    db: &Connection,
+    rest: &str,
+    values: impl IntoIterator<Item = Value>,
+    mut give: impl FnMut(Item) -> Result<()>,
+) -> Result<()> {
     // Cached, because one command repeats queries, and parsing SQL takes longer than the answer.
     let mut statement = db
         .prepare_cached(&format!("SELECT {COLUMNS} FROM items {rest}"))
         .map_err(problem)?;
-    let rows = statement
-        .query_map(rusqlite::params_from_iter(values), |row| Ok(item(row)))
+    let mut rows = statement
+        .query(rusqlite::params_from_iter(values))
         .map_err(problem)?;
-    rows.map(|row| row.map_err(problem)?).collect()
+    while let Some(row) = rows.next().map_err(problem)? {
+        give(item(row)?)?;
+    }
+    Ok(())
 }
 
 /// Defines the SQL function `mentions`, a search that ignores case: SQLite itself knows the case of
@@ -325,6 +391,80 @@ fn item(row: &Row<'_>) -> Result<Item> {
 mod tests {
     use super::*;
     use crate::records::items::ItemDraft;
+
+    #[test]
+    fn lists_are_read_in_the_order_of_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = Work::at(folder.path().join("items.db"));
+        let draft = ItemDraft {
+            prefix: "gt".to_owned(),
+            title: "There".to_owned(),
+            ..ItemDraft::default()
+        };
+        let item = work.create(&draft).unwrap();
+        let limited = || ItemQuery {
+            limit: Some(10),
+            ..ItemQuery::default()
+        };
+        let ready = ItemQuery {
+            ready: true,
+            prefix: Some("gt".to_owned()),
+            ..limited()
+        };
+        let blocked = ItemQuery {
+            status: Some(ItemStatus::Blocked),
+            ..limited()
+        };
+        let closed = ItemQuery {
+            status: Some(ItemStatus::Closed),
+            ..limited()
+        };
+        let all = ItemQuery {
+            all: true,
+            kind: Some("task".to_owned()),
+            ..limited()
+        };
+        let labelled = ItemQuery {
+            label: Some("x".to_owned()),
+            ..limited()
+        };
+        let of_agent = ItemQuery {
+            assignee: Some("mayor".to_owned()),
+            ..limited()
+        };
+        let db = work.open().unwrap();
+        for (query, index, is_sorted) in [
+            (limited(), "items_not_closed", false),
+            (ready, "items_not_closed", false),
+            (blocked, "items_not_closed", false),
+            (all, "items_in_order", false),
+            (closed, "items_by_status", false),
+            (labelled, "labels_by_label", true),
+            (of_agent, "items_of_assignee", false),
+        ] {
+            let (rest, values) = statement(&query, None);
+            let text = format!("EXPLAIN QUERY PLAN SELECT {COLUMNS} FROM items {rest}");
+            let mut explain = db.prepare(&text).unwrap();
+            let rows = explain.query_map(rusqlite::params_from_iter(values), |row| {
+                row.get::<_, String>(3)
+            });
+            let steps: Vec<String> = rows.unwrap().map(Result::unwrap).collect();
+            let plan = steps.join("\n");
+            assert!(
+                plan.contains(&format!("INDEX {index}")),
+                "{query:?}: {plan}"
+            );
+            let sorts = plan.contains("TEMP B-TREE FOR ORDER BY");
+            assert_eq!(sorts, is_sorted, "{query:?}: {plan}");
+        }
+        drop(db);
+        let skipped = ItemQuery {
+            skip: 1,
+            ..limited()
+        };
+        assert_eq!(work.find(&limited()).unwrap()[0].id, item.id);
+        assert_eq!(work.find(&skipped).unwrap(), []);
+    }
 
     #[test]
     fn unknown_word_is_damage() {

@@ -165,6 +165,37 @@ CREATE TABLE recurring (
 ) WITHOUT ROWID;
 ",
     "ALTER TABLE merges ADD COLUMN approved TEXT;",
+    // Lists read only the rows that they show: the order of a list is that of an index. A message has
+    // its priority and status twice, so that one index has all that an inbox needs.
+    "
+CREATE INDEX items_in_order ON items (priority, created_at, id) WHERE type <> 'message';
+CREATE INDEX items_not_closed ON items (priority, created_at, id)
+    WHERE type <> 'message' AND status <> 'closed';
+CREATE INDEX items_by_closing ON items (closed_at) WHERE type <> 'message' AND status = 'closed';
+CREATE INDEX items_of_assignee ON items (assignee, priority, created_at, id)
+    WHERE type <> 'message';
+CREATE INDEX merges_unsettled ON merges (rig, id)
+    WHERE status NOT IN ('merged', 'rejected', 'withdrawn');
+ALTER TABLE letters ADD COLUMN mail_priority INTEGER NOT NULL DEFAULT 2;
+ALTER TABLE letters ADD COLUMN mail_status TEXT NOT NULL DEFAULT 'open';
+UPDATE letters SET recipient = 'human' WHERE recipient = 'overseer';
+UPDATE letters SET (mail_priority, mail_status) =
+    (SELECT priority, status FROM items WHERE id = letters.item);
+CREATE TRIGGER letter_written AFTER INSERT ON letters BEGIN
+    UPDATE letters SET (mail_priority, mail_status) =
+        (SELECT priority, status FROM items WHERE id = NEW.item) WHERE item = NEW.item; END;
+CREATE TRIGGER letter_changed AFTER UPDATE OF priority, status ON items
+    WHEN NEW.priority <> OLD.priority OR NEW.status <> OLD.status BEGIN
+    UPDATE letters SET mail_priority = NEW.priority, mail_status = NEW.status
+        WHERE item = NEW.id; END;
+CREATE INDEX letters_all ON letters (recipient, mail_priority, sent_at DESC, item);
+CREATE INDEX letters_kept
+    ON letters (recipient, mail_priority, sent_at DESC, item, mail_status)
+    WHERE mail_status <> 'closed';
+CREATE INDEX letters_unread
+    ON letters (recipient, mail_priority, sent_at DESC, item, mail_status, read_at)
+    WHERE read_at IS NULL AND mail_status = 'open';
+",
 ];
 
 /// Version that this gt writes.
