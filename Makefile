@@ -80,6 +80,7 @@ bench: ## measure gt against bare tmux commands, and against the agent programs 
 	cargo bench -p gt --bench bench
 	cargo bench -p gt --bench contract
 	cargo bench -p gt --bench remembering
+	cargo bench -p gt --bench history
 	cargo bench -p gt --bench board
 	cargo bench -p gt --bench idle
 	@sh scripts/agents.sh bench

@@ -46,6 +46,7 @@ mod external_programs;
 mod handoff;
 mod harness;
 mod help;
+mod history;
 mod hook;
 mod hostile_input;
 mod ids;

@@ -257,7 +257,11 @@ impl Index {
     }
 
     /// Records that sessions were moved to a file of the archive.
-    pub(super) fn note_archived(&mut self, file: &str, sessions: &[Record]) -> Result<(), IndexError> {
+    pub(super) fn note_archived(
+        &mut self,
+        file: &str,
+        sessions: &[Record],
+    ) -> Result<(), IndexError> {
         let change = self
             .db
             .transaction_with_behavior(TransactionBehavior::Immediate)?;

@@ -395,7 +395,10 @@ impl EndedMonth {
 }
 
 /// Returns the months in which sessions ended before `time`, with only those sessions.
-pub(super) fn months_ended_before(index: &Index, time: &str) -> Result<Vec<EndedMonth>, IndexError> {
+pub(super) fn months_ended_before(
+    index: &Index,
+    time: &str,
+) -> Result<Vec<EndedMonth>, IndexError> {
     let mut query = index.db().prepare(
         "SELECT strftime('%Y-%m', ended / 1000, 'unixepoch'), min(ended), max(ended), count(*)
          FROM lives WHERE status = 'stopped' AND ended < ?1 GROUP BY 1 ORDER BY 1",
