@@ -3,6 +3,7 @@
 //! The documents call an item a bead. `town::records::items` stores the items.
 
 use crate::problem::Problem;
+use crate::similar;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -149,7 +150,10 @@ impl FromStr for ItemStatus {
             .find(|status| status.as_str() == wanted);
         found.ok_or_else(|| {
             let words: Vec<&str> = Self::ALL.iter().map(|status| status.as_str()).collect();
-            Problem::usage(format!("there is no status {text:?}")).hint(words.join(", "))
+            let problem = Problem::usage(format!("there is no status {text:?}"));
+            let near = similar::hint(&wanted, words.iter().copied());
+            let problem = near.into_iter().fold(problem, Problem::hint);
+            problem.hint(format!("the statuses: {}", words.join(", ")))
         })
     }
 }

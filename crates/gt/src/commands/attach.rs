@@ -5,6 +5,7 @@ use gt_core::{Problem, shell};
 use gt_tmux::{Command, Server, SessionName, Socket};
 use gt_town::agents::target;
 use gt_town::base::or_log::OrLog;
+use gt_town::catalog::directory;
 use gt_town::terminal::adopted;
 use gt_town::terminal::containers::{self, tmux_problem};
 use gt_town::{Surroundings, Town};
@@ -33,8 +34,7 @@ pub(crate) fn run(args: AttachArgs, context: &Context) -> CommandResult {
     let home = adopted::home_of(&town, &identity);
     let container = containers::of_agent(&home, &identity)?;
     let container = container.ok_or_else(|| {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint(format!("`gt start {identity}` starts it"))
+        directory::not_running(&town, &identity).hint(format!("`gt start {identity}` starts it"))
     })?;
     let home = container.home(&town);
     if container.adopted().is_some() {

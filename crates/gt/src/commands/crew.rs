@@ -364,10 +364,10 @@ fn existing(town: &Town, names: &[String], rig: &RigArg) -> Result<Vec<Identity>
         let rig = identity.rig().unwrap_or_default();
         if !directory::workers(town, rig, Role::Crew).contains(identity) {
             let name = identity.short_name();
-            return Err(Problem::not_found(format!(
-                "the rig {rig} has no crew worker called {name:?}"
-            ))
-            .hint(format!(
+            let problem =
+                Problem::not_found(format!("the rig {rig} has no crew worker called {name:?}"));
+            let problem = directory::with_similar(town, problem, identity);
+            return Err(problem.hint(format!(
                 "`gt crew add {rig}/{name}` makes one, `gt crew list {rig}` shows them"
             )));
         }

@@ -23,3 +23,14 @@ pub(super) fn full_or_text(town: &Town, text: &str) -> Result<String, Problem> {
 pub(super) fn all(town: &Town, texts: &[String]) -> Result<Vec<WorkId>, Problem> {
     texts.iter().map(|text| full(town, text)).collect()
 }
+
+/// Returns the id of the message with this prefix.
+pub(super) fn message(town: &Town, text: &str) -> Result<WorkId, Problem> {
+    if text.parse::<WorkId>().is_err() {
+        return Err(
+            Problem::usage(format!("{text:?} is not the id of a message"))
+                .hint("such as hq-50yhm: `gt mail inbox` shows them"),
+        );
+    }
+    full(town, text)
+}

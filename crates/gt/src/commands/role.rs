@@ -4,7 +4,7 @@ use crate::output::table::Table;
 use crate::output::{self, Paint};
 use clap::{Args, Subcommand};
 use gt_core::capability::{Reach, TABLE};
-use gt_core::{Problem, Role};
+use gt_core::{Problem, Role, similar};
 use gt_town::Town;
 use gt_town::catalog::roles;
 use serde_json::{Map, Value, json};
@@ -90,8 +90,10 @@ fn capabilities(args: &CapabilitiesArgs, town: &Town, context: &Context) -> Resu
 pub(crate) fn parse(word: &str) -> Result<Role, Problem> {
     Role::from_word(word).ok_or_else(|| {
         let words: Vec<&str> = Role::all().map(Role::as_str).collect();
-        Problem::not_found(format!("there is no role {word:?}"))
-            .hint(format!("the roles: {}", words.join(", ")))
+        let near = similar::hint(word, words.iter().copied());
+        let problem = Problem::not_found(format!("there is no role {word:?}"));
+        let problem = near.into_iter().fold(problem, Problem::hint);
+        problem.hint(format!("the roles: {}", words.join(", ")))
     })
 }
 

@@ -5,7 +5,7 @@ use crate::error;
 use crate::output::{self, Paint};
 use clap::Args;
 use gt_core::work::{Item, WorkId};
-use gt_core::{Identity, Problem};
+use gt_core::{Identity, Problem, similar};
 use gt_town::Town;
 use gt_town::agents::target;
 use gt_town::base::estop;
@@ -403,8 +403,12 @@ fn read_target(
         return Ok(Some(SlingTarget::Rig(name.to_owned())));
     }
     if !could_be_an_item {
-        let agent = target::resolve(town, word)?;
-        return Ok(Some(SlingTarget::Agent(agent)));
+        let agent = target::resolve(town, word).map_err(|problem| {
+            let rigs = town.registry().rigs.keys().map(String::as_str);
+            let near = similar::hint(name, rigs);
+            near.into_iter().fold(problem, Problem::hint)
+        });
+        return Ok(Some(SlingTarget::Agent(agent?)));
     }
     let containers = containers::list(town)?;
     let known = target::all(town, &containers)?;

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use gt_core::Problem;
 use gt_core::state::State;
 use gt_town::agents::target;
+use gt_town::catalog::directory;
 use gt_town::messaging::inject::Typist;
 use gt_town::messaging::nudge;
 use gt_town::terminal::{adopted, containers};
@@ -59,8 +60,9 @@ pub(crate) fn run(args: WaitArgs, context: &Context) -> CommandResult {
         if args.until == WaitCondition::Dead {
             return done("dead", began, context);
         }
-        return Err(Problem::not_found(format!("{identity} is not running"))
-            .hint("`gt agents` lists those that do"));
+        return Err(
+            directory::not_running(&town, &identity).hint("`gt agents` lists those that do")
+        );
     };
     let preset = nudge::preset_of(&town, &container)?;
     let mut typist = Typist::new(&town, &container, &preset);

@@ -249,6 +249,56 @@ fn mistyped_names_get_similar_ones_and_hidden_commands_are_not_suggested() {
         hint: did you mean gastown/crew/max?
         hint: `gt crew list gastown` shows them; `gt crew add gastown/mac` makes one
         "#);
+    assert_snapshot!(env.snapshot(&["peek", "gastown/crew/mxa"]), @r#"
+        exit code: 3
+        --- stderr
+        error: gastown/crew/mxa is not running
+        hint: did you mean gastown/crew/max?
+        hint: `gt agents` lists those that do
+        "#);
+    assert_snapshot!(env.snapshot(&["sling", &item, "gatsown"]), @r#"
+        exit code: 3
+        --- stderr
+        error: there is no agent "gatsown"
+        hint: `gt agents` lists those that run, `gt agents --stopped` those that could
+        hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
+        hint: did you mean gastown?
+        "#);
+    assert_snapshot!(env.snapshot(&["role", "show", "crw"]), @r#"
+        exit code: 3
+        --- stderr
+        error: there is no role "crw"
+        hint: did you mean crew?
+        hint: the roles: mayor, deacon, boot, overseer, dog, witness, refinery, crew, polecat, agent, task
+        "#);
+    for line in [
+        "crew start mx",
+        "start gastown/crew/mx",
+        "crew rm mx",
+        "nudge gastown/crew/mx hi",
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let refused = env.gt(&words).fails(3).stderr;
+        assert!(
+            refused.contains("did you mean gastown/crew/max?"),
+            "{line}: {refused}"
+        );
+    }
+    assert_snapshot!(env.snapshot(&["formula", "show", "revew"]), @r#"
+        exit code: 3
+        --- stderr
+        error: there is no formula called "revew"
+        hint: did you mean review?
+        hint: `gt formula list` shows the available ones
+        hint: a town adds its own in formulas/revew.toml
+        "#);
+    assert_snapshot!(env.snapshot(&["work", "list", "--status", "opne"]), @r#"
+        exit code: 2
+        --- stderr
+        error: there is no status "opne"
+        hint: did you mean open?
+        hint: the statuses: open, hooked, in_progress, blocked, pinned, closed
+        "#);
     assert_snapshot!(env.snapshot(&["agents", "--rig", "gatsown"]), @r#"
         exit code: 3
         --- stderr

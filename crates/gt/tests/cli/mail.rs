@@ -436,6 +436,12 @@ fn mail_prints_messages() {
     hint: `gt agents` lists those that run, `gt agents --stopped` those that could
     hint: targets are addresses (gastown/crew/max), rig/name, roles that one agent has (witness), container names, session ids or ids of work items
     "#);
+    assert_snapshot!(env.snapshot(&["mail", "archive", "nonsense"]), @r#"
+    exit code: 2
+    --- stderr
+    error: "nonsense" is not the id of a message
+    hint: such as hq-[ID]: `gt mail inbox` shows them
+    "#);
     assert_snapshot!(env.snapshot(&["mail", "read", "gt-zzzzz"]), @"
     exit code: 3
     --- stderr

@@ -174,7 +174,8 @@ fn blocked_item_is_not_ready() {
     let env = TestEnv::with_rig();
     let [a, b, c] = ["a", "b", "c"].map(|title| id(&create(&env, &[title])).to_owned());
     env.gt(&["work", "dep", "add", &b, &a]).ok();
-    env.gt(&["work", "dep", "add", &c, &b]).ok();
+    let told = env.gt(&["work", "dep", "add", &c[..7], &b[..7]]).ok();
+    assert_eq!(told.stdout, format!("{c} waits for {b}.\n"));
     assert_eq!(ids(&env, &["ready"]), [a.as_str()]);
     assert_eq!(env.json(&["work", "show", &c])["blocked_by"], json!([b]));
     // Dependency cycles are refused.

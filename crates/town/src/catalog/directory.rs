@@ -3,7 +3,7 @@
 use crate::base::files;
 use crate::{Result, Town};
 use gt_core::overlay::broken_toml;
-use gt_core::{Identity, Role};
+use gt_core::{Identity, Problem, Role, target};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -94,6 +94,25 @@ pub fn named(town: &Town, text: &str) -> Vec<Identity> {
     found
 }
 
+/// Returns the error for an agent that does not run. If there is no such agent, a hint names similar
+/// ones.
+pub fn not_running(town: &Town, identity: &Identity) -> Problem {
+    let problem = Problem::not_found(format!("{identity} is not running"));
+    with_similar(town, problem, identity)
+}
+
+/// Adds a hint with the similar agents of the rig, if there is no such agent.
+pub fn with_similar(town: &Town, problem: Problem, identity: &Identity) -> Problem {
+    let known = on_disk(town);
+    match identity.name() {
+        Some(name) if identity.role() != Role::Task && !known.contains(identity) => {
+            let of_rig = known.iter().filter(|agent| agent.rig() == identity.rig());
+            target::with_similar(problem, name, of_rig)
+        }
+        _ => problem,
+    }
+}
+
 /// Returns the crew workers or polecats of a rig that have folders.
 pub fn workers(town: &Town, rig: &str, role: Role) -> Vec<Identity> {
     let (folder, make): (_, fn(&str, String) -> Identity) = match role {
@@ -162,8 +181,7 @@ pub fn agent_file(town: &Town, identity: &Identity) -> Result<Option<AgentFile>>
 }
 
 pub fn write_agent_file(town: &Town, identity: &Identity, file: &AgentFile) -> Result<()> {
-    let text = toml::to_string(file).map_err(|error| {
-        gt_core::Problem::failed("cannot write the agent's file").caused_by(error)
-    })?;
+    let text = toml::to_string(file)
+        .map_err(|error| Problem::failed("cannot write the agent's file").caused_by(error))?;
     files::write_whole(&agent_path(town, identity), text.as_bytes())
 }

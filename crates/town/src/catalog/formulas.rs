@@ -3,9 +3,9 @@
 
 use crate::base::files;
 use crate::{Result, Town};
-use gt_core::Problem;
 use gt_core::formula::{self, Formula};
 use gt_core::overlay::Layer;
+use gt_core::{Problem, similar};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -37,7 +37,11 @@ pub fn resolve(town: &Town, name: &str, rig: Option<&str>) -> Result<FoundFormul
         }
     }
     let layer = formula::builtin(name).ok_or_else(|| {
-        Problem::not_found(format!("there is no formula called {name:?}"))
+        let known = names(town, rig);
+        let near = similar::hint(name, known.iter().map(String::as_str));
+        let problem = Problem::not_found(format!("there is no formula called {name:?}"));
+        let problem = near.into_iter().fold(problem, Problem::hint);
+        problem
             .hint("`gt formula list` shows the available ones")
             .hint(format!("a town adds its own in formulas/{name}.toml"))
     })?;

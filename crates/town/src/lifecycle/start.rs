@@ -264,7 +264,7 @@ pub fn check(town: &Town, identity: &Identity, options: &StartOptions) -> Result
     if options.create || prepared.work_dir.is_dir() || !workspace::is_worktree(identity.role()) {
         return Ok(());
     }
-    Err(prepared.no_folder())
+    Err(prepared.no_folder(town))
 }
 
 /// Returns the options for restarting an agent that has a container. It keeps its model unless they

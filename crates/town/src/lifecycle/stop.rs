@@ -21,7 +21,7 @@ use crate::base::lock::FileLock;
 use crate::base::or_log::OrLog;
 use crate::base::processes::{self, ProcessHandle};
 use crate::base::wake;
-use crate::catalog::roles;
+use crate::catalog::{directory, roles};
 use crate::lifecycle::epilogue;
 use crate::records::items::Work;
 use crate::records::sessions::{SessionEnd, Sessions};
@@ -222,7 +222,7 @@ fn not_running(town: &Town, identity: &Identity) -> StopError {
     let container = roles::container_name(town, identity).ok();
     let elsewhere = container.and_then(|container| pidfile::on_other_server(town, &container));
     let Some((pid, socket)) = elsewhere else {
-        let problem = Problem::not_found(format!("{identity} is not running"));
+        let problem = directory::not_running(town, identity);
         return StopError::NotRunning(problem.hint("`gt agents` lists those that do"));
     };
     let socket = socket.display();

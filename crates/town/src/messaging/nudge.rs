@@ -17,7 +17,7 @@ use crate::base::dnd;
 use crate::base::estop;
 use crate::base::lock::FileLock;
 use crate::base::processes;
-use crate::catalog::harnesses;
+use crate::catalog::{directory, harnesses};
 use crate::messaging::inject::Typist;
 use crate::messaging::queue::{MessageQueue, Phase, Receipt};
 use crate::messaging::signal;
@@ -398,10 +398,8 @@ pub fn with_process(town: &Town, identity: &Identity) -> Result<Container, Nudge
 /// Returns the agent's container, even if the agent has ended: a program beside it may still run.
 pub fn container_of(town: &Town, identity: &Identity) -> Result<Container, NudgeError> {
     containers::of_agent(town, identity)?.ok_or_else(|| {
-        NudgeError::NotRunning(
-            Problem::not_found(format!("{identity} is not running"))
-                .hint(format!("`gt start {identity}` starts it")),
-        )
+        let problem = directory::not_running(town, identity);
+        NudgeError::NotRunning(problem.hint(format!("`gt start {identity}` starts it")))
     })
 }
 

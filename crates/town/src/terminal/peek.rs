@@ -1,6 +1,6 @@
 //! Reads an agent's screen.
 
-use crate::catalog::roles;
+use crate::catalog::{directory, roles};
 use crate::terminal::adopted;
 use crate::terminal::containers::{self, Container, tmux_problem};
 use crate::{Result, Town};
@@ -26,10 +26,8 @@ pub fn peek(
     ansi: bool,
 ) -> Result<PeekedScreen> {
     let town = &*adopted::home_of(town, identity);
-    let not_running = || {
-        Problem::not_found(format!("{identity} is not running"))
-            .hint("`gt agents` lists those that do")
-    };
+    let not_running =
+        || directory::not_running(town, identity).hint("`gt agents` lists those that do");
     let gone = |kind| {
         matches!(
             kind,

@@ -117,7 +117,7 @@ pub fn show(town: &Town, identity: &Identity) -> Result<Polecat> {
     if view.work_dir.exists() || view.container.is_some() || view.bead.is_some() {
         return Ok(view);
     }
-    Err(not_found(identity))
+    Err(not_found(town, identity))
 }
 
 /// Returns the polecats with this name in all rigs.
@@ -185,11 +185,12 @@ fn view(town: &Town, snapshot: &TownSnapshot, identity: Identity) -> Result<Pole
     })
 }
 
-fn not_found(identity: &Identity) -> Problem {
+fn not_found(town: &Town, identity: &Identity) -> Problem {
     let rig = identity.rig().unwrap_or_default();
-    Problem::not_found(format!(
+    let problem = Problem::not_found(format!(
         "the rig {rig} has no polecat called {:?}",
         identity.short_name()
-    ))
-    .hint(format!("`gt polecat list {rig}` shows them"))
+    ));
+    directory::with_similar(town, problem, identity)
+        .hint(format!("`gt polecat list {rig}` shows them"))
 }

@@ -125,7 +125,7 @@ pub(super) fn search(args: SearchArgs, town: &Town, context: &Context) -> Result
 }
 
 pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let id = ids::full(town, &args.id)?;
+    let id = ids::message(town, &args.id)?;
     let reader = inbox_owner(town, args.agent.as_deref())?;
     let work = Work::of(town);
     let asked = work.mail(&id)?;
@@ -175,7 +175,8 @@ pub(super) fn read(args: &ReadArgs, town: &Town, context: &Context) -> Result<()
 }
 
 pub(super) fn archive(args: &ArchiveArgs, town: &Town, context: &Context) -> Result<(), Problem> {
-    let ids = ids::all(town, &args.ids)?;
+    let ids = args.ids.iter().map(|text| ids::message(town, text));
+    let ids: Vec<WorkId> = ids.collect::<Result<_, _>>()?;
     let reader = inbox_owner(town, args.agent.as_deref())?;
     let archived = Work::of(town).archive(&reader, &ids)?;
     let letters: Vec<String> = archived.iter().map(|mail| mail.id.to_string()).collect();

@@ -68,7 +68,7 @@ struct MailFlags {
 
 pub(super) fn send(args: SendArgs, town: &Town, context: &Context) -> Result<(), Problem> {
     let mut draft = args.mail.draft(args.subject, town)?;
-    let answered = args.reply_to.as_deref().map(|id| ids::full(town, id));
+    let answered = args.reply_to.as_deref().map(|id| ids::message(town, id));
     draft.reply_to = answered.transpose()?;
     let sent = mail::send(town, &draft, &args.to, !args.mail.no_nudge)?;
     if context.json {
@@ -86,7 +86,7 @@ pub(super) fn reply(args: ReplyArgs, town: &Town, context: &Context) -> Result<(
     let draft = args.mail.draft(subject, town)?;
     let sent = mail::reply(
         town,
-        &ids::full(town, &args.id)?,
+        &ids::message(town, &args.id)?,
         draft,
         !args.mail.no_nudge,
     )?;

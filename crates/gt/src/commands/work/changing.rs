@@ -268,21 +268,16 @@ pub(super) fn dep(command: &DepCommand, town: &Town, context: &Context) -> Resul
     let work = Work::of(town);
     let (item, words) = match command {
         DepCommand::Add(args) => {
-            let item = work.add_dependency(
-                &own_item(town, &args.item)?,
-                &ids::full(town, &args.blocker)?,
-            )?;
-            (item, format!("{} waits for {}.", args.item, args.blocker))
+            let blocker = ids::full(town, &args.blocker)?;
+            let item = work.add_dependency(&own_item(town, &args.item)?, &blocker)?;
+            let words = format!("{} waits for {blocker}.", item.id);
+            (item, words)
         }
         DepCommand::Remove(args) => {
-            let item = work.remove_dependency(
-                &ids::full(town, &args.item)?,
-                &ids::full(town, &args.blocker)?,
-            )?;
-            (
-                item,
-                format!("{} no longer waits for {}.", args.item, args.blocker),
-            )
+            let blocker = ids::full(town, &args.blocker)?;
+            let item = work.remove_dependency(&ids::full(town, &args.item)?, &blocker)?;
+            let words = format!("{} no longer waits for {blocker}.", item.id);
+            (item, words)
         }
     };
     told(&item, &words, context)

@@ -164,7 +164,7 @@ impl<'a> Prepared<'a> {
             .then(|| format!("{} runs every command without asking", self.preset.title))
     }
 
-    pub(super) fn no_folder(&self) -> Problem {
+    pub(super) fn no_folder(&self, town: &Town) -> Problem {
         if self.options.work_dir.is_some() {
             return Problem::not_found(format!("there is no folder {}", self.work_dir.display()))
                 .hint("`--work-dir` takes a folder that exists; without it the agent has its own");
@@ -174,6 +174,7 @@ impl<'a> Prepared<'a> {
             self.identity,
             self.work_dir.display()
         ));
+        let problem = directory::with_similar(town, problem, self.identity);
         match (self.identity.role(), self.identity.rig()) {
             (Role::Crew, Some(rig)) => problem.hint(format!(
                 "`gt crew add {rig}/{}` makes it",

@@ -85,7 +85,7 @@ impl<'a> StartChanges<'a> {
             false => Vec::new(),
         };
         if !prepared.work_dir.is_dir() {
-            return Err(prepared.no_folder());
+            return Err(prepared.no_folder(self.town));
         }
         self.has_new_worktree = makes_worktree;
         Ok(warnings)

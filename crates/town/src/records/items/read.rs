@@ -332,12 +332,16 @@ fn not_found(db: &Connection, id: &WorkId) -> Result<Problem> {
     let all = "SELECT id FROM items WHERE length(id) BETWEEN length(?1) - 2 AND length(?1) + 2";
     let all = strings(db, all, id)?;
     let hint = similar::hint(id.as_str(), all.iter().map(String::as_str));
-    Ok(hint.into_iter().fold(missing(id), Problem::hint))
+    let problem = Problem::not_found(format!("there is no work item {id}"));
+    let problem = hint.into_iter().fold(problem, Problem::hint);
+    Ok(problem.hint(LISTS_THEM))
 }
+
+const LISTS_THEM: &str = "`gt work list` shows them";
 
 /// Returns the error for an item that does not exist.
 pub(super) fn missing(id: &WorkId) -> Problem {
-    Problem::not_found(format!("there is no work item {id}")).hint("`gt work list` shows them")
+    Problem::not_found(format!("there is no work item {id}")).hint(LISTS_THEM)
 }
 
 /// Runs a query with the id as its parameter, and returns its first column.

@@ -59,7 +59,7 @@ fn nuke_claimed(
     let container = snapshot.container(identity);
     let released = snapshot.bead(identity);
     if !dir.exists() && !has_branches && container.is_none() && released.is_none() {
-        return Err(not_found(identity));
+        return Err(not_found(town, identity));
     }
     // Checked before anything is stopped: a refusal must change nothing.
     let unsaved = workspace::unsaved(town, identity, &dir)?;

@@ -10,7 +10,7 @@ use crate::repo::{project, workspace};
 use crate::terminal::containers::{self, Container};
 use crate::{Result, Town};
 use gt_core::work::{Item, WorkId};
-use gt_core::{Identity, Problem, Role};
+use gt_core::{Identity, Role};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -93,8 +93,8 @@ pub fn show(town: &Town, id: &WorkId) -> Result<Task> {
     let dir = workspace::task_worktree(town, &agent);
     let task = snapshot(town, agent, dir, &containers, &views)?;
     if task.item.is_none() && task.view.is_none() {
-        return Err(Problem::not_found(format!("there is no work item {id}"))
-            .hint("`gt work list` shows them"));
+        // Fails with similar ids.
+        Work::of(town).get(id)?;
     }
     Ok(task)
 }
