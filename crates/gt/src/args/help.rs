@@ -11,6 +11,15 @@ use std::ffi::OsString;
 /// Example lines of all commands. The words at the beginning of a line name its command.
 const EXAMPLES: &str = include_str!("examples.txt");
 
+/// Examples in the help of `gt` itself: lines of [`EXAMPLES`], or beginnings of them.
+const FIRST_EXAMPLES: [&str; 5] = [
+    "gt init # makes the town ~/gt",
+    "gt rig add ~/src/hello",
+    "gt sling 'Fix the typo in README.md'",
+    "gt agents",
+    "gt board",
+];
+
 /// Number of examples in the help of a command that has subcommands.
 const EXAMPLES_OF_A_PARENT: usize = 5;
 
@@ -27,7 +36,11 @@ pub(super) fn complete(table: Command) -> Command {
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{list}{}\n{{options}}{{after-help}}",
         heading("Options")
     );
-    with_examples(table.help_template(template), &mut Vec::new())
+    let after = table.get_after_help().map(ToString::to_string);
+    let examples = format!("{}\n  {}", heading("Examples"), FIRST_EXAMPLES.join("\n  "));
+    let after = format!("{examples}\n\n{}", after.unwrap_or_default());
+    let table = table.help_template(template).after_help(after);
+    with_examples(table, &mut Vec::new())
 }
 
 /// Returns the help of a group for `gt help GROUP`. If a command has the same name, the group's
@@ -172,6 +185,12 @@ mod tests {
             }
         });
         assert_eq!(missing, Vec::<String>::new(), "lines in args/examples.txt");
+        for line in FIRST_EXAMPLES {
+            assert!(
+                EXAMPLES.lines().any(|known| known.starts_with(line)),
+                "{line}"
+            );
+        }
         for line in EXAMPLES.lines().filter(|line| !line.is_empty()) {
             let typed = line.split(" # ").next().unwrap_or_default();
             // The shell takes what is after these away.

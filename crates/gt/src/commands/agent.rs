@@ -19,11 +19,11 @@ use std::process::ExitCode;
 #[command(defer = true)]
 pub(crate) enum AgentCommand {
     New(NewArgs),
-    /// Start it
+    /// Start the agent
     Start(SlugStart),
-    /// Stop it
+    /// Stop the agent
     Stop(SlugStop),
-    /// Stop it if it runs, and start it with a new conversation
+    /// Stop the agent if it runs, and start it with a new conversation
     Reset(SlugStart),
     Rm(RmArgs),
 }

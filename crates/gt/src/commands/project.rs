@@ -25,14 +25,14 @@ pub(crate) enum ProjectCommands {
     Deny(DenyArgs),
 }
 
-/// Show them, and which of them are not approved
+/// Show the commands of a repository, and which of them are not approved
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
     #[command(flatten)]
     from: SettingsSource,
 }
 
-/// Approve all of them; only people may
+/// Approve all commands of a repository; only people may
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
     #[command(flatten)]

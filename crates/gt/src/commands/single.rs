@@ -12,13 +12,13 @@ use gt_town::repo::rig;
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum TownCommand {
-    /// Start it
+    /// Start the agent
     Start(TownStart),
-    /// Stop it
+    /// Stop the agent
     Stop(TownStop),
-    /// Stop it if it runs, and start it
+    /// Stop the agent if it runs, and start it
     Restart(TownStart),
-    /// Show its state
+    /// Show the state of the agent
     Status,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct TownStop {
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum SingleRigCommand {
-    /// Start it
+    /// Start the agent
     Start(RigStart),
-    /// Stop it
+    /// Stop the agent
     Stop(RigStop),
-    /// Stop it if it runs, and start it
+    /// Stop the agent if it runs, and start it
     Restart(RigStart),
-    /// Show its state
+    /// Show the state of the agent
     Status(RigStatus),
 }
 

@@ -144,6 +144,13 @@ fn help_lists_the_commands_by_group_and_fits_the_width() {
       -v, --verbose      Print the steps of the command on stderr; GT_LOG selects
                          them [env: GT_LOG]
 
+    Examples:
+      gt init # makes the town ~/gt
+      gt rig add ~/src/hello
+      gt sling 'Fix the typo in README.md'
+      gt agents
+      gt board
+
     `gt help GROUP` lists a group with its subcommands: start, agents, messages,
     work, merging, history, roles, setup, hooks. `gt help COMMAND` explains a
     command.
