@@ -41,7 +41,7 @@ impl Cell {
     }
 }
 
-/// Columns are never narrower than this, unless their widest cell is.
+/// Columns are never narrower than this and their titles, unless their widest cell is.
 const MIN_WIDTH: usize = 6;
 /// Default of `last_width`.
 const LAST_WIDTH: usize = 16;
@@ -98,7 +98,7 @@ impl Table {
         }
     }
 
-    /// Keeps a column whole, such as one of times, until all others are as narrow as possible.
+    /// Keeps a column whole, such as one of times: a table that is too wide becomes several.
     pub(crate) fn keeping(self, column: usize) -> Self {
         Table {
             kept: Some((column, MIN_WIDTH)),
@@ -212,8 +212,11 @@ impl Table {
                 (index, _) if index == last => (**width).min(LAST_WIDTH),
                 _ => **width,
             };
-            let widest = widths.iter_mut().enumerate().max_by_key(rank);
-            let Some((_, widest)) = widest.filter(|(_, width)| **width > MIN_WIDTH) else {
+            let least = |at: usize| self.header[at].width().max(MIN_WIDTH);
+            let yielding = widths.iter_mut().enumerate();
+            let stays = |at: usize| self.kept == Some((at, MIN_WIDTH));
+            let yielding = yielding.filter(|(at, width)| !stays(*at) && **width > least(*at));
+            let Some((_, widest)) = yielding.max_by_key(rank) else {
                 return;
             };
             *widest -= 1;

@@ -132,7 +132,7 @@ fn status_lists_what_needs_attention_once() {
     --- stdout
     agent  gastown/crew/max
     outcome  running
-    started  [TIME] [TIME] (lasted [N])
+    started  [TIME] [TIME] ([N] so far)
     usage  4 in, 22 out, [N] from the cache, [N] into the cache, demo
     harness  demo
     container  gt-crew-max

@@ -160,6 +160,7 @@ fn facts(
     let hashes = document["commits"].as_array();
     let started = match lasted(session, context) {
         lasted if lasted.is_empty() => started(session),
+        lasted if session.ended_at.is_none() => format!("{} ({lasted} so far)", started(session)),
         lasted => format!("{} (lasted {lasted})", started(session)),
     };
     vec![

@@ -26,6 +26,21 @@ fn address_keeps_its_end_and_a_kept_column_its_width() {
 }
 
 #[test]
+fn headings_are_not_cut() {
+    let headings = ["AGENT", "HARNESS", "CONTAINER"];
+    let mut table = Table::new(&headings);
+    table.row(["hello/polecats/Toast", "claude-next", "he-Toast-2"].map(Cell::from));
+    for columns in 20..60 {
+        let text = table.render_for(Some(columns), Paint { on: false });
+        assert!(text.lines().all(|line| line.width() <= columns), "{text}");
+        assert!(
+            headings.iter().all(|it| text.contains(it)),
+            "{columns}: {text}"
+        );
+    }
+}
+
+#[test]
 fn emoji_of_several_characters_are_cut() {
     let mut table = Table::new(&["A"]);
     table.row(["⚙️⚙️⚙️⚙️⚙️ settings".into()]);
