@@ -35,8 +35,13 @@ pub(super) fn agent(agent: &Identity) -> Detail {
     }
 }
 
-pub(super) fn diff(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
-    let text = task::diff(town, id)?.patch()?;
+/// Returns the diff of an item, or of an agent without an item.
+pub(super) fn diff(town: &Town, id: &WorkId, agent: Option<&Identity>) -> Result<Detail, Problem> {
+    let diff = match agent {
+        Some(agent) => task::agent_diff(town, agent, id)?,
+        None => task::diff(town, id)?,
+    };
+    let text = diff.patch()?;
     Ok(Detail::Diff { text })
 }
 
@@ -65,6 +70,14 @@ fn happening(event: &Event, agent: &str) -> Happening {
     }
 }
 
+/// Returns the tab of windows of an agent without an item. Only tasks have background tasks.
+pub(super) fn servers(servers: Vec<CardServer>) -> Detail {
+    Detail::Windows {
+        windows: Vec::new(),
+        servers,
+    }
+}
+
 pub(super) fn windows(
     town: &Town,
     id: &WorkId,
@@ -83,8 +96,12 @@ pub(super) fn windows(
     })
 }
 
-pub(super) fn chain(town: &Town, id: &WorkId) -> Result<Detail, Problem> {
-    let sessions = cards::sessions_of(town, id)?;
+/// Returns the sessions that worked on an item, or those of an agent without an item.
+pub(super) fn chain(town: &Town, id: &WorkId, agent: Option<&Identity>) -> Result<Detail, Problem> {
+    let sessions = match agent {
+        Some(agent) => cards::sessions_of_agent(town, agent)?,
+        None => cards::sessions_of(town, id)?,
+    };
     Ok(Detail::Chain(sessions.into_iter().map(session).collect()))
 }
 

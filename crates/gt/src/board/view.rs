@@ -210,16 +210,20 @@ impl ViewWorker {
         let (agent, servers) = place.map_or((None, Vec::new()), |place| {
             (Some(place.agent), place.servers)
         });
+        let without_item = agent.as_ref().filter(|_| agent_only);
         let detail = match tab {
             Tab::Terminal => return,
-            Tab::Task => match agent {
-                Some(agent) if agent_only => Ok(details::agent(&agent)),
-                _ => details::task(&self.town, id),
+            Tab::Task => match without_item {
+                Some(agent) => Ok(details::agent(agent)),
+                None => details::task(&self.town, id),
             },
-            Tab::Diff => details::diff(&self.town, id),
+            Tab::Diff => details::diff(&self.town, id, without_item),
             Tab::Events => details::events(&self.town, id, agent.as_ref()),
-            Tab::Windows => details::windows(&self.town, id, servers),
-            Tab::Chain => details::chain(&self.town, id),
+            Tab::Windows => match without_item {
+                Some(_) => Ok(details::servers(servers)),
+                None => details::windows(&self.town, id, servers),
+            },
+            Tab::Chain => details::chain(&self.town, id, without_item),
         };
         let detail = detail.unwrap_or_else(|problem| Detail::Failed(problem.to_string()));
         self.post.send(BoardEvent::Detail {

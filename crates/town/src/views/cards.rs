@@ -11,7 +11,7 @@ mod expensive;
 mod lost;
 mod usage;
 
-pub use detail::{events_of, sessions_of};
+pub use detail::{events_of, sessions_of, sessions_of_agent};
 
 use crate::base::estop::{self, EstopNote};
 use crate::catalog::directory;
@@ -112,6 +112,7 @@ impl Gatherer {
         let agents = agents_of(town, &overview, &containers);
         self.places.begin();
         self.ends.begin(town);
+        let lost = self.ends.restorable(town, &containers);
         let mut sites = HashMap::new();
         let mut cards = Vec::with_capacity(overview.items.len());
         let open: HashSet<&WorkId> = open_items(&overview);
@@ -137,13 +138,15 @@ impl Gatherer {
             card.resolver = seen.and_then(|seen| Some(seen.resolver.clone()?.into()));
             card.holder = agent.and_then(|(agent, _)| holder(town, &item.id, agent));
             let end = match agent {
-                Some((agent, None)) if card.is_worked_on() => self.ends.of(town, agent),
+                Some((agent, None)) if card.is_worked_on() => {
+                    self.ends.of(town, agent).map(|end| (agent, end))
+                }
                 _ => None,
             };
             match end {
-                Some(end) if end.kind == EndKind::Stopped => card.stopped_since = end.at,
-                // Other agents than the task's own are restarted in other ways.
-                Some(end) if card.holder.is_none() => {
+                Some((_, end)) if end.kind == EndKind::Stopped => card.stopped_since = end.at,
+                // A polecat that ended alone is restarted by the patrol, or its item goes to another.
+                Some((agent, end)) if card.holder.is_none() || lost.contains(&agent.address()) => {
                     card.lost = true;
                     card.lost_since = end.at;
                 }
@@ -195,7 +198,7 @@ impl Gatherer {
             stops: estop::all(town),
             merges,
             crew: crew(town),
-            lost: self.ends.restorable(town, &containers),
+            lost,
             warnings,
             sites,
             agents: without_item,

@@ -30,7 +30,7 @@ pub use cleanup::{
     Cleaned, CleanupAction, CleanupOptions, CleanupPlan, CleanupStep,
     FAULT_POINTS as CLEANUP_FAULT_POINTS, cleanup, cleanup_plan,
 };
-pub use diff::{ChangedFile, Diff, diff};
+pub use diff::{ChangedFile, Diff, agent_diff, diff};
 pub use hand_in::{HandedIn, hand_in, merge_plan};
 pub use init::InitResult;
 pub use pause::{FAULT_POINTS as PAUSE_FAULT_POINTS, Paused, pause, undo_pause_commit};

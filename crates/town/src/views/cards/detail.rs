@@ -12,6 +12,9 @@ use gt_core::work::WorkId;
 /// Maximum number of events shown.
 const MAX_EVENTS: usize = 200;
 
+/// Maximum number of sessions shown of an agent without an item.
+const MAX_SESSIONS: usize = 50;
+
 /// Returns the sessions that had an item on their hook, newest first, with their usage for it.
 pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     let query = sessions::SessionQuery {
@@ -21,6 +24,18 @@ pub fn sessions_of(town: &Town, id: &WorkId) -> Result<Vec<Record>> {
     let mut sessions = Sessions::of(town).find(&query)?;
     usage::refresh_all(town, &mut sessions);
     usage::keep_shares(&mut sessions, id.as_str());
+    Ok(sessions)
+}
+
+/// Returns the latest sessions of an agent, newest first, with their usage.
+pub fn sessions_of_agent(town: &Town, agent: &Identity) -> Result<Vec<Record>> {
+    let query = sessions::SessionQuery {
+        agent: Some(agent.address()),
+        limit: Some(MAX_SESSIONS),
+        ..sessions::SessionQuery::default()
+    };
+    let mut sessions = Sessions::of(town).find(&query)?;
+    usage::refresh_all(town, &mut sessions);
     Ok(sessions)
 }
 

@@ -9,8 +9,8 @@ use crate::base::files::TemporaryFile;
 use crate::base::git::{Git, Hardening, passes};
 use crate::repo::workspace::snapshot;
 use crate::{Result, Town};
-use gt_core::Problem;
 use gt_core::work::WorkId;
+use gt_core::{Identity, Problem};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -40,7 +40,16 @@ pub struct ChangedFile {
 
 /// Opens the diff of a task.
 pub fn diff<'a>(town: &'a Town, id: &WorkId) -> Result<Diff<'a>> {
-    let site = TaskSite::of_holder(town, id)?;
+    diff_of(TaskSite::of_holder(town, id)?)
+}
+
+/// Opens the diff of an agent that has no work item. The id is that of its card.
+pub fn agent_diff<'a>(town: &'a Town, agent: &Identity, id: &WorkId) -> Result<Diff<'a>> {
+    diff_of(TaskSite::of_agent(town, id, agent.clone())?)
+}
+
+fn diff_of(site: TaskSite<'_>) -> Result<Diff<'_>> {
+    let (town, id) = (site.town, &site.id);
     let base = site.base()?;
     let git = site.git();
     let merge_base = git.run(["merge-base", "HEAD", &base.tip()?]).map_err(|_| {

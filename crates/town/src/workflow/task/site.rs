@@ -47,9 +47,17 @@ impl<'a> TaskSite<'a> {
     pub(super) fn of_holder(town: &'a Town, id: &WorkId) -> Result<Self> {
         let holder = Work::of(town).holder(id)?;
         let holder = holder.and_then(|holder| Identity::from_address(&holder, town.registry()));
-        let Some(agent) = holder.filter(|agent| workspace::is_worktree(agent.role())) else {
-            return TaskSite::of(town, id);
-        };
+        match holder.filter(|agent| workspace::is_worktree(agent.role())) {
+            Some(agent) => TaskSite::of_agent(town, id, agent),
+            None => TaskSite::of(town, id),
+        }
+    }
+
+    /// Returns the worktree of a crew member or polecat. The id is only used in messages.
+    pub(super) fn of_agent(town: &'a Town, id: &WorkId, agent: Identity) -> Result<Self> {
+        if !workspace::is_worktree(agent.role()) {
+            return Err(Problem::not_found(format!("{agent} has no worktree")));
+        }
         let role = roles::resolve(town, agent.role(), agent.rig())?;
         let dir = workspace::path(town, &agent, &role.value)?;
         if !dir.join(".git").exists() {

@@ -73,6 +73,26 @@ fn agent_is_paused_resumed_nudged_answered_and_stopped() {
 }
 
 #[test]
+fn tabs_of_an_agent_without_an_item_show_its_branch_and_its_sessions() {
+    let env = TestEnv::with_crew(&["max"]);
+    env.gt(&["start", "max"]).ok();
+    let folder = env.town().join("gastown/crew/max");
+    fs::write(folder.join("notes.txt"), "remember\n").unwrap();
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text("gastown/crew/max");
+    board.press(&["Enter"]);
+    board.wait_text("gastown/crew/max has no work item.");
+    board.press(&["3"]);
+    board.wait_text("notes.txt");
+    board.wait_text("+remember");
+    board.press(&["5"]);
+    board.wait_text("Servers");
+    board.press(&["6"]);
+    let session = env.agent("gastown/crew/max")["session"].clone();
+    board.wait_text(session.as_str().unwrap());
+}
+
+#[test]
 fn a_task_is_cleaned_up_as_foreseen_and_its_item_closed() {
     let (env, id, dir) = running();
     let board = Terminal::open(&env, 150, 45);

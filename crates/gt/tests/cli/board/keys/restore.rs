@@ -33,6 +33,32 @@ fn lost_agents_are_restored_when_their_server_dies_and_at_the_start() {
 }
 
 #[test]
+fn item_of_a_lost_polecat_needs_attention_until_it_is_restored() {
+    let (env, id) = with_project("");
+    env.gt(&["sling", &id]).ok();
+    let board = Terminal::open(&env, 150, 45);
+    board.wait_text(&id);
+    env.tmux(Tmux::new("kill-server"));
+    board.wait_text("1 agent was lost with its tmux server. Restore it?");
+    board.press(&["n"]);
+    board.wait_text("its tmux session is gone");
+    let lost = card(&env, &id);
+    assert_eq!(lost["lost"], true, "{lost}");
+    assert_eq!(lost["column"], "needs_you", "{lost}");
+    assert!(
+        lost["holder"]
+            .as_str()
+            .is_some_and(|it| it.contains("/polecats/"))
+    );
+    board.press(&["R"]);
+    board.wait_text("Restore it?");
+    board.press(&["y"]);
+    wait_card(&env, &id, "back", |card| {
+        card["lost"] == false && !card["session"].is_null()
+    });
+}
+
+#[test]
 fn branch_behind_its_base_is_shown_without_a_fetch_by_hand() {
     let (env, id, _) = running();
     commit_to_base(&env, "theirs.txt", "theirs\n");
