@@ -249,7 +249,7 @@ pub(crate) fn nudge(id: &WorkId, agent: &str, message: &str) -> CommandDraft {
     let words = ["nudge", agent, "--stdin", "--json"];
     CommandDraft {
         input: Some(message.to_owned()),
-        ..CommandDraft::new(id, format!("Telling {agent}"), &words)
+        ..CommandDraft::new(id, format!("Message to {agent}"), &words)
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct ParsedDiff {
     pair_of: Vec<usize>,
     /// The largest line number.
     pub(crate) last_line: u32,
+    /// The width of the widest line, in cells.
+    pub(crate) widest: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,12 +147,16 @@ impl ParsedDiff {
 
     fn push(&mut self, kind: RowKind, old: Option<u32>, new: Option<u32>, text: &str) {
         self.last_line = self.last_line.max(old.max(new).unwrap_or_default());
+        let text = text::expand(text);
+        if old.or(new).is_some() {
+            self.widest = self.widest.max(text::width(&text));
+        }
         self.rows.push(DiffRow {
             kind,
             file: self.files.len().saturating_sub(1),
             old,
             new,
-            text: text::expand(text),
+            text,
         });
     }
 

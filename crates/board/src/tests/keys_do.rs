@@ -530,6 +530,8 @@ fn the_diff_is_scrolled_by_files_and_to_the_side() {
         ("{", "▌@@ -1,3 +1,3 @@ fn main"),
         ("j", "▌   1  fn main() {"),
         ("l", "▌   1  ) {"),
+        // The end of the widest line stays in view.
+        ("lllh", "▌   1  ) {"),
         ("h", "▌   1  fn main() {"),
         ("jj", "▌   2 +        new(\"日本\");"),
         ("G", "▌   1 +y"),

@@ -219,9 +219,9 @@ fn action_menu_lists_available_actions_first() {
 #[test]
 fn messages_are_boxes() {
     let mut stage = Stage::new(80, 24);
-    stage.press("H a");
+    stage.press("h p");
     let screen = stage.screen();
-    let row = rows_of(&screen, "· gt-00epc: it has no session")[0];
+    let row = rows_of(&screen, "⋯ Pausing gt-00bsy")[0];
     let lines: Vec<&str> = screen.lines().collect();
     assert!(lines[row].trim_end().ends_with('│'), "{screen}");
     assert!(

@@ -107,6 +107,55 @@ fn selection_of_the_queue_stays_on_its_entry() {
 }
 
 #[test]
+fn open_lists_that_become_empty_offer_only_to_close() {
+    for (key, title, operation) in [
+        ("Q", "Merge queue: nothing waits to be merged", "r retry"),
+        ("E", "Escalations: none is open", "a acknowledge"),
+    ] {
+        let mut facts = town();
+        facts.merges = merges();
+        facts.escalations = vec![escalation("esc-00aaa", Severity::High, false)];
+        let mut stage = Stage::with(100, 30, BoardTheme::Dark, facts);
+        stage.press(key);
+        stage.assert_shows(operation);
+        stage.happens(BoardEvent::Facts(BoardFacts {
+            escalations: Vec::new(),
+            ..town()
+        }));
+        stage.assert_shows(title);
+        stage.assert_shows("Esc close");
+        stage.assert_shows_not(operation);
+    }
+}
+
+#[test]
+fn message_that_would_cover_a_dialog_is_in_the_last_line() {
+    let mut stage = Stage::new(80, 24);
+    stage.press("h p");
+    stage.assert_shows("┌");
+    let boxed = stage.screen();
+    assert!(
+        boxed
+            .lines()
+            .last()
+            .is_some_and(|line| line.contains("Space actions"))
+    );
+    // The menu is as high as the screen.
+    stage.press(" ");
+    let screen = stage.screen();
+    let last = screen.lines().last().unwrap_or_default();
+    assert!(last.starts_with(" ⋯ Pausing "), "{screen}");
+    stage.assert_shows("↑0 ↓");
+    // A small dialog leaves the box its corner.
+    let mut stage = Stage::new(200, 50);
+    stage.press("h po");
+    let screen = stage.screen();
+    let last = screen.lines().last().unwrap_or_default();
+    assert!(last.contains("Space actions"), "{screen}");
+    stage.assert_shows("⋯ Pausing ");
+}
+
+#[test]
 fn restore_is_offered_once_for_each_death() {
     let mut stage = Stage::new(80, 24);
     stage.happens(lost(&["gastown/crew/max", "mayor"]));

@@ -70,11 +70,13 @@ impl Board {
         self.dirty = true;
     }
 
+    /// Scrolls the lines of the diff. At least the end of the widest line stays in view.
     fn scroll_aside(&mut self, right: bool) {
         const CELLS: usize = 8;
         if let Some(open) = &mut self.detail {
+            let most = open.diff.widest.saturating_sub(1) / CELLS * CELLS;
             open.aside = match right {
-                true => open.aside.saturating_add(CELLS),
+                true => open.aside.saturating_add(CELLS).min(most),
                 false => open.aside.saturating_sub(CELLS),
             };
             self.dirty = true;

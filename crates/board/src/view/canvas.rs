@@ -192,6 +192,13 @@ impl<'a> Canvas<'a> {
         self.text(area, &"─".repeat(usize::from(area.width)), style);
     }
 
+    /// Returns the area of the box that was drawn last.
+    pub(super) fn last_box(&self) -> Option<Rect> {
+        let mut hits = self.drawn.hits.iter().rev();
+        let found = hits.find(|(_, hit)| *hit == Hit::Inside);
+        found.map(|(area, _)| *area)
+    }
+
     /// Clears an area, including a wide character that extends into it from the left.
     pub(super) fn clear(&mut self, area: Rect) {
         let area = area.intersection(self.buffer.area);

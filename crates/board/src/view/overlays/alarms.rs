@@ -27,6 +27,7 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
     let below = selected.map_or_else(Vec::new, |it| in_full(it, room, canvas));
     let lines: Vec<Line<'_>> = all.iter().map(|it| listed(it, room, canvas)).collect();
     let title = match board.facts.open_escalations().count() {
+        0 if all.is_empty() => "Escalations: none is open".to_owned(),
         0 => "Escalations".to_owned(),
         open => format!("Escalations: {open} not acknowledged"),
     };
@@ -40,6 +41,10 @@ pub(super) fn escalations(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         below: &below,
     }
     .draw(area, canvas);
+    if all.is_empty() {
+        foot(KeyMode::Escalations, &[BoardAction::Back], frame, canvas);
+        return;
+    }
     let actions = [
         BoardAction::Escalation(EscalationOperation::Acknowledge),
         BoardAction::Escalation(EscalationOperation::Close),

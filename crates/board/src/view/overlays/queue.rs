@@ -29,6 +29,7 @@ pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas
     let selected = all.iter().find(|it| Some(&it.id) == at);
     let below = selected.map_or_else(Vec::new, |it| in_full(it, room, canvas));
     let title = match all.len() {
+        0 => "Merge queue: nothing waits to be merged".to_owned(),
         1 => "Merge queue: 1 entry".to_owned(),
         count => format!("Merge queue: {count} entries"),
     };
@@ -42,6 +43,10 @@ pub(super) fn merge_queue(board: &Board, at: Option<&WorkId>, area: Rect, canvas
         below: &below,
     }
     .draw(area, canvas);
+    if all.is_empty() {
+        foot(KeyMode::MergeQueue, &[BoardAction::Back], frame, canvas);
+        return;
+    }
     let operation = match selected.map(|it| it.status) {
         Some(MergeStatus::Held) => MergeOperation::Approve,
         _ => MergeOperation::Retry,

@@ -33,6 +33,7 @@ pub(super) fn summary(words: &[String], answer: &Value) -> String {
         ["work", "create", ..] => text("id").unwrap_or_default().to_owned(),
         ["sling", ..] => assignment(answer),
         ["interrupt", ..] => interruption(answer),
+        ["nudge", ..] => delivery(answer),
         _ => {
             let found = text("message")
                 .or_else(|| text("result"))
@@ -60,6 +61,17 @@ fn interruption(answer: &Value) -> String {
         (false, false) => "it was not busy",
     };
     text.to_owned()
+}
+
+/// Formats the result of `gt nudge`: delivered, or why the message waits.
+fn delivery(answer: &Value) -> String {
+    match answer["delivered"].as_str() {
+        Some("queue") => match answer["reason"].as_str() {
+            Some(reason) => format!("queued, {reason}"),
+            None => "queued".to_owned(),
+        },
+        _ => "delivered".to_owned(),
+    }
 }
 
 /// Parses the item from the answer of `gt work show`.
@@ -143,6 +155,16 @@ mod tests {
                 "interrupt --json",
                 json!([{"interrupted": false, "asks": false}]),
                 "it was not busy",
+            ),
+            (
+                "nudge max",
+                json!({"delivered": "agent", "verified": true}),
+                "delivered",
+            ),
+            (
+                "nudge max",
+                json!({"delivered": "queue", "reason": "it is busy"}),
+                "queued, it is busy",
             ),
             (
                 "task update",
