@@ -66,12 +66,18 @@ pub(crate) fn run(town: Town, look: BoardOptions) -> Result<(), Problem> {
         view,
         looking: None,
     };
-    if let Some(project) = look.project {
-        session.board.show_project(Some(project));
+    if let Some(project) = &look.project {
+        session.board.show_project(Some(project.clone()));
     }
     let ended = session.run();
     let mut view = session.board.saved_view();
-    view.theme = view.theme.or(saved.theme);
+    // Options are for this board only, unless a key has changed what they set.
+    if view.theme.is_none() || look.theme == Some(session.board.theme()) {
+        view.theme = saved.theme;
+    }
+    if look.project.is_some() && look.project == view.project {
+        view.project = saved.project;
+    }
     saved_view::write(&town, &view);
     eyes.end();
     ended.map_err(no_terminal)

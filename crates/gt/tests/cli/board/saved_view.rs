@@ -22,13 +22,22 @@ fn order_is_kept_and_a_damaged_file_is_ignored_with_a_warning() {
     board.wait_text("by id");
     quit(&board);
     let file = env.town().join(".runtime/board-view.json");
-    let saved: serde_json::Value =
-        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    let saved = || -> serde_json::Value {
+        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap()
+    };
+    let before = saved();
     assert_eq!(
-        (&saved["sort"], &saved["theme"]),
+        (&before["sort"], &before["theme"]),
         (&"id".into(), &"dark".into())
     );
-    assert_eq!(saved["card"], id);
+    assert_eq!(before["card"], id);
+    // Options are for one board.
+    let options = ["--theme", "light", "--rig", "gastown"];
+    let board = Terminal::named(&env, "x", 100, 30, &options);
+    board.wait_text("· gastown");
+    board.wait_text(&id);
+    quit(&board);
+    assert_eq!(saved(), before);
     let board = Terminal::named(&env, "v", 100, 30, &[]);
     board.wait_text("by id");
     quit(&board);
