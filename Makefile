@@ -5,30 +5,32 @@
 
 # Where cargo puts its binaries. Expanded by the shell, so blanks in paths do no harm.
 GT = "$${CARGO_TARGET_DIR:-target}/release/gt"
+# The program of the demo, which compiles faster and runs slower.
+DEMO_GT = "$${CARGO_TARGET_DIR:-target}/demo/gt"
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: ## make a demo town and start agents in it (installs tmux and git if missing)
 	@sh scripts/need.sh cargo cc tmux git
-	cargo build --release -p gt
-	@$(GT) demo
+	cargo build --profile demo -p gt
+	@$(DEMO_GT) demo
 
 demo-clean: ## stop the demo's agents and remove every trace of it
-	@if [ ! -x $(GT) ] && [ ! -e "$$HOME/gt-demo/town.toml" ]; then \
+	@if [ ! -x $(DEMO_GT) ] && [ ! -e "$$HOME/gt-demo/town.toml" ]; then \
 		echo "There is no demo, and nothing to remove."; \
 	else \
-		if [ ! -x $(GT) ]; then \
-			sh scripts/need.sh cargo cc && cargo build --release -p gt || exit; \
+		if [ ! -x $(DEMO_GT) ]; then \
+			sh scripts/need.sh cargo cc && cargo build --profile demo -p gt || exit; \
 		fi; \
-		$(GT) demo --clean; \
+		$(DEMO_GT) demo --clean; \
 	fi
 
 test: ## run every test, and the quick checks
 	@sh scripts/need.sh cargo cc tmux git python3
 	@sh scripts/need.sh --if-possible gh openssl zsh fish
 	@if [ "$$(uname -s)" = Linux ]; then \
-		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi bwrap podman runc; \
+		sh scripts/need.sh --if-possible notify-send dbus-daemon python3-dbus python3-gi bwrap podman runc valgrind; \
 	fi
 	@sh scripts/test.sh build
 	@$(MAKE) --no-print-directory -j2 -k test-cases test-checks
