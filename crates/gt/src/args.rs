@@ -13,6 +13,7 @@ use crate::demo::DemoArgs;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// Run AI coding agents as named tmux sessions, and manage their whole lifecycle.
@@ -195,13 +196,13 @@ pub(crate) fn group_help() -> Option<String> {
     is_help.then(|| help::of_group(&table(), &words)).flatten()
 }
 
-/// Parses the arguments of this process. Builds only the subcommand in use (`defer`): hooks and
-/// status lines call `gt` constantly, and the complete table costs more than their own work. Help
-/// builds the complete table.
+/// Parses the arguments of this process. Builds only the subcommand in use: hooks and status lines
+/// call `gt` constantly, and the complete table costs more than their own work. Help builds the
+/// complete table.
 pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
     let words = without_help(std::env::args_os().collect());
     let words = aliases::rewrite(old_forms::rewrite(words));
-    let parsed = Cli::command().try_get_matches_from(&words);
+    let parsed = parser(&words).try_get_matches_from(&words);
     let parsed = parsed.or_else(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             table().try_get_matches_from(&words)
@@ -209,6 +210,24 @@ pub(crate) fn matches() -> Result<ArgMatches, clap::Error> {
         _ => Err(error),
     });
     parsed.map_err(|error| suggestions::shown(error, &words))
+}
+
+/// Returns the parser of these words. If they name a command, it has no other one, because clap
+/// copies the global options into each.
+fn parser(words: &[OsString]) -> clap::Command {
+    let named = words.get(old_forms::first_of_command(words));
+    let named = named.and_then(|name| {
+        let all = GtCommand::augment_subcommands(clap::Command::new("gt"));
+        // To free the other commands takes half as long as to make them.
+        ManuallyDrop::new(all).find_subcommand(name).cloned()
+    });
+    match named {
+        Some(command) => {
+            let parser = clap::Command::new("gt").disable_help_subcommand(true);
+            Global::augment_args(parser).subcommand(command)
+        }
+        None => Cli::command(),
+    }
 }
 
 /// Rewrites `gt help mail send` to `gt mail send --help`. clap's own help command would copy the
@@ -231,4 +250,38 @@ pub(crate) fn words(matches: &ArgMatches) -> Vec<&str> {
         rest = matches.subcommand();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parser_of_one_command_accepts_and_refuses_as_the_complete_one() {
+        let check = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let shown = |command: clap::Command| match command.try_get_matches_from(&words) {
+                Ok(matches) => format!("{matches:?}"),
+                Err(error) => error.to_string(),
+            };
+            assert_eq!(shown(parser(&words)), shown(Cli::command()), "{line}");
+        };
+        for line in [
+            "gt hook",
+            "gt --json hook --agent max",
+            "gt --town /t signal stop --strict",
+            "gt mail send mayor -s a -m b --town /t",
+            "gt mail help",
+            "gt hook --version",
+            "gt hook a b",
+            "gt hook --agnt max",
+            "gt mail snd",
+            "gt mail send",
+            "gt --verbose hook",
+            "gt --version",
+            "gt hok",
+        ] {
+            check(line);
+        }
+    }
 }

@@ -99,7 +99,11 @@ fn rewrite_options(words: &mut Vec<OsString>, first: usize) {
     let rows: Vec<OptionAlias> = rows
         .filter(|row| fits(row.command, &words[first..]))
         .collect();
-    let is_typed = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    // Other calls must not pay for the complete table.
+    let is_typed = |word: &OsString| {
+        let names = |text: &str| rows.iter().any(|row| row.matches(text).is_some());
+        word.to_str().is_some_and(names) || unbundled(word, &rows).is_some()
+    };
     let Some(row) = rows.first().filter(|_| words[first..].iter().any(is_typed)) else {
         return;
     };

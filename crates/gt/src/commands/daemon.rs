@@ -18,6 +18,7 @@ use std::process::ExitCode;
 /// limits. It is optional: without it a town reacts with the next command, or with the
 /// timer of tmux.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum DaemonCommand {
     Run(RunArgs),
     Start(StartArgs),

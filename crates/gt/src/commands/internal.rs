@@ -15,6 +15,7 @@ use gt_town::supervision::limits;
 use std::process::ExitCode;
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum InternalCommand {
     AwaitDeath(await_death::AwaitDeathArgs),
     /// Compare the spending with the budgets; after a turn
