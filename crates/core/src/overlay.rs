@@ -6,6 +6,7 @@
 
 use crate::problem::Problem;
 use serde::de::DeserializeOwned;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
@@ -50,10 +51,27 @@ pub fn overlay<T: DeserializeOwned>(layers: &[Layer<'_>]) -> Result<Overlaid<T>,
 }
 
 fn read<T: DeserializeOwned>(layer: &Layer<'_>) -> Result<Table, Problem> {
+    let text = without_comments(layer.text);
     // `T` has a default for every field, so a layer that sets only some of them parses as `T`.
-    toml::from_str::<T>(layer.text)
-        .and_then(|_| toml::from_str::<Table>(layer.text))
-        .map_err(|error| broken_toml(layer.source, layer.text, &error))
+    toml::from_str::<T>(&text)
+        .and_then(|_| toml::from_str::<Table>(&text))
+        .map_err(|error| broken_toml(layer.source, &text, &error))
+}
+
+/// Returns a TOML text with an empty line in place of each line that is only a comment. The parser
+/// checks every byte of a comment, and comments are most of a new `town.toml`, which every command
+/// reads.
+pub fn without_comments(text: &str) -> Cow<'_, str> {
+    // In a string of several lines, `#` may begin a line.
+    if text.contains("\"\"\"") || text.contains("'''") {
+        return Cow::Borrowed(text);
+    }
+    let lines = text.split_inclusive('\n');
+    let lines = lines.map(|line| match line.trim_start().starts_with('#') {
+        true => "\n",
+        false => line,
+    });
+    Cow::Owned(lines.collect())
 }
 
 /// Returns the problem for a broken TOML file: file, line and column, and the expected input.
@@ -127,6 +145,16 @@ fn note_fields(
 mod tests {
     use super::*;
     use serde::Deserialize;
+
+    #[test]
+    fn only_lines_that_are_comments_are_emptied() {
+        let text = "# one\na = 'b # c' # d\n\t# two\n[e]\n#f = 1";
+        assert_eq!(without_comments(text), "\na = 'b # c' # d\n\n[e]\n\n");
+        for quotes in ["\"\"\"", "'''"] {
+            let text = format!("a = {quotes}\n# b\n{quotes}\n");
+            assert_eq!(without_comments(&text), text);
+        }
+    }
 
     #[derive(Debug, Default, Deserialize, PartialEq)]
     #[serde(default, deny_unknown_fields)]

@@ -121,11 +121,23 @@ impl ServerSettings {
         if self.program.components().count() > 1 {
             return self.program.is_file().then(|| self.program.clone());
         }
-        let environment = self.environment();
-        let (_, path) = environment.iter().find(|(name, _)| name == "PATH")?;
-        std::env::split_paths(path)
+        std::env::split_paths(&self.search_path()?)
             .map(|folder| folder.join(&self.program))
             .find(|file| rustix::fs::access(file, Access::EXEC_OK).is_ok() && file.is_file())
+    }
+
+    /// Returns the `PATH` of the client.
+    fn search_path(&self) -> Option<OsString> {
+        if self.path.is_some() || !self.passes("PATH") {
+            return self.path.clone();
+        }
+        match &self.variables {
+            Some(variables) => {
+                let path = variables.iter().find(|(name, _)| name == "PATH");
+                path.map(|(_, value)| value.clone())
+            }
+            None => std::env::var_os("PATH"),
+        }
     }
 
     /// Returns whether the client, and a server that it starts, inherits a variable of this name.

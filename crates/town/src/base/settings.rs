@@ -20,7 +20,7 @@ use gt_core::capability::CapabilityOverrides;
 use gt_core::environment::is_inherited;
 use gt_core::event::Policy;
 use gt_core::notify::{NoticeKind, QuietHours};
-use gt_core::overlay::broken_toml;
+use gt_core::overlay::{broken_toml, without_comments};
 use gt_core::sandbox::DefaultSandbox;
 use gt_core::settings::NewTown;
 use serde::Deserialize;
@@ -439,6 +439,7 @@ impl TownSettings {
 
     /// Parses the text of a file. Errors refer to it as `source`.
     pub fn parse(source: &str, text: &str) -> Result<Self> {
+        let text = &without_comments(text);
         let mut settings: TownSettings =
             toml::from_str(text).map_err(|error| broken_toml(source, text, &error))?;
         settings.limits.parallel_starts = settings.limits.parallel_starts.clamp(1, 64);
