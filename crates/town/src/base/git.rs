@@ -3,6 +3,7 @@
 mod config;
 mod hardening;
 mod nested;
+mod refs;
 mod status;
 
 pub(crate) use hardening::Hardening;
@@ -275,6 +276,15 @@ impl<'a> Git<'a> {
     {
         let (is_there, text) = self.ask(args)?;
         Ok(is_there.then(|| text.trim_end().to_owned()))
+    }
+
+    /// Returns the commit of a branch or of another ref to a commit, by its full name; `None` if it
+    /// does not exist. Starts git only if the ref is not in a plain file.
+    pub fn ref_commit(&self, name: &str) -> Result<Option<String>> {
+        match refs::commit(self.dir, name) {
+            Some(commit) => Ok(commit),
+            None => self.commit(name),
+        }
     }
 
     /// Returns the commit of a name; `None` if it does not exist.

@@ -17,8 +17,7 @@ pub(crate) fn start_point(town: &Town, rig: &str) -> Result<String> {
     let merged = merged_ref(branch);
     let repository = rig::repository(town, rig);
     let git = Git::at(&repository, town.around());
-    let is_news = git.says(["show-ref", "--verify", "--quiet", &merged])?
-        && !git.contains(&theirs, &merged)?;
+    let is_news = git.ref_commit(&merged)?.is_some() && !git.contains(&theirs, &merged)?;
     Ok(if is_news { merged } else { theirs })
 }
 

@@ -81,7 +81,7 @@ pub(super) fn redirected_worktree(dir: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the git folder of a worktree, or of a bare repository.
-fn git_dir(dir: &Path) -> Option<PathBuf> {
+pub(super) fn git_dir(dir: &Path) -> Option<PathBuf> {
     let is_bare = || dir.join("HEAD").is_file() && dir.join("objects").is_dir();
     own_dir(dir).or_else(|| is_bare().then(|| dir.to_owned()))
 }

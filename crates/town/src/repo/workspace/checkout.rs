@@ -194,26 +194,32 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
     let target = dir.to_string_lossy().into_owned();
     worktree_settings::separate_existing(town, rig)
         .or_warn(format_args!("the worktrees of {rig} share their settings"));
-    // A worktree whose folder was removed by hand is still on git's list.
-    git.run(["worktree", "prune"])?;
     let made_folder = !dir.exists();
     if let Some(parent) = dir.parent() {
         files::make_dir(parent)?;
     }
     let is_new = !exists(git, branch)?;
-    let result = if is_new {
-        let start = start_commit(town, git, rig, branch)?;
-        let words = ["worktree", "add", "--quiet", "--no-track", "-b", branch];
-        git.run([&words[..], &["--", &target, &start]].concat())
+    let add = ["worktree", "add", "--quiet"];
+    let start;
+    let words = if is_new {
+        start = start_commit(town, git, rig, branch)?;
+        [
+            &add[..],
+            &["--no-track", "-b", branch, "--", &target, &start],
+        ]
+        .concat()
     } else {
         // An earlier worktree of this agent had the branch: the work continues where it was.
-        git.run(["worktree", "add", "--quiet", "--", &target, branch])
+        [&add[..], &["--", &target, branch]].concat()
     };
+    let result = git.run(&words).or_else(|_| {
+        // A worktree whose folder was removed by hand is still on git's list. Every call that looks
+        // for such worktrees reads all of them.
+        git.run(["worktree", "prune"])?;
+        git.run(&words)
+    });
     let made_at = result.and_then(|_| match is_new {
-        true => {
-            let name = format!("refs/heads/{branch}");
-            git.run(["rev-parse", "--verify", &name]).map(Some)
-        }
+        true => git.ref_commit(&format!("refs/heads/{branch}")),
         false => Ok(None),
     });
     match made_at {
@@ -239,8 +245,12 @@ fn add(town: &Town, rig: &str, dir: &Path, branch: &str) -> Result<Placed> {
 /// the files are older than the branch, and the agent's next commit reverts the merge.
 fn start_commit(town: &Town, git: Git<'_>, rig: &str, branch: &str) -> Result<String> {
     let name = beginning(town, rig, branch)?;
+    let commit = match name.starts_with("refs/") {
+        true => git.ref_commit(&name)?,
+        false => git.commit(&name)?,
+    };
     // git reports a name that does not exist.
-    Ok(git.commit(&name)?.unwrap_or(name))
+    Ok(commit.unwrap_or(name))
 }
 
 /// Returns the start of a new branch: the commit at which another polecat stopped work on the same
@@ -269,7 +279,7 @@ fn beginning(town: &Town, rig: &str, branch: &str) -> Result<String> {
 
 fn exists(git: Git<'_>, branch: &str) -> Result<bool> {
     let name = format!("refs/heads/{branch}");
-    git.says(["show-ref", "--verify", "--quiet", &name])
+    Ok(git.ref_commit(&name)?.is_some())
 }
 
 #[cfg(test)]
