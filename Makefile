@@ -80,6 +80,7 @@ bench: ## measure gt against bare tmux commands, and against the agent programs 
 	@sh scripts/need.sh cargo cc tmux git
 	cargo build --release -p gt
 	cargo bench -p gt --bench bench
+	cargo bench -p gt --bench growth
 	cargo bench -p gt --bench instructions
 	cargo bench -p gt --bench contract
 	cargo bench -p gt --bench remembering

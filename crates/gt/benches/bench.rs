@@ -16,8 +16,6 @@ use measure::{compare, median, report, time};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-const PANE_FORMAT: &str = "#{session_id}\t#{session_name}\t#{session_created}\t#{session_attached}\t#{pane_id}\t#{pane_pid}\t#{pane_dead}\t#{pane_dead_status}\t#{pane_dead_signal}\t#{pane_dead_time}\t#{pane_title}\t#{pane_tty}\t#{pane_current_path}\t#{window_activity}\t#{@gt_town}\t#{@gt_agent}\t#{@gt_session}\t#{@gt_harness}\t#{@gt_pane}\t#{@gt_process_names}\t#{@gt_state}\t#{@gt_state_since}\t#{@gt_state_source}\t#{@gt_state_reason}\t#{@gt_auto_respawn}\t#{@gt_deaths}\t#{@gt_keys}";
-
 fn main() {
     // `cargo test --benches` only checks that the benchmark builds and starts.
     if std::env::args().any(|word| word == "--test") {
@@ -27,11 +25,6 @@ fn main() {
     println!("gt against the bare tmux commands (median of each, same run)\n");
     println!("{:<46} {:>9} {:>9} {:>7}", "", "tmux", "gt", "ratio");
     stage.start_up();
-    for containers in [1, 50, 500] {
-        stage.fill(containers);
-        stage.reading(containers);
-    }
-    stage.processes_spawned();
     stage.clear();
     stage.start_and_stop();
     stage.start_in_a_sandbox();
@@ -65,111 +58,6 @@ impl Stage {
         let runs = 200;
         let (tmux, gt) = compare(runs, || self.tmux(&["-V"]), || self.gt(&["--version"]));
         report("start-up: tmux -V, gt --version", tmux, gt);
-    }
-
-    /// Starts one real agent, and adds filler containers up to the given number.
-    fn fill(&self, containers: usize) {
-        if containers == 1 {
-            self.ok(&["crew", "start", "w00", "--no-prompt"]);
-            return;
-        }
-        let have = self.sessions();
-        for n in have..containers {
-            // Fillers have the name and the tags of an agent of the town, and run only a `sleep`.
-            let name = format!("gt-filler{n}");
-            let root = self.home.path("gt");
-            let root = root.canonicalize().unwrap_or(root);
-            let root = root.to_string_lossy();
-            let agent = format!("gastown/polecats/filler{n}");
-            let target = format!("={name}:");
-            let status = self
-                .tmux(&[
-                    "new-session",
-                    "-d",
-                    "-s",
-                    &name,
-                    "sleep 100000",
-                    ";",
-                    "set-option",
-                    "-t",
-                    &target,
-                    "@gt_town",
-                    &root,
-                    ";",
-                    "set-option",
-                    "-t",
-                    &target,
-                    "@gt_agent",
-                    &agent,
-                    ";",
-                    "set-option",
-                    "-t",
-                    &target,
-                    "@gt_process_names",
-                    "sleep",
-                ])
-                .status()
-                .expect("tmux runs");
-            assert!(status.success());
-        }
-    }
-
-    fn sessions(&self) -> usize {
-        let output = self
-            .tmux(&["list-sessions"])
-            .stdout(Stdio::piped())
-            .output()
-            .expect("tmux runs");
-        output.stdout.iter().filter(|byte| **byte == b'\n').count()
-    }
-
-    fn reading(&self, containers: usize) {
-        let runs = if containers == 500 { 40 } else { 100 };
-        let (tmux, gt) = compare(
-            runs,
-            || self.tmux(&["capture-pane", "-p", "-t", "=gt-crew-w00:"]),
-            || self.gt(&["peek", "gastown/crew/w00"]),
-        );
-        report(&format!("peek, among {containers}"), tmux, gt);
-        let list = || self.tmux(&["list-panes", "-a", "-F", PANE_FORMAT]);
-        let (tmux, gt) = compare(runs, list, || self.gt(&["agents", "--all"]));
-        report(&format!("agents, {containers} (tmux list-panes)"), tmux, gt);
-        let (tmux, gt) = compare(runs, list, || {
-            self.gt(&["status-line", "--session=gt-crew-w00"])
-        });
-        report(
-            &format!("status-line, {containers} (tmux list-panes)"),
-            tmux,
-            gt,
-        );
-    }
-
-    /// Counts the processes that `gt agents` starts, with strace.
-    fn processes_spawned(&self) {
-        let strace = self
-            .home
-            .command("strace")
-            .args(["-f", "-qq", "-e", "trace=execve", "-o"])
-            .arg(self.home.path("trace"))
-            .arg(home::gt())
-            .args(["agents", "--all"])
-            .status();
-        match strace {
-            Ok(status) if status.success() => {
-                let trace = std::fs::read_to_string(self.home.path("trace")).unwrap_or_default();
-                let spawned = trace
-                    .lines()
-                    .filter(|line| line.contains("execve("))
-                    .count();
-                println!(
-                    "\nprocesses spawned by `gt agents` at 500: {} (besides itself)",
-                    spawned - 1
-                );
-            }
-            _ => println!(
-                "\nprocesses spawned by `gt agents` at 500: not counted (strace is not installed)"
-            ),
-        }
     }
 
     fn clear(&self) {

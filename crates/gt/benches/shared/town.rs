@@ -1,7 +1,8 @@
 //! A town full of tasks with idle agents, and a board that shows it in a terminal.
 
 use crate::home::{self, Home};
-use gt_tmux::{Command as Tmux, Server, Socket};
+use gt_tmux::{Command as Tmux, Row, Server, Socket};
+use gt_town::terminal::containers::PaneRow;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,13 @@ impl Town {
                 &target,
                 "@gt_state_since",
                 &then.to_string(),
+                ";",
+                // Listings would read the copy of the tags.
+                "set-option",
+                "-u",
+                "-t",
+                &target,
+                PaneRow::PACKED.expect("a copy").option,
             ];
             assert!(
                 home.tmux(&since)
