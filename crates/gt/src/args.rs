@@ -255,14 +255,18 @@ pub(crate) fn words(matches: &ArgMatches) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::FromArgMatches;
 
     #[test]
     fn parser_of_one_command_accepts_and_refuses_as_the_complete_one() {
         let check = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let shown = |command: clap::Command| match command.try_get_matches_from(&words) {
-                Ok(matches) => format!("{matches:?}"),
-                Err(error) => error.to_string(),
+            let shown = |command: clap::Command| {
+                let matches = command.try_get_matches_from(&words);
+                match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+                    Ok(parsed) => format!("{parsed:?}"),
+                    Err(error) => error.to_string(),
+                }
             };
             assert_eq!(shown(parser(&words)), shown(Cli::command()), "{line}");
         };

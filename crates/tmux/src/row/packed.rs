@@ -68,6 +68,7 @@ pub(crate) fn stale_copies<R: Row>(server: &Server) -> Vec<String> {
         .collect();
     let format = format!("{}{end}", all.join(&between));
     let list = Command::new("list-sessions").option("-F", format);
+    // A server that has ended has no copies.
     let printed = server.run(list).unwrap_or_default();
     let mut stale = Vec::new();
     for row in printed.split(&end) {

@@ -83,6 +83,7 @@ fn stored(town: &Town, changes: &ServerChanges) -> Option<Vec<(State, usize)>> {
         return None;
     }
     let text = files::read_if_there(&path(town)).or_debug("the counts are read again")??;
+    // A file of another version, or damaged by a full disk: the agents are counted again.
     let stored: StoredCounts = serde_json::from_str(&text).ok()?;
     let age = town.clock().milliseconds() - stored.at;
     let holds = match stored.changes == *changes {

@@ -212,6 +212,7 @@ pub(super) fn details(pid: u32) -> Details {
         words: arguments(pid),
         env: variables.filter_map(pair).collect(),
         folder: folder(pid),
+        // Files may be closed meanwhile.
         files: open
             .filter_map(|entry| fs::read_link(entry.path()).ok())
             .filter(|path| path.is_absolute())
