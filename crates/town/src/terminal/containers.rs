@@ -399,30 +399,39 @@ fn find_while(town: &Town, name: &str, meanwhile: impl FnOnce()) -> Result<Optio
     Ok(found.into_iter().next())
 }
 
-/// Reads only the containers that one of these texts could mean: an address, a container's name, the
-/// last part of an address, or the beginning of a session id. tmux selects them, and prints the
-/// others not at all. Returns `None` if a text does not fit into a filter, or if a container needs
-/// the repairs of a whole listing.
+/// Reads only the containers that one of these texts could mean: an address, or a short target, which
+/// is a container's name, the last part of an address, or the beginning of a session id. Returns
+/// `None` if a text does not fit into a filter, or if a container needs the repairs of a whole listing.
 pub(crate) fn list_named(town: &Town, texts: &[String]) -> Result<Option<Vec<Container>>> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./".contains(&byte);
     let is_filter = |text: &String| !text.is_empty() && text.bytes().all(is_word);
     if !texts.iter().all(is_filter) {
         return Ok(None);
     }
-    let agent = tag::AGENT;
-    let conditions = texts.iter().flat_map(|text| {
-        let is_agent = format!("#{{==:#{{{agent}}},{text}}}");
-        let short = [
-            format!("#{{==:#{{session_name}},{text}}}"),
-            // Agents without tags.
-            format!("#{{==:#{{session_name}},agent_{text}}}"),
-            format!("#{{m:*/{text},#{{{agent}}}}}"),
-            format!("#{{m:{text}*,#{{{}}}}}", tag::SESSION),
-        ];
-        let is_short = !text.contains('/');
-        let short = short.into_iter().filter(move |_| is_short);
-        std::iter::once(is_agent).chain(short)
+    let conditions = texts.iter().flat_map(|text| match text.contains('/') {
+        true => vec![has_tag(tag::AGENT, text)],
+        false => {
+            let is_named = |name: &str| format!("#{{==:#{{session_name}},{name}}}");
+            // The second is the name of an agent without tags.
+            let names = [text.clone(), format!("agent_{text}")];
+            let mut short = names.map(|name| is_named(&name)).to_vec();
+            short.push(format!("#{{m:*/{text},#{{{}}}}}", tag::AGENT));
+            if AgentSessionId::could_be_prefix(text) {
+                short.push(format!("#{{m:{text}*,#{{{}}}}}", tag::SESSION));
+            }
+            short
+        }
     });
+    select(town, conditions)
+}
+
+fn has_tag(tag: &str, value: &str) -> String {
+    format!("#{{==:#{{{tag}}},{value}}}")
+}
+
+/// Lists the containers that meet one of these conditions. tmux expands each condition for each pane,
+/// and prints only the panes that meet one.
+fn select(town: &Town, conditions: impl Iterator<Item = String>) -> Result<Option<Vec<Container>>> {
     let any = conditions.reduce(|any, one| format!("#{{||:{any},{one}}}"));
     let command = Command::new("list-panes").args(["-a", "-f", &any.unwrap_or_default()]);
     let found = read(town, command, || ())?;
@@ -698,7 +707,10 @@ pub(crate) fn of_agent_while(
     }
     let all = match adopted::has_note(town, identity) {
         true => None,
-        false => list_named(town, &[identity.address()])?,
+        false => select(
+            town,
+            std::iter::once(has_tag(tag::AGENT, &identity.address())),
+        )?,
     };
     let all = all.map_or_else(|| list(town), Ok)?;
     Ok(all
