@@ -23,6 +23,9 @@ const PRESS_AGAIN: Duration = Duration::from_secs(5);
 const BETWEEN_KEYS: Duration = Duration::from_millis(100);
 /// Minimum time that the screen must look stopped: programs draw an empty line between two screens.
 const CALM: Duration = Duration::from_millis(400);
+/// Minimum time for an agent that was busy, before a key was pressed: a program that was just started
+/// with a prompt, or has just taken one, does not show its turn yet.
+const CALM_WHEN_BUSY: Duration = Duration::from_secs(3);
 
 /// Result of [`interrupt`].
 pub(crate) struct InterruptOutcome {
@@ -94,7 +97,9 @@ pub(crate) fn interrupt(
         let is_unread = seen.state.is_none();
         if seen.dialog || !works(&seen) || (is_unread && presses.are_done()) {
             let since = *calm_since.get_or_insert_with(Instant::now);
-            if since.elapsed() >= CALM {
+            let may_begin = before == State::Busy && !presses.have_begun() && !seen.dialog;
+            let calm = if may_begin { CALM_WHEN_BUSY } else { CALM };
+            if since.elapsed() >= calm {
                 let turn = StoppedTurn {
                     put_back: put_back::mark(&seen).filter(|_| line_was_empty),
                     message: match seen.last_prompt.is_empty() {
