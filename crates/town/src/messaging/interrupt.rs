@@ -9,8 +9,10 @@ use crate::terminal::adopted;
 use crate::terminal::containers::{Container, tmux_problem};
 use crate::{Result, Town};
 use gt_core::harness::Preset;
+use gt_core::startup::tag;
 use gt_core::state::State;
 use gt_core::{Identity, Problem};
+use gt_tmux::Command;
 use std::time::{Duration, Instant};
 
 /// Maximum wait for the typing lock.
@@ -23,9 +25,11 @@ const PRESS_AGAIN: Duration = Duration::from_secs(5);
 const BETWEEN_KEYS: Duration = Duration::from_millis(100);
 /// Minimum time that the screen must look stopped: programs draw an empty line between two screens.
 const CALM: Duration = Duration::from_millis(400);
-/// Minimum time for an agent that was busy, before a key was pressed: a program that was just started
-/// with a prompt, or has just taken one, does not show its turn yet.
+/// Minimum time for an agent that was busy, before a key was pressed: a program that has just taken a
+/// prompt may not show its turn yet.
 const CALM_WHEN_BUSY: Duration = Duration::from_secs(3);
+/// Maximum wait for a program to take the prompt that it was started with.
+const FIRST_PROMPT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Result of [`interrupt`].
 pub(crate) struct InterruptOutcome {
@@ -82,6 +86,7 @@ pub(crate) fn interrupt(
     let mut presses = Presses::new(&preset.interrupt.keys);
     let mut line_was_empty = true;
     let mut calm_since: Option<Instant> = None;
+    let first_prompt_timeout = FIRST_PROMPT_TIMEOUT.min(timeout / 2);
     // The screen of a program without marks says nothing; its hooks may.
     let is_blind = preset.screen.busy.is_empty() && preset.screen.ready.is_empty();
     let works = |seen: &PaneObservation| match seen.state {
@@ -96,8 +101,14 @@ pub(crate) fn interrupt(
         }
         let is_unread = seen.state.is_none();
         if seen.dialog || !works(&seen) || (is_unread && presses.are_done()) {
-            let since = *calm_since.get_or_insert_with(Instant::now);
             let may_begin = before == State::Busy && !presses.have_begun() && !seen.dialog;
+            if may_begin
+                && began.elapsed() < first_prompt_timeout
+                && awaits_first_prompt(town, container)
+            {
+                calm_since = None;
+            }
+            let since = *calm_since.get_or_insert_with(Instant::now);
             let calm = if may_begin { CALM_WHEN_BUSY } else { CALM };
             if since.elapsed() >= calm {
                 let turn = StoppedTurn {
@@ -130,6 +141,17 @@ pub(crate) fn interrupt(
         town.around().cancel.check()?;
         typist.wait(Duration::from_millis(100));
     }
+}
+
+/// Returns whether the program was started with a prompt that its hook has not reported yet.
+fn awaits_first_prompt(town: &Town, container: &Container) -> bool {
+    let ask = Command::new("display-message").arg("-p");
+    let ask = ask.target(container.id());
+    let answer = town
+        .server()
+        .run(ask.arg(format!("#{{{}}}", tag::FIRST_PROMPT)));
+    // The next look at the screen reports a container that is gone.
+    answer.is_ok_and(|answer| !answer.trim().is_empty())
 }
 
 /// The keys that stop a turn, pressed one after another: programs read two Escapes at once as one

@@ -208,20 +208,27 @@ fn message_that_met_a_busy_agent_or_a_half_typed_line_is_delivered_later() {
     await_prompts(&env, &["[[delay=3]] first", "second", "third"]);
 }
 
-/// Removes the hooks of tmux that call `gt internal sync`, and waits for a sync that has begun: it
-/// would have waiting messages delivered.
-fn end_automatic_syncs(env: &TestEnv) {
+/// Removes the hooks of tmux that call `gt internal sync`, and waits for the calls of `gt` that are due
+/// or have begun: a sync or a save would have waiting messages delivered.
+fn end_automatic_calls(env: &TestEnv) {
     for event in gt_town::terminal::tmux_hooks::EVENTS {
         env.tmux(Tmux::new("set-hook").args(["-gu", event]));
     }
-    wait_until("no sync runs", TIMEOUT, || {
-        let is_sync = |pid: &u32| {
+    wait_until("no automatic call runs", TIMEOUT, || {
+        let is_call = |pid: &u32| {
             let words = fs::read(format!("/proc/{pid}/cmdline"));
-            words.is_ok_and(|words| String::from_utf8_lossy(&words).contains("\0sync"))
+            let words = words.unwrap_or_default();
+            let words = String::from_utf8_lossy(&words);
+            ["\0sync", "\0save"].iter().any(|it| words.contains(it))
         };
-        let due = env.tmux(Tmux::new("show-options").args(["-gq"]));
-        let is_due = due.lines().any(|line| line.starts_with("@gt_sync_due"));
-        (!is_due && !processes_of(env.home()).iter().any(is_sync)).then_some(())
+        let options = env.tmux(Tmux::new("show-options").args(["-gq"]));
+        let is_due = |line: &str| {
+            let marks = ["@gt_sync_due", "@gt_save_due"];
+            marks.iter().any(|mark| line.starts_with(mark))
+        };
+        let is_quiet =
+            !options.lines().any(is_due) && !processes_of(env.home()).iter().any(is_call);
+        is_quiet.then_some(())
     });
 }
 
@@ -255,7 +262,7 @@ fn deliverer(env: &TestEnv) -> Option<u32> {
 #[test]
 fn killed_deliverer_is_replaced_by_sync_and_not_by_reads() {
     let env = stage(WITHOUT_HOOKS);
-    end_automatic_syncs(&env);
+    end_automatic_calls(&env);
     let killed = kill_deliverer(&env);
     for read in [&["agents"][..], &["status"], &["status-line"]] {
         env.gt(read).ok();
@@ -493,7 +500,7 @@ fn own_paste_in_the_line_is_submitted_before_an_immediate_message() {
 fn cancel_removes_a_recognised_text_from_the_input_line() {
     // A hook that is late would have the message delivered by a background process.
     let env = stage(WITHOUT_HOOKS);
-    end_automatic_syncs(&env);
+    end_automatic_calls(&env);
     env.kill_at_fault(
         &["nudge", "gastown/max", "not\nwanted\nany more"],
         "nudge.pasted",
